@@ -19,6 +19,7 @@ version = release = drakebots.__version__
 root_doc = "docs/index"
 include_patterns = [
     "docs/*.md",
+    "docs/evidence/*.md",
     "docs/reference/*.rst",
     "models/*/README.md",
     "docs/notebooks/*.md",

@@ -14,6 +14,8 @@ import ast
 import importlib
 import inspect
 import re
+import sys
+from dataclasses import is_dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -27,6 +29,7 @@ from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from drakebots.core.fields import declared
 from drakebots.core.lazy import public_names
 
 ROOT = Path(__file__).parents[1]
@@ -70,7 +73,7 @@ def _defined(path: Path) -> list[str]:
 
 def write_reference(app: Sphinx) -> None:
     """Writes the pages of the reference."""
-    shown: dict[tuple[str, str], str] = {}  # by place: where it is told in full
+    shown: dict[tuple[str, str], str] = {}  # by place: where it is documented in full
     pages = {
         f"{face}.rst": face_page(face, names, shown) for face, names in faces().items()
     }
@@ -95,7 +98,7 @@ def face_page(face: str, names: dict[str, tuple[str, str]], shown: dict) -> str:
             continue
         kind = "class" if inspect.isclass(value) else "data"
         kind = "function" if inspect.isroutine(value) else kind
-        # A face may show what another face shows too; it is told once.
+        # A face may show what another face shows too; it is documented once.
         place = _place(value, *names[name])
         if place in shown:
             if kind == "class" and full == ".".join(place):
@@ -167,6 +170,15 @@ def mark_code(app: Sphinx, what, name, value, options, lines: list[str]) -> None
     if what == "module":  # whose code has lost its indent where all below is code
         lines[:] = value.__doc__.splitlines()
     lines[:] = plain(lines)
+
+
+def skip_fields(app: Sphinx, what, name, value, skip, options) -> bool | None:
+    """Leaves out fields that the docstring of their class tells (core/fields.py)."""
+    data = app.env.temp_data
+    module = sys.modules.get(data.get("autodoc:module", ""))
+    owner = getattr(module, data.get("autodoc:class", ""), None)
+    found = declared(owner).get(name) if is_dataclass(owner) else None
+    return True if found is not None and found.text else None
 
 
 def plain(lines: list[str]) -> list[str]:
@@ -263,10 +275,10 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     """Checks that the reference is whole, and leads from / to the front page."""
     if error or app.builder.format != "html":
         return
-    told = {entry[0] for entry in app.env.get_domain("py").get_objects()}
+    found = {entry[0] for entry in app.env.get_domain("py").get_objects()}
     for face, names in faces().items():
         for name in names:
-            if f"{face}.{name}" not in told:
+            if f"{face}.{name}" not in found:
                 log.warning("the reference lacks %s.%s", face, name)
     front = f'<meta http-equiv="refresh" content="0; url={app.config.root_doc}.html">'
     (Path(app.outdir) / "index.html").write_text(front + "\n")
@@ -280,5 +292,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", adapt)
     # Before napoleon, which turns sections into fields.
     app.connect("autodoc-process-docstring", mark_code, priority=100)
+    app.connect("autodoc-skip-member", skip_fields)
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
         ResultProblem,
         UnknownName,
     )
-    from drakebots.model import Model, available_models, load, package_map
+    from drakebots.formats import load
+    from drakebots.model import Model, available_models, package_map
     from drakebots.multibody import Ground, Robot, build_robot
     from drakebots.results import Result, load_result
     from drakebots.robots import (

@@ -23,8 +23,14 @@ from pydrake.solvers import SnoptSolver
 from pydrake.symbolic import sin
 
 from drakebots import build_robot, load
-from drakebots.trajopt import Flat, walk
-from drakebots.trajopt.contact_implicit import ContactImplicit, ContactSystem, Scales
+from drakebots.multibody import Flat
+from drakebots.trajopt.contact_implicit import (
+    ContactImplicit,
+    ContactSystem,
+    Scales,
+    Slack,
+)
+from drakebots.trajopt.locomotion import LocomotionProblem, Walk, mathematical_program
 from drakebots.trajopt.program import Program
 from drakebots.trajopt.solvers import ExactIpoptSolver, lower
 
@@ -71,7 +77,7 @@ def hopper_program(folder: Path) -> tuple[Program, np.ndarray]:
         step=(STEP, STEP),
         friction=0.8,
         input_bounds=(-150.0, 150.0),
-        slack=(1e-6, 10.0),
+        slack=Slack(1e-6, 10.0),
         scales=Scales(force=30.0, input=30.0, momentum=2.0),
     )
     b = problem.builder()
@@ -88,8 +94,8 @@ def hopper_program(folder: Path) -> tuple[Program, np.ndarray]:
 
 def lower_walk() -> dict[str, float]:
     """The walk of my_robot.urdf, then with its trunk 4 mm lower and steadier."""
-    motion = walk(Path(__file__).parent / "my_robot.urdf", forward=0.3)
-    program = motion.mathematical_program()
+    model = Path(__file__).parent / "my_robot.urdf"
+    program = mathematical_program(LocomotionProblem(model, Walk(forward=0.3)))
     prog, solver = program.prog, ExactIpoptSolver()
     result = solver.Solve(prog)
     assert program.plan(result).ok

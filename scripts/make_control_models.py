@@ -15,16 +15,15 @@ import numpy as np
 from made_files import made_files
 
 from drakebots.core.errors import DrakebotsError
-from drakebots.model import (
-    Parameters,
+from drakebots.formats import (
     SdfGeometry,
     SdfJoint,
     SdfLink,
     SdfModel,
     SdfPose,
     model_sdf,
-    package_root,
 )
+from drakebots.model import Parameters, package_root
 
 MADE = "Written by scripts/make_control_models.py from params.yaml; SI."
 LEGS = {"FL": (1, 1), "FR": (1, -1), "RL": (-1, 1), "RR": (-1, -1)}
@@ -183,17 +182,17 @@ def mini_cheetah() -> dict[str, str]:
         feet[leg] = (f"{leg}_shank", -size["shank"] * Z, size["foot"])
         points[f"{leg}_knee"] = (f"{leg}_thigh", -size["thigh"] * Z, touch)
     pose = _legs(standing)
-    righting = {"crouched": _legs(given.table("crouched"))}
+    self_righting = {"crouched": _legs(given.table("crouched"))}
     for side, sign in (("left", 1), ("right", -1)):
         for name in ("gathered", "rolling"):
             lower = {**given.table(f"{name}_lower")}
             lower["roll"] *= sign
             below = {leg: lower for leg, (_, y) in LEGS.items() if y == sign}
-            righting[f"{name}_{side}"] = _legs(standing, below)
+            self_righting[f"{name}_{side}"] = _legs(standing, below)
     reach = size["thigh"] * np.cos(standing["hip"])
     reach += size["shank"] * np.cos(standing["hip"] + standing["knee"])
     height = reach + size["foot"]
-    return _files(model, feet, pose, points=points, height=height, poses=righting)
+    return _files(model, feet, pose, points=points, height=height, poses=self_righting)
 
 
 def _legs(joints: Mapping, others: Mapping[str, Mapping] | None = None) -> dict:

@@ -11,16 +11,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hamr_visuals.draw import hamr_visuals, mesh_texts
 from made_files import made_files
+from tools.hamr_visuals.draw import hamr_visuals, mesh_texts
+from tools.hamr_visuals.parameters import HamrParameters
+from tools.hamr_visuals.sdf import hamr_sdf, hamr_sidecar
 
 from drakebots.cli.output import one_line_errors
 from drakebots.model import package_root
-from drakebots.robots.hamr.model import HamrParameters, hamr_sdf, hamr_sidecar
 
 
 def texts(folder: Path) -> dict[Path, str]:
-    """What the files made from `folder`/params.yaml should hold, by path."""
+    """Contents of the files made from `folder`/params.yaml, by path."""
     table = HamrParameters(folder)
     files = {
         folder / "hamr.sdf": hamr_sdf(table, hamr_visuals(table)),

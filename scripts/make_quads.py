@@ -24,12 +24,14 @@ import yaml
 
 from drakebots.cli.output import one_line_errors
 from drakebots.cli.progress import progress_bar
+from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
 from drakebots.design import (
     JOINTS,
     design_robot,
     draw_mesh,
     table1_problem,
+    table1_template,
     write_design,
 )
 from drakebots.design.bracing import (
@@ -40,20 +42,22 @@ from drakebots.design.bracing import (
     with_plates,
 )
 from drakebots.design.file import yaml_text
+from drakebots.design.geometry import Surface
 from drakebots.design.pipeline import SEEN
-from drakebots.design.robots import VERTICES, WEIGHTS
 from drakebots.design.skeleton import (
-    GLUE,
-    MASSES,
-    SIZES,
+    Trimmed,
     link_meshes,
     skeleton_sdf,
-    table1_template,
-    trimmed_parts,
 )
-from drakebots.design.skin import SOFT, in_folds, wall_surfaces
+from drakebots.design.skin import SOFT, in_folds
+from drakebots.design.table1 import GLUE, MASSES, SIZES, VERTICES, WEIGHTS
 from drakebots.fem.material import SILICONE
-from drakebots.fem.mesh import read_mesh, surface_triangles
+from drakebots.fem.mesh import (
+    TetMesh,
+    connected_pieces,
+    read_mesh,
+    surface_triangles,
+)
 from drakebots.model import package_root
 from drakebots.skin.file import load_skinned, read_skin
 
@@ -82,7 +86,7 @@ def rows(names: Sequence[str]) -> list[str]:
 
 
 def _horn(name: str) -> str:
-    """Where a robot's height is that of a horn: its height without."""
+    """Text on a robot whose height is that of a horn: its height without."""
     if name != "beetle":
         return ""
     x = load_skinned(name).mesh.vertices
@@ -181,7 +185,7 @@ def readme(name: str) -> str:
     limits = "".join(
         f"\n* `{row['part']}` passes the skin's inside by "
         f"{1e3 * row['inner_depth_m']:.1f} mm, {1e6 * row['inner_volume_m3']:.2f} cm^3 "
-        "(docs/design.md)."
+        "(docs/evidence/design.md)."
         for row in report["through_skin"]
         if row["inner_depth_m"] > SEEN
     )
@@ -195,7 +199,7 @@ def readme(name: str) -> str:
 
 A skinned quad-robot after Table 1 of "Computational Design of Skinned Quad-Robots":
 {WHAT[name]}. The body is drawn by formula around the skeleton
-(`drakebots/design/skin/bodies.py`), after the paper's dimensions and pictures; no data
+(`drakebots/design/table1.py`), after the paper's dimensions and pictures; no data
 of the paper's robots is public.
 
 | | here | paper |
@@ -211,7 +215,7 @@ wall {wall} mm (percentiles 1/50/99), Young's modulus
 {material["youngs_modulus"] / 1e6:g} MPa, Poisson's ratio {material["poisson_ratio"]:g}.
 
 * All robots have the same silicone, {material["density"]:g} kg/m^3, and a wall of
-  {1e3 * skin["wall"]:g} mm; the masses follow from these (docs/design.md).
+  {1e3 * skin["wall"]:g} mm; the masses follow from these (docs/evidence/design.md).
 * Folds (regions 1 to {max(moduli)}): {teeth["teeth"]} teeth,
   {1e3 * teeth["depth"]:g} mm deep, at every joint. P1 tets lock, so those of folds have
   {low:.2f} to {high:.2f} of the silicone's modulus: that makes joints as stiff as they
@@ -251,6 +255,31 @@ LARGEST = 1e-3
 their masses."""
 
 
+def wall_surfaces(mesh: TetMesh) -> tuple[Surface, Surface]:
+    """The inner and the outer surface of a wall, both with their normals outward.
+
+    Args:
+        mesh: tets of a wall around one cavity, such as the skin of a robot in a file.
+
+    Raises:
+        InvalidInput: unless its boundary is a closed surface within another one.
+    """
+    f, x = surface_triangles(mesh), mesh.vertices
+    part = connected_pieces(f, len(x))[1][f[:, 0]]
+    pieces = [Surface(x, f[part == k]) for k in np.unique(part)]
+    pieces.sort(key=lambda piece: piece.volume)
+    if len(pieces) != 2 or pieces[0].volume >= 0:
+        raise InvalidInput(f"skin: its boundary has {len(pieces)} pieces, not two")
+    inner, outer = pieces
+    return _compact(Surface(x, inner.triangles[:, ::-1])), _compact(outer)
+
+
+def _compact(surface: Surface) -> Surface:
+    """A surface without the vertices that it does not use."""
+    used, triangles = np.unique(surface.triangles, return_inverse=True)
+    return Surface(surface.vertices[used], triangles.reshape(-1, 3))
+
+
 def trim(name: str) -> tuple[Through, ...]:
     """Trims the links of a model to its skin as it is, which stays as it is.
 
@@ -279,7 +308,7 @@ def trim(name: str) -> tuple[Through, ...]:
         if file.endswith("_trimmed.obj"):
             with replacing(folder / file) as part:
                 part.write_text(text)
-    cut = {link.name for link, _ in trimmed_parts(skeleton)}
+    cut = {link.name for link, _ in skeleton.solids(Trimmed)}
     path = folder / f"{name}.sdf"
     text = _with_links(path.read_text(), skeleton_sdf(skeleton), cut)
     with replacing(path) as part:
@@ -291,7 +320,7 @@ def trim(name: str) -> tuple[Through, ...]:
         "glue_to_plate_m": glue_distance(skeleton, mesh.vertices, glue),
         "skeleton_mass_kg": skeleton.mass,
         "mass_kg": skeleton.mass + raw["measured"]["skin_mass_kg"],
-        "trimmed_parts": len(trimmed_parts(skeleton)),
+        "trimmed_parts": len(skeleton.solids(Trimmed)),
         "through_skin": [row.figures() for row in through],
     }
     with replacing(folder / "params.yaml") as part:

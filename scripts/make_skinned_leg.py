@@ -18,16 +18,15 @@ from made_files import made_files
 from drakebots.core.errors import DrakebotsError
 from drakebots.fem.material import SILICONE
 from drakebots.fem.mesh import TetMesh, read_mesh, wall_mesh, write_mesh
-from drakebots.model import (
-    Parameters,
+from drakebots.formats import (
     SdfGeometry,
     SdfJoint,
     SdfLink,
     SdfModel,
     SdfPose,
     model_sdf,
-    package_root,
 )
+from drakebots.model import Parameters, package_root
 from drakebots.skin.file import GlueRadius, ServoGains, SkinDescription, write_skin
 
 FOLDER = package_root() / "skinned_leg"
@@ -245,7 +244,7 @@ def description(p: dict) -> SkinDescription:
 
 
 def texts() -> dict[Path, str]:
-    """What the made text files should hold, by path."""
+    """Contents of the made text files, by path."""
     p = parameters()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "skinned_leg.skin.yaml"

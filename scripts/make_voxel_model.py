@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import yaml
 from made_files import made_files
 
 from drakebots.core.errors import DrakebotsError
@@ -19,19 +20,57 @@ from drakebots.lattice.shape import save_lattice
 from drakebots.model import package_root
 from drakebots.robots.voxels.model import (
     MARKERS,
-    octahedra_sidecar,
+    Feet,
+    Foot,
+    Octahedra,
     rest_pose,
     walker,
-    walker_feet,
     walker_sdf,
 )
 
 MADE = "Written by scripts/make_voxel_model.py from params.yaml; SI."
 
 
+def octahedra_sidecar(
+    cut: Octahedra, feet: Sequence[Foot], points: dict[str, tuple] | None = None
+) -> str:
+    """The YAML beside the SDF: feet, named nodes, and the loops that the SDF closes.
+
+    Args:
+        cut: the lattice.
+        feet: its feet.
+        points: places of nodes by name [half pitches].
+    """
+
+    def numbers(p):
+        return [float(f"{v:.12g}") + 0.0 for v in p]
+
+    lines: dict = {"feet": {}, "points": {}, "loops": {}}
+    for foot in feet:
+        voxel, p = foot.place(cut)
+        lines["feet"][foot.name] = {
+            "body": cut.names[voxel],
+            "p": numbers(p),
+            "radius": foot.radius,
+        }
+    for name, place in (points or {}).items():
+        voxel, p = Foot(name, place).place(cut)
+        lines["points"][name] = {"body": cut.names[voxel], "p": numbers(p)}
+    for shared in cut.loops:
+        lines["loops"][f"node_{shared.node}"] = {
+            "A": cut.names[shared.A],
+            "p_A": numbers(cut.in_body(shared.A, shared.node)),
+            "B": cut.names[shared.B],
+            "p_B": numbers(cut.in_body(shared.B, shared.node)),
+            "rows": "ball",
+            "in_file": True,
+        }
+    return yaml.safe_dump(lines, sort_keys=False, default_flow_style=None)
+
+
 def sidecar() -> str:
     """The text of voxel.drakebots.yaml."""
-    return f"# {MADE}\n{octahedra_sidecar(walker(), walker_feet(), MARKERS)}"
+    return f"# {MADE}\n{octahedra_sidecar(walker(), Feet().spheres(), MARKERS)}"
 
 
 def scene() -> str:

@@ -29,8 +29,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from drakebots import __version__
-from drakebots.cli.options import claimed_outputs
-from drakebots.cli.output import json_alone
 from drakebots.cli.progress import warnings_on_one_line
 from drakebots.core.errors import (
     DrakebotsError,
@@ -38,35 +36,41 @@ from drakebots.core.errors import (
     UnknownName,
     one_line,
 )
+from drakebots.core.lazy import late
 from drakebots.core.run import Command as Running
 from drakebots.core.run import Stopped, ended_by, keeping
 from drakebots.robots import resolve
 
 if TYPE_CHECKING:
-    from drakebots.cli.command import Command
+    from drakebots.cli.options import Command
+
+_options, _output = late("drakebots.cli.options"), late("drakebots.cli.output")
 
 COMMANDS = {
-    "models": ("list the models that come with drakebots", "look:MODELS"),
-    "show": ("check a model and print what it contains", "look:SHOW"),
-    "simulate": ("simulate a robot, or any model held by servos", "simulate:SIMULATE"),
-    "mpc": ("control a legged robot that is pushed", "simulate:MPC"),
-    "plan": ("plan a motion of a robot, or of any legged model", "plan:PLAN"),
+    "models": ("list the models that come with drakebots", "look:list_models"),
+    "show": ("check a model and print what it contains", "look:show_model"),
+    "simulate": ("simulate a robot, or any model held by servos", "task:SIMULATE"),
+    "mpc": ("control a legged robot that is pushed", "task:MPC"),
+    "plan": ("plan a motion of a robot, or of any legged model", "plan:plan_motion"),
     "track": ("execute a plan on its robot", "plan:TRACK"),
     "refine": ("plan again from executed runs", "plan:REFINE"),
     "sweep": ("solve a problem over many values", "sweep:SWEEP"),
     "export": (
         "write a model or a result for other tools, a plan for hardware",
-        "plan:EXPORT",
+        "plan:export",
     ),
     "limbs": ("put soft, actuated limbs on any robot", "design:LIMBS"),
-    "attach": ("glue an elastic skin to a skeleton", "skin:ATTACH"),
+    "attach": ("glue an elastic skin to a skeleton", "skin:attach_skin"),
     "design": ("design a skinned robot from a surface", "design:DESIGN"),
-    "calibrate": ("fit a lattice's kinematics to markers", "voxels:CALIBRATE"),
-    "view": ("show a result or a model in Meshcat", "look:VIEW"),
-    "report": ("summarize a result", "look:REPORT"),
-    "completion": ("print what lets a shell complete commands", "look:COMPLETION"),
+    "calibrate": ("fit a lattice's kinematics to markers", "lattice:calibrate_lattice"),
+    "view": ("show a result or a model in Meshcat", "look:view_scene"),
+    "report": ("summarize a result", "look:report_result"),
+    "completion": (
+        "let a shell complete commands",
+        "look:print_completion",
+    ),
 }
-"""By name: one line, and where the command is; it is imported when it is typed."""
+"""Commands by name: one line, and the command's place; it is imported when typed."""
 
 
 def find_command(name: str) -> Command:
@@ -173,7 +177,7 @@ def _find_inputs(argv: Sequence[str]) -> None:
 
 
 def complete(words: Sequence[str]) -> list[str]:
-    """What the last word of a command line may become; [] for a file's name.
+    """Candidates for the last word of a command line; [] for a file's name.
 
     Args:
         words: those after `drakebots`; the last one may be empty or begun.
@@ -247,8 +251,10 @@ def _run(argv: Sequence[str], running: Running) -> int:
             limit = getattr(args, "time_limit", None)
             if limit is not None and limit > 0 and math.isfinite(limit):
                 running.limit(limit)
-            alone = json_alone() if getattr(args, "json", False) else nullcontext()
-            with claimed_outputs(args), alone, _keeping(args):
+            alone = (
+                _output.json_alone() if getattr(args, "json", False) else nullcontext()
+            )
+            with _options.claimed_outputs(args), alone, _keeping(args):
                 return args.run(args)
     except DrakebotsError as error:
         print(f"drakebots: {error}", file=sys.stderr)

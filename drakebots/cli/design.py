@@ -11,17 +11,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from drakebots.cli.command import Command, Variant
 from drakebots.cli.options import (
+    Command,
+    Variant,
     check_folder,
     completes,
+    field_options,
+    field_values,
+    number_argument,
     output_argument,
-    quantity,
+    refuse,
 )
 from drakebots.cli.output import print_table, tell
 from drakebots.cli.progress import progress_bar, warn
-from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.fields import declared
 from drakebots.core.files import claimed
 from drakebots.core.run import ended_by, saving
 from drakebots.design import (
@@ -30,10 +34,12 @@ from drakebots.design import (
     Design,
     DesignProblem,
     FitSettings,
+    SkinSettings,
     design_robot,
     draw_cut,
     draw_fabrication,
     draw_fit,
+    draw_improved,
     draw_skeleton,
     draw_skin,
     draw_surface,
@@ -43,9 +49,10 @@ from drakebots.design import (
     write_design,
 )
 from drakebots.design.geometry import SUFFIXES, read_surface
-from drakebots.design.skeleton import SERVOS, write_sdf
+from drakebots.design.skeleton import write_sdf
 from drakebots.fem.mesh import write_mesh
-from drakebots.multibody.limbs import read_limbs, write_limbs
+from drakebots.formats import write_limbs
+from drakebots.multibody import read_limbs
 from drakebots.robots import quads
 
 # Soft limbs on any robot.
@@ -93,48 +100,8 @@ LIMBS = Command(
 # Skinned quad-robots.
 
 
-_KINDS = {
-    "crouched": "crouched",
-    "upright": "upright",
-    "long": "long",
-    "beetle": "crouched",
-    "monster": "upright",
-    "cow": "upright",
-    "lizard": "long",
-}
-"""Kind of skeleton by its name, or by the robot of Table 1 that has it."""
-
-
-def _chosen(name: str, value: str | None, known) -> str | None:
-    """A word of an option; None for auto, the default."""
-    if value is None or value == "auto":
-        return None
-    return check_value(f"--{name}", value, one_of(name, [*known, "auto"]))
-
-
-def _surface_problem(args: argparse.Namespace) -> DesignProblem:
-    """The problem of a surface, of which everything not given is found."""
-    kind = _chosen("template", args.template, _KINDS)
-    scale = None
-    if args.scale not in (None, "auto"):
-        scale = quantity("--scale", "factor")(args.scale)
-    thicken = check_value(
-        "--thicken", args.thicken or "auto", one_of("choice", ("auto", "never"))
-    )
-    path = Path(args.what)
-    return DesignProblem(
-        re.sub(r"\W", "_", path.stem),
-        surface=read_surface(path, unit=args.units, any_size=True),
-        skin=SURFACE_SKIN,
-        fit=FitSettings(
-            scale=scale,
-            template=kind and _KINDS[kind],
-            servo=_chosen("servo", args.servo, SERVOS),
-        ),
-        thicken=thicken == "auto",
-        forward=None if args.forward == "auto" else args.forward,
-        up=None if args.up == "auto" else args.up,
-    )
+_OF_SURFACE = ("thicken", "forward", "up")
+"""Fields of a design that only a surface without template has."""
 
 
 def _design_arguments(parser: argparse.ArgumentParser) -> None:
@@ -146,70 +113,33 @@ def _design_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, help="folder of the robot's files"
     )
-    for flag, kind, text in (
-        (
-            "--template",
-            str,
-            f"skeleton for a surface: {', '.join(_KINDS)}, or auto (default)",
-        ),
-        (
-            "--servo",
-            str,
-            f"motor for a surface: {', '.join(SERVOS)}, or auto (default)",
-        ),
-        (
-            "--units",
-            str,
-            "of a surface file: m, cm or mm (default: the first in which it is 2 cm to "
-            "5 m long)",
-        ),
-        ("--scale", str, "factor on a surface, or auto (default)"),
-        (
-            "--forward",
-            str,
-            "axis of a surface file that points forward, --forward=-y, or auto "
-            "(default)",
-        ),
-        (
-            "--up",
-            str,
-            "axis of a surface file that points up, --up=z, or auto (default)",
-        ),
-        (
-            "--thicken",
-            str,
-            "auto (default) moves a surface outward where it is too thin for its "
-            "skeleton; never names the places",
-        ),
-        ("--vertices", int, "number of vertices of the skin"),
-        ("--glue-vertices", int, "number of vertices glued to links"),
-        ("--wall", float, "thickness of the skin [m]"),
-        ("--fold-depth", float, "depth of the teeth [m]; 0 for a smooth skin"),
-        ("--time-limit", float, "limit of wall time [s]; finished stages are kept"),
-    ):
-        read = quantity(flag, text) if kind is float else kind
-        action = parser.add_argument(flag, type=read, help=text)
-        names = {
-            "--template": _KINDS,
-            "--servo": (*SERVOS, "auto"),
-            "--units": ("m", "cm", "mm"),
-            "--thicken": ("auto", "never"),
-        }
-        completes(action, names.get(flag, ()))
+    surface = parser.add_argument_group("of a surface; what is not given is found")
+    units = surface.add_argument(
+        "--units",
+        help="of the file: m, cm or mm (default: the first in which it is 2 cm to 5 m "
+        "long)",
+    )
+    completes(units, ("m", "cm", "mm"))
+    field_options(surface, FitSettings)
+    others = set(declared(DesignProblem)) - set(_OF_SURFACE)
+    field_options(surface, DesignProblem, but=others)
+    field_options(parser.add_argument_group("of the skin"), SkinSettings)
+    text = "limit of wall time; finished stages are kept"
+    number_argument(parser, "--time-limit", text, "s")
     parser.add_argument(
         "--fabrication",
         action="store_true",
         help="also write moulds, printed parts and lists",
     )
     parser.add_argument("--no-pictures", action="store_true", help="write no pictures")
-    action = parser.add_argument(
+    parser.add_argument(
         "--improve",
+        choices=("torque",),
         help="torque: change wall, folds, silicone and links until the rms torque of "
         "the planned walk is lower by --reduction, and replay it",
     )
-    completes(action, ("torque",))
     text = "share by which --improve lowers the torque (default 0.2)"
-    parser.add_argument("--reduction", type=quantity("--reduction", text), help=text)
+    number_argument(parser, "--reduction", text)
 
 
 def problem_of(args: argparse.Namespace) -> DesignProblem:
@@ -218,33 +148,31 @@ def problem_of(args: argparse.Namespace) -> DesignProblem:
     Raises:
         DrakebotsError: for a file, a robot or a value that is wrong.
     """
-    what, suffix = args.what, Path(args.what).suffix.lower()
-    is_surface = suffix in SUFFIXES
-    of_surface = ("template", "servo", "units", "scale", "forward", "up", "thicken")
-    for name in of_surface:
-        if getattr(args, name) is not None and not is_surface:
-            raise InvalidInput(f"--{name} is for a surface; leave it out for {what}")
+    what, path = args.what, Path(args.what)
+    suffix = path.suffix.lower()
+    fit = field_values(args, FitSettings, declared(FitSettings))
+    found = field_values(args, DesignProblem, _OF_SURFACE)
+    if suffix not in SUFFIXES:
+        names = (*declared(FitSettings), *_OF_SURFACE, "units")
+        refuse(args, names, f"{what}; it is for a surface")
     if suffix in (".yaml", ".yml"):
-        problem = read_design(Path(what))
-    elif is_surface:
-        problem = _surface_problem(args)
+        problem = read_design(path)
+    elif suffix in SUFFIXES:
+        problem = DesignProblem(
+            re.sub(r"\W", "_", path.stem),
+            surface=read_surface(path, unit=args.units, any_size=True),
+            skin=SURFACE_SKIN,
+            fit=FitSettings(**fit),
+            **found,
+        )
     elif suffix:
         raise FileProblem(
-            Path(what), f"is no design (.yaml) and no surface ({', '.join(SUFFIXES)})"
+            path, f"is no design (.yaml) and no surface ({', '.join(SUFFIXES)})"
         )
     else:
         problem = table1_problem(what)
-    skin = problem.skin
-    for name, field in (
-        ("vertices", "vertices"),
-        ("glue_vertices", "glue"),
-        ("wall", "wall"),
-    ):
-        if getattr(args, name) is not None:
-            skin = replace(skin, **{field: getattr(args, name)})
-    if args.fold_depth is not None:
-        skin = replace(skin, folds=replace(skin.folds, depth=args.fold_depth))
-    return replace(problem, skin=skin)
+    skin = field_values(args, SkinSettings, declared(SkinSettings), problem.skin)
+    return replace(problem, skin=replace(problem.skin, **skin))
 
 
 def write_more(design: Design, folder: Path, args: argparse.Namespace) -> list[Path]:
@@ -350,12 +278,10 @@ def _improve(args: argparse.Namespace, problem: DesignProblem, folder: Path) -> 
     with claimed([folder] if os.path.isdir(folder.parent) else []):
         with progress_bar(problem.name) as bar:
             share = {} if args.reduction is None else {"reduction": args.reduction}
-            found = quads.improve(
-                problem, folder, what=args.improve, **share, progress=bar
-            )
+            found = quads.improve(problem, folder, **share, progress=bar)
         written = [found.path]
         if not args.no_pictures:
-            written.append(quads.plot_improved(found, folder / "improved.png"))
+            written.append(draw_improved(folder / "improved.png", found))
     before, after = found.rms
     rows = found.changes
     rows["rms torque [N m]"] = (

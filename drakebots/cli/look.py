@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import json
+from functools import partial
+from typing import Annotated
 
 from drakebots import view
 from drakebots.cli import complete
-from drakebots.cli.command import Command, Form, Variant
 from drakebots.cli.inputs import (
     MODEL_OPTIONS,
     find_input,
-    is_lattice,
     load_model,
     model_argument,
     names_result,
-    names_skinned,
     stored,
 )
 from drakebots.cli.options import (
+    Form,
+    command,
     completes,
-    number_argument,
+    field_options,
+    field_values,
     output_argument,
     picture_argument,
     refuse,
@@ -36,18 +39,20 @@ from drakebots.cli.output import (
     tell,
     write_data,
 )
+from drakebots.core.checks import known, positive, whole
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.model import available_models, load, model_contents
-from drakebots.robots import plot, record, resolve
+from drakebots.core.fields import checked, declared
+from drakebots.formats import load
+from drakebots.lattice.shape import names_lattice
+from drakebots.model import available_models, model_contents
+from drakebots.robots import plot, record, resolve, robots, scenario_schema
 
 # --- models, show -----------------------------------------------------------
 
 
-def _models_arguments(parser: argparse.ArgumentParser) -> None:
-    del parser  # no arguments of its own
-
-
-def _models(args: argparse.Namespace) -> int:
+@command("models", "drakebots models", lambda parser: None)
+def list_models(args: argparse.Namespace) -> int:
+    """List the models that come with drakebots."""
     models = [load(name) for name in available_models()]
     rows = {
         m.name: f"{len(m.summary.velocities)} velocities, "
@@ -59,11 +64,23 @@ def _models(args: argparse.Namespace) -> int:
     return tell(args, {"models": [m.report() for m in models]})
 
 
-def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    model_argument(parser)
+def _show_forms() -> tuple[Form, ...]:
+    skin, lattice = "drakebots.cli.skin:show_skin", "drakebots.cli.lattice:show_spec"
+    return (
+        Form("skinned_leg", robots()["skinned"].is_named, partial(resolve, skin)),
+        Form("lattice.json", names_lattice, partial(resolve, lattice)),
+    )
 
 
-def _show(args: argparse.Namespace) -> int:
+@command(
+    "show",
+    "drakebots show HAMR.urdf --units mm-g-ms",
+    model_argument,
+    forms=_show_forms,
+    find=find_input,
+)
+def show_model(args: argparse.Namespace) -> int:
+    """Check a model and print what it contains."""
     model = load_model(args, notes=False)
     contents = model_contents(model)
     for title, rows in contents.items():
@@ -77,44 +94,49 @@ def _show(args: argparse.Namespace) -> int:
 # --- view, report -----------------------------------------------------------
 
 
+@checked()
+class Showing:
+    """How a scene is shown."""
+
+    colour: Annotated[str | None, known(("stress", "displacement"))] = None
+    """Colour a skin by stress or displacement."""
+    slow: Annotated[float | None, positive()] = None
+    """Factor by which the playback is slower."""
+    port: Annotated[int | None, whole(1024, 65535)] = None
+    """Port of the Meshcat server."""
+    seconds: Annotated[float | None, positive("s")] = None
+    """Time to serve; by default until Ctrl-C."""
+
+
 def _view_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what", help="a result (.nc), a stored plan (hamr:jump), or a model"
     )
     model_argument(parser, word="")
     output_argument(parser, "--html", help="write a page (.html) instead of serving")
-    colour = parser.add_argument(
-        "--colour",
-        metavar="NAME",
-        help="colour a skin by stress or displacement",
-    )
-    completes(colour, ("stress", "displacement"))
-    number_argument(parser, "--slow", "factor by which the playback is slower")
-    parser.add_argument("--port", type=int, help="port of the Meshcat server")
-    number_argument(parser, "--seconds", "time to serve [s] (default: until Ctrl-C)")
+    field_options(parser, Showing)
 
 
-def _view(args: argparse.Namespace) -> int:
-    if args.port is not None and not 1024 <= args.port <= 65535:
-        raise InvalidInput(f"port must be within 1024..65535, got {args.port}")
-    if args.seconds is not None and not args.seconds > 0:
-        raise InvalidInput(f"seconds must be > 0, got {args.seconds}")
+@command("view", "drakebots view run.nc --html run.html", _view_arguments)
+def view_scene(args: argparse.Namespace) -> int:
+    """Show a result or a model in Meshcat, live or as one page."""
+    shown = Showing(**field_values(args, Showing, declared(Showing)))
     if names_result(args.what):
         refuse(args, MODEL_OPTIONS, "a result; it is for a model")
         result = stored(args.what)
-        playback = {"slow": args.slow, "port": args.port, "colour": args.colour}
+        playback = {"slow": shown.slow, "port": shown.port, "colour": shown.colour}
         scene = drawn(record, result, **playback)
     else:
-        if args.colour is not None:
+        if shown.colour is not None:
             raise InvalidInput("--colour is for the skin of a result (.nc)")
         refuse(args, ["slow"], "a model; it is for a result (.nc)")
         args.model = args.what
-        scene = drawn(view.make_scene, load_model(args), port=args.port)
+        scene = drawn(view.make_scene, load_model(args), port=shown.port)
     if args.html is None:
         url = scene.meshcat.web_url()
         print(f"{url} (Ctrl-C ends)", flush=True)
         tell(args, {"url": url})
-        view.serve(scene, seconds=args.seconds)
+        view.serve(scene, seconds=shown.seconds)
         return 0
     path = drawn(scene.save, args.html)
     return tell(args, {"html": str(path), "bytes": path.stat().st_size}, path)
@@ -126,66 +148,15 @@ def _report_arguments(parser: argparse.ArgumentParser) -> None:
     table_argument(parser, "write the time series")
 
 
-def _report(args: argparse.Namespace) -> int:
+@command("report", "drakebots report run.nc --json", _report_arguments)
+def report_result(args: argparse.Namespace) -> int:
+    """Summarize a result: figures, picture, table."""
     result = stored(args.result)
     print_report(result)
     written = write_data(args, result)
     written += [draw() for _, draw in drawings(args, result)]
     return tell(args, report_of(result), *written)
 
-
-MODELS = Command(
-    "models",
-    Variant(
-        "list the models that come with drakebots",
-        "drakebots models",
-        _models_arguments,
-        _models,
-    ),
-)
-
-SHOW = Command(
-    "show",
-    Variant(
-        "check a model and print what it contains",
-        "drakebots show HAMR.urdf --units mm-g-ms",
-        _show_arguments,
-        _show,
-    ),
-    forms=lambda: (
-        Form(
-            "skinned_leg",
-            names_skinned,
-            lambda: resolve("drakebots.cli.skin:SKIN_SHOW"),
-        ),
-        Form(
-            "lattice.json",
-            is_lattice,
-            lambda: resolve("drakebots.cli.voxels:LATTICE_SHOW"),
-        ),
-    ),
-    find=find_input,
-)
-
-VIEW = Command(
-    "view",
-    Variant(
-        "show a result or a model in Meshcat, live or as one page",
-        "drakebots view run.nc --html run.html",
-        _view_arguments,
-        _view,
-    ),
-)
-
-REPORT = Command(
-    "report",
-    Variant(
-        "summarize a result: figures, picture, table",
-        "drakebots report run.nc --json",
-        _report_arguments,
-        _report,
-    ),
-)
 
 # --- completion -------------------------------------------------------------
 
@@ -196,35 +167,35 @@ _drakebots() {
 }
 complete -o default -F _drakebots drakebots
 """
-"""In bash; a file's name is completed where the command has nothing to say."""
+"""Completion script of bash; it completes names of files where the command has none."""
+
+
+_SHELLS = ("bash", "zsh", "yaml")
+"""What completes: shells commands, and editors scenario files, by a JSON Schema."""
 
 
 def _completion_arguments(parser: argparse.ArgumentParser) -> None:
-    shell = parser.add_argument("shell", nargs="?", default="bash", help="bash or zsh")
-    completes(shell, ("bash", "zsh"))
+    shell = parser.add_argument(
+        "shell", nargs="?", default="bash", help="bash, zsh or yaml"
+    )
+    completes(shell, _SHELLS)
     parser.add_argument(
         "--words", nargs=argparse.REMAINDER, help="a begun command line to complete"
     )
 
 
-def _completion(args: argparse.Namespace) -> int:
+@command("completion", "drakebots completion bash", _completion_arguments)
+def print_completion(args: argparse.Namespace) -> int:
+    """Let a shell complete commands: eval "$(drakebots completion bash)"."""
     if args.words is not None:
         print("\n".join(complete(args.words)))
         return 0
-    if args.shell not in ("bash", "zsh"):
-        raise UnknownName("shell", args.shell, ("bash", "zsh"))
+    if args.shell not in _SHELLS:
+        raise UnknownName("shell", args.shell, _SHELLS)
+    if args.shell == "yaml":
+        print(json.dumps(scenario_schema(), indent=1))
+        return 0
     if args.shell == "zsh":
         print("autoload -U +X bashcompinit && bashcompinit")
     print(_SCRIPT, end="")
     return 0
-
-
-COMPLETION = Command(
-    "completion",
-    Variant(
-        'let a shell complete commands: eval "$(drakebots completion bash)"',
-        "drakebots completion bash",
-        _completion_arguments,
-        _completion,
-    ),
-)

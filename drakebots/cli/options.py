@@ -1,20 +1,22 @@
-"""Options that commands share: fields of a problem, switches, files to write."""
+"""Commands in all their forms, and options that they share: fields, files to write."""
 
 from __future__ import annotations
 
 import argparse
-import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, is_dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
-from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.convert import changed_by_word, from_word, item_of, quantity
+from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.fields import Field, declared
 from drakebots.core.files import check_output, claimed
-from drakebots.core.units import dimensions, si_factor
 from drakebots.plots import check_ending
 from drakebots.robots import plot, record
 
@@ -22,157 +24,298 @@ if TYPE_CHECKING:
     from drakebots.model import Model
     from drakebots.results import Result
 
+# --- commands -----------------------------------------------------------------
+
+Arguments = Callable[[argparse.ArgumentParser], None]
+Run = Callable[[argparse.Namespace], int]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Options and work of a command, for all models or for one robot.
+
+    Attributes:
+        help: one line.
+        example: a whole command line.
+        arguments: adds the options.
+        run: does the work, returns the exit code.
+    """
+
+    help: str
+    example: str
+    arguments: Arguments
+    run: Run
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form of a command for some robots or files.
+
+    Attributes:
+        title: the robot or kind of result.
+        matches: whether a word of the command line names one.
+        load: gives the options and the work; only then is the robot imported.
+    """
+
+    title: str
+    matches: Callable[[str], bool]
+    load: Callable[[], Variant]
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of the command line.
+
+    Attributes:
+        name: as typed.
+        general: for whatever no form matches.
+        forms: its special forms.
+        show_forms: whether `--help` lists the options of all forms.
+        find: raises an error if the model or file that a word names does not exist.
+    """
+
+    name: str
+    general: Variant
+    forms: Callable[[], Sequence[Form]] = tuple
+    show_forms: bool = False
+    find: Callable[[str], object] = lambda word: None
+
+    def variant(self, words: Sequence[str]) -> Variant:
+        """Loads the form for the robot or file that a command line names."""
+        forms = self.forms()
+        for word in self.subjects(words):
+            for form in forms:
+                if form.matches(word):
+                    return form.load()
+        return self.general
+
+    def subjects(self, words: Iterable[str]) -> list[str]:
+        """Words that may name the model or file, the likeliest first.
+
+        Without the options' definitions a word behind `--x` may be its value or, where
+        --x is a switch, the model: such words come last, and only if they exist.
+        """
+        sure, unsure, last = [], [], ""
+        for word in list(words)[1:]:
+            if not word.startswith("-"):
+                (unsure if last.startswith("-") and "=" not in last else sure).append(
+                    word
+                )
+            last = word
+        return sure or [word for word in unsure if self._exists(word)]
+
+    def _exists(self, word: str) -> bool:
+        return os.path.exists(word) or any(f.matches(word) for f in self.forms())
+
+    @property
+    def notes(self) -> str:
+        """Epilog of the general form's help, which points to the other forms."""
+        forms = self.forms()
+        if self.show_forms:
+            return "".join(f"\n\nfor {f.title}:\n{_shown(f.load())}" for f in forms)
+        if not forms:
+            return ""
+        return (
+            "\n\nOther options apply to: "
+            + ", ".join(form.title for form in forms)
+            + f".\nSee `drakebots {self.name} {forms[0].title} --help`, for example."
+        )
+
+
+def variant(example: str, arguments: Arguments) -> Callable[[Run], Variant]:
+    """A decorator for the work of a form; its help is the first line of the docstring.
+
+    Args:
+        example: a whole command line.
+        arguments: adds the options.
+    """
+
+    def decorate(run: Run) -> Variant:
+        text = (run.__doc__ or "").partition("\n")[0].rstrip(".")
+        return Variant(text[:1].lower() + text[1:], example, arguments, run)
+
+    return decorate
+
+
+def command(
+    name: str, example: str, arguments: Arguments, **more: Any
+) -> Callable[[Run], Command]:
+    """A decorator for the work of a command's general form; see :func:`variant`.
+
+    Args:
+        name: as typed.
+        example, arguments: as of :func:`variant`.
+        more: further fields of the command.
+    """
+    return lambda run: Command(name, variant(example, arguments)(run), **more)
+
+
+def _shown(variant: Variant) -> str:
+    """Formats the options of a variant as `--help` shows them."""
+    parser = argparse.ArgumentParser(
+        add_help=False, usage=argparse.SUPPRESS, prog="drakebots"
+    )
+    variant.arguments(parser)
+    return parser.format_help().rstrip()
+
+
 # --- fields and switches ----------------------------------------------------
 
 _ROLE = re.compile(r":\w+:`~?([^`]+)`")
-_ENTRY = re.compile(r"^(\w+(?:, \w+)*): (.*)$")
+_WORDS = (float, int, str, Path)
 
 
-def attribute_texts(problem: type, *, but: Iterable[str] = ()) -> dict[str, str]:
-    """Texts of a dataclass's fields, from "Attributes:" of the docstrings.
+def field_options(parser, problem: type, *, but: Iterable[str] = ()) -> None:
+    """Adds an option for each field of a dataclass that a word can say.
+
+    A flag's option turns it over: `--imu`, or `--no-ground` where it is true by
+    default. What holds several things is given several times: `--push 5N@1s`.
 
     Args:
+        parser: to add to.
         problem: the dataclass.
         but: fields to leave out.
     """
-    texts: dict[str, str] = {}
-    for kind in reversed(problem.__mro__):
-        doc = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
-        _, found, section = doc.partition("Attributes:\n")
-        if not found:
-            continue
-        names: tuple[str, ...] = ()
-        for line in section.splitlines():
-            if line and not line.startswith("    "):
-                break
-            entry = _ENTRY.match(line.strip()) if line[4:5] != " " else None
-            if entry:
-                names = tuple(entry[1].split(", "))
-                texts |= dict.fromkeys(names, entry[2])
-            elif line.strip():
-                for name in names:
-                    texts[name] += " " + line.strip()
-    left = set(texts) - set(but)
-    plain = {name: _ROLE.sub(r"\1", text).rstrip(".") for name, text in texts.items()}
-    return {name: plain[name] for name in texts if name in left}
+    for name, entry in declared(problem).items():
+        if name not in but:
+            _field_option(parser, entry)
 
 
-_TYPES = {"int": int, "str": str, "float": float}
+def _field_option(parser, entry: Field) -> None:
+    text = _ROLE.sub(r"\1", entry.help) or entry.name.replace("_", " ")
+    if not all(choice in text for choice in entry.choices):
+        text += f": {', '.join(entry.choices)}"
+    if shown := _default(entry.default):
+        text += f" (default {shown})"
+    if inside := _inside(entry.kind, entry.default):
+        text += f"; with {inside}"
+    text = text.replace("%", "%%")  # argparse formats help texts
+    if entry.kind is bool:
+        _flags(parser, entry, text)
+        return
+    kind = entry.kind
+    if not _is_said(kind):
+        return
+    extra: dict[str, Any] = {"metavar": _metavar(kind)} if _metavar(kind) else {}
+    flag = option(entry.name)
+    if is_repeated(kind):
+        kind, flag = item_of(kind), re.sub("(?<=sh)es$|s$", "", flag)
+        extra["action"] = "append"
+    if not entry.is_changed:  # which field_values reads
+        extra["type"] = partial(from_word, kind, what=flag, unit=entry.unit)
+    action = parser.add_argument(flag, dest=entry.name, help=text, **extra)
+    completes(action, entry.choices)
 
-# --- numbers with units -----------------------------------------------------
 
-_NUMBER = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?|[-+]?inf|nan)\s*(\S.*)?")
-_UNITS = re.compile(r"\[([^\]]+)\]")
-
-
-def quantity(flag: str, text: str) -> Callable[[str], float]:
-    """A parser of an option's number: bare in SI, or with a unit, "10Hz", "5 mm".
+def field_values(
+    args: argparse.Namespace, problem: type, names: Iterable[str], base: Any = None
+) -> dict[str, Any]:
+    """The fields of a problem that were given, by name.
 
     Args:
-        flag: the option, for errors.
-        text: its help, which names the unit in brackets: "[Hz]", "[N m, N]". Without
-            brackets there is no unit.
+        args: of :func:`field_options`.
+        problem: the dataclass.
+        names: of its fields.
+        base: an object of which words change dataclasses; by default the problem's
+            own defaults.
     """
-    found = _UNITS.search(text.replace(" or ", ", "))
-    known = [word.strip() for word in re.split("[,;]", found[1])] if found else []
-    known = [unit for unit in known if _is_unit(unit)]
-
-    def parse(word: str) -> float:
-        parts = _NUMBER.fullmatch(word)
-        try:
-            value, unit = float(parts[1]), parts[2]
-        except (TypeError, ValueError):
-            raise InvalidInput(f"{flag}: {word!r} is no number") from None
-        if unit is None:
-            return value
-        if not known:
-            raise InvalidInput(
-                f"{flag}: takes no unit, got {word!r}; write the number alone"
-            )
-        if not any(_measures(unit, other) for other in known):
-            raise InvalidInput(
-                f"{flag}: {unit!r} is no unit for it; use {' or '.join(known)}"
-            )
-        return value * si_factor(unit)
-
-    return parse
+    found = given(args, names)
+    for name, value in found.items():
+        entry = declared(problem)[name]
+        if is_repeated(entry.kind):
+            found[name] = tuple(value)
+        elif entry.is_changed:
+            old = getattr(base, name, entry.default)
+            found[name] = changed_by_word(old, value, option(name))
+    return found
 
 
-def number_argument(parser, flag: str, text: str, **extra: Any) -> None:
-    """Adds an option for a number, whose help names its unit in brackets."""
-    parser.add_argument(flag, type=quantity(flag, text), help=text, **extra)
+def _flags(parser, entry: Field, text: str) -> None:
+    text = text.removeprefix("whether ")
+    if entry.default is not True:
+        switch(parser, option(entry.name), entry.name, text)
+    if entry.default is True or entry.optional:
+        flag = "--no" + option(entry.name)[1:]
+        switch(parser, flag, entry.name, f"switch off: {text}", value=False)
 
 
-def _is_unit(text: str) -> bool:
-    try:
-        return si_factor(text) > 0
-    except InvalidInput:
-        return False
+def _is_said(kind: Any) -> bool:
+    """Whether a word can say a value of a type, by :func:`from_word`."""
+    origin, inner = get_origin(kind) or kind, get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_is_said(one) for one in inner)
+    if kind in _WORDS or hasattr(kind, "from_word") or hasattr(kind, "from_file"):
+        return True
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return bool(inner) and _is_said(inner[1])
+    if item := item_of(kind):
+        return _is_said(item)
+    if origin is tuple:
+        return bool(inner) and all(_is_said(one) for one in inner)
+    if is_dataclass(kind):
+        return any(f.text and _is_said(f.kind) for f in declared(kind).values())
+    return isinstance(kind, type) and any(map(is_dataclass, kind.__subclasses__()))
 
 
-def _measures(unit: str, other: str) -> bool:
-    """Whether two units are of the same quantity."""
-    if not _is_unit(unit):
-        return False
-    if dimensions(unit) is None or dimensions(unit) != dimensions(other):
-        return unit == other
-    # 1 Hz and 1 rad/s have the same dimensions, an angle and 1 too.
-    turns = [bool(re.search("rad|deg", text)) for text in (unit, other)]
-    return turns[0] == turns[1]
+def is_repeated(kind: Any) -> bool:
+    """Whether a field holds several things of which a word says one."""
+    item = item_of(kind)
+    return bool(item) and (is_dataclass(item) or bool(item_of(item)))
 
 
-# --- fields -----------------------------------------------------------------
+def _metavar(kind: Any) -> str:
+    origin = get_origin(kind) or kind
+    if is_repeated(kind):
+        kind = item_of(kind)
+        origin = get_origin(kind) or kind
+    if said := getattr(kind, "word", ""):
+        return said
+    if isinstance(origin, type) and (issubclass(origin, Mapping) or is_dataclass(kind)):
+        return "NAME=VALUE,..."
+    if get_origin(item_of(kind)) is tuple:
+        return '"X,Y X,Y ..."'
+    if item_of(kind):
+        return "A,B,..."
+    return ",".join("ABCDEF"[: len(get_args(kind))]) if origin is tuple else ""
 
 
-def field_options(parser, problem: type, texts: Mapping[str, str]) -> None:
-    """Adds an option for each field of a problem that has a text, with its default.
-
-    Fields of other types than numbers, text and flags have no option.
-    """
-    for entry in fields(problem):
-        kind = str(entry.type).split(" ")[0]
-        if entry.name not in texts or kind not in (*_TYPES, "bool"):
-            continue
-        default, text = entry.default, texts[entry.name]
-        if kind == "bool":
-            extra: dict[str, Any] = {"action": "store_const", "const": True}
-        else:
-            parse = quantity(option(entry.name), text)
-            extra = {"type": parse if kind == "float" else _TYPES[kind]}
-            choices = choices_of(problem, entry.name) if kind == "str" else ()
-            if not all(choice in text for choice in choices):
-                text += f": {', '.join(choices)}"
-            if default is not MISSING and default is not None:
-                text += f" (default {default})"
-        text = text.replace("%", "%%")  # argparse formats help texts
-        action = parser.add_argument(
-            option(entry.name), default=None, help=text, **extra
-        )
-        if kind == "str":
-            completes(action, choices)
+def _inside(kind: Any, default: Any = None) -> str:
+    """The fields of a part, with units and defaults: "knots (20), delay [s]"; of a
+    choice of parts those of each. Empty for what has a word of its own, as a file."""
+    if not isinstance(kind, type) or hasattr(kind, "word") or kind in _WORDS:
+        return ""
+    if not is_dataclass(kind):
+        parts = {c.__name__: _inside(c) for c in kind.__subclasses__()}
+        return "; ".join(f"{name}: {text}" for name, text in parts.items() if text)
+    shown = []
+    for entry in declared(kind).values():
+        if entry.kind is bool or _is_said(entry.kind):
+            said = _default(getattr(default, entry.name, entry.default))
+            unit, said = entry.unit and f" [{entry.unit}]", said and f" ({said})"
+            shown.append(f"{entry.name}{unit}{said}")
+    return ", ".join(shown)
 
 
-def choices_of(problem: type, name: str) -> tuple[str, ...]:
-    """The names that a field of a problem may have; none where it may have any.
-
-    They are those that the problem's own check names when it refuses another one.
-    """
-    needed = [f.name for f in fields(problem) if f.init and _is_needed(f)]
-    values = dict.fromkeys(needed) | {name: _NONE_SUCH}
-    try:
-        problem(**values)
-    except UnknownName as error:
-        return tuple(error.available) if error.name == _NONE_SUCH else ()
-    except Exception:
-        return ()  # Something else is checked first.
-    return ()
+def _default(value: Any) -> str:
+    if isinstance(value, bool) or value is MISSING:
+        return ""
+    if isinstance(value, int | float | str | Path):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, tuple) and value and all(map(_default, value)):
+        nested = isinstance(value[0], tuple)
+        return (" " if nested else ",").join(map(_default, value))
+    return ""
 
 
-_NONE_SUCH = "?"
+def first_field(problem: type) -> str:
+    """The field that may be given without its name: the plan of what tracks one."""
+    return next(f.name for f in declared(problem).values() if not f.keyword_only)
 
 
-def _is_needed(field) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
+def number_argument(parser, flag: str, text: str, unit: str = "", **extra: Any) -> None:
+    """Adds an option for a number of a unit."""
+    text += f" [{unit}]" if unit else ""
+    parser.add_argument(flag, type=quantity(flag, unit), help=text, **extra)
 
 
 def completes(action: argparse.Action, choices: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""What commands do with a result: write files, print tables and JSON, exit codes."""
+"""Output of commands: files, tables, JSON and exit codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from functools import partial
@@ -24,7 +24,6 @@ from drakebots.cli.progress import warn
 from drakebots.core.errors import DrakebotsError, DrawingProblem, printable
 from drakebots.core.run import check_stop, ended_by, saving
 from drakebots.core.threads import numerics
-from drakebots.core.units import MM_G_MS, SI, Scaling
 
 if TYPE_CHECKING:
     from drakebots.model import Model
@@ -88,7 +87,7 @@ def drawings(
 
 
 def drawn(draw: Callable[..., Drawn], *args: Any, **options: Any) -> Drawn:
-    """What `draw(*args, **options)` returns.
+    """Call `draw(*args, **options)` and return its result.
 
     Raises:
         DrawingProblem: for any error that is not one of ours. Meshes, browsers and
@@ -126,10 +125,6 @@ def exit_code(result: Result) -> int:
     return 130 if result.verdict == "interrupted" else 1
 
 
-SYSTEMS: dict[str, Scaling] = {"SI": SI, "mm-g-ms": MM_G_MS}
-"""Units a URDF of the old format may be in, by name."""
-
-
 @contextmanager
 def one_line_errors(program: str) -> Iterator[None]:
     """Ends a script with the error's exit code and one line, `program: message`."""
@@ -161,7 +156,7 @@ class Measurement(argparse.ArgumentParser):
 
     Args:
         text: the script's docstring.
-        quick: what its short form, `--quick`, runs.
+        quick: its short form, `--quick`.
     """
 
     def __init__(self, text: str, quick: str):
@@ -256,17 +251,11 @@ def print_table(title: str, rows: Mapping[str, Any]) -> None:
 
     To a pipe or a file go lines `name: value`, after one with the title.
     """
-    if not sys.stdout.isatty():
-        print(f"# {printable(title)}")
-        for name, value in rows.items():
-            print(f"{printable(name)}: {printable(text_of(value))}")
-        return
-    table = Table(title=Text(printable(title)), title_justify="left", show_header=False)
+    lines = [f"{name}: {text_of(value)}" for name, value in rows.items()]
+    table = Table(title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    for name, value in rows.items():
-        table.add_row(Text(printable(name)), Text(printable(text_of(value))))
-    Console(soft_wrap=False).print(table)
+    _print(title, table, rows.items(), lines)
 
 
 def print_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -276,16 +265,23 @@ def print_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """
     if not rows:
         return
-    if not sys.stdout.isatty():
-        print(f"# {printable(title)}")
-        for row in rows:
-            print(printable("; ".join(f"{k}: {text_of(v)}" for k, v in row.items())))
-        return
-    table = Table(title=Text(printable(title)), title_justify="left")
+    lines = ["; ".join(f"{k}: {text_of(v)}" for k, v in row.items()) for row in rows]
+    table = Table(title_justify="left")
     for name in rows[0]:
         table.add_column(Text(printable(name)), overflow="fold")
+    _print(title, table, [row.values() for row in rows], lines)
+
+
+def _print(title: str, table: Table, rows: Iterable, lines: Iterable[str]) -> None:
+    """Prints rows in a table to a terminal, else lines."""
+    if not sys.stdout.isatty():
+        print(f"# {printable(title)}")
+        for line in lines:
+            print(printable(line))
+        return
+    table.title = Text(printable(title))
     for row in rows:
-        table.add_row(*(Text(printable(text_of(value))) for value in row.values()))
+        table.add_row(*(Text(printable(text_of(value))) for value in row))
     Console(soft_wrap=False).print(table)
 
 
@@ -331,7 +327,7 @@ def print_report(result: Result) -> None:
 
 
 def model_table(model: Model) -> dict[str, Any]:
-    """What `drakebots show` prints."""
+    """Table that `drakebots show` prints."""
     report = model.report()
     return {
         "file": report["path"],

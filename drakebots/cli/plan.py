@@ -3,116 +3,83 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from drakebots.cli.command import Command, Variant, kind_forms, robot_forms
 from drakebots.cli.inputs import (
     MODEL_OPTIONS,
-    angle,
     find_input,
-    joint_position,
-    length,
     load_model,
     model_argument,
-    named_numbers,
     names_result,
-    number,
-    numbers,
     stored,
 )
 from drakebots.cli.options import (
-    choices_of,
-    completes,
+    Command,
+    Variant,
+    command,
+    field_options,
+    field_values,
     given,
-    number_argument,
-    option,
     output_argument,
     output_arguments,
     picture_argument,
-    quantity,
     refuse,
     switch,
-    table_argument,
 )
-from drakebots.cli.output import finish, tell, write_data
+from drakebots.cli.output import finish, tell
 from drakebots.cli.progress import print_notes, progress_bar
+from drakebots.cli.task import (
+    export_arguments,
+    export_result,
+    kind_forms,
+    robot_forms,
+    solving_options,
+    solving_values,
+)
+from drakebots.core.checks import in_unit, non_negative, positive
+from drakebots.core.convert import finite_word
 from drakebots.core.errors import InvalidInput
-from drakebots.core.files import check_output
-from drakebots.model import Model, find_model, robot_alone
-from drakebots.multibody.exchange import write_mjcf, write_urdf
+from drakebots.core.fields import checked, declared
+from drakebots.formats import robot_alone, write_mjcf, write_urdf
+from drakebots.model import Model, find_model
 from drakebots.plots import plot_convergence
-from drakebots.results import Result
 from drakebots.robots import kinds, record
-from drakebots.skin import write_vtu
 from drakebots.trajopt.locomotion import (
-    GAITS,
+    Goal,
+    Hop,
     LocomotionProblem,
-    LocomotionWeights,
+    Motion,
+    Walk,
     first_iterate,
     plan_locomotion,
 )
-from drakebots.trajopt.program import read_checkpoint
-from drakebots.view import write_mcap
 
 # --- plan -------------------------------------------------------------------
 
-_MOTIONS = {
-    "forward": ("0.3", "walk this far in a cycle that repeats [m]"),
-    "hop": ("0.1", "hop this high [m]"),
-    "turn": ("30deg", "turn by this angle [rad, or deg]"),
-    "goal": ("X,Y,YAW", "move to this pose, from standing to standing [m, m, rad]"),
-}
-_NUMBERS = {
-    "duration": "duration of the motion [s]",
-    "friction": "friction coefficient of the ground",
-    "knots": "number of knots of the trajectory",
-}
-_WORDS = {
-    "gait": (None, f"footfall: {', '.join(GAITS)}"),
-    "contacts": (None, "gait (keeps the footfall) or free (the program decides)"),
-    "clearance": ("3cm", "height of a foot halfway through its swing [m]"),
-    "phases": ("FOOT=0.5,...", "share of a walk's cycle at which a foot lifts"),
-    "pose": ("JOINT=0.3,...", "standing position of joints [rad, or deg; m]"),
-    "torque": ("20", "limit of all inputs, or of ACTUATOR=20,... [N m, N]"),
-    "slack_weights": ("1,10,100", "weights of the slack with free contacts, by stage"),
-}
+
+@checked()
+class MotionOptions:
+    """What is planned, one of these."""
+
+    forward: Annotated[float | None, in_unit("m")] = None
+    """Walk this far in a cycle that repeats."""
+    hop: Annotated[float | None, in_unit("m")] = None
+    """Hop this high."""
+    turn: Annotated[float | None, in_unit("rad")] = None
+    """Turn by this angle."""
+    goal: str | None = None
+    """Move to this pose X,Y,YAW [m, m, rad], from standing to standing."""
 
 
-def solver_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of every contact-implicit program."""
-    number_argument(parser, "--time-limit", "limit of wall time [s]")
-    parser.add_argument(
-        "--checkpoint", type=Path, help="file that keeps the best iterate (.npz)"
-    )
-    parser.add_argument("--resume", type=Path, help="checkpoint to continue from")
-    output_arguments(parser)
-    picture_argument(
-        parser,
-        "--convergence",
-        plot_convergence,
-        "picture of the solver's progress to write as well (.png)",
-    )
+_MOTIONS: tuple[type[Motion], ...] = (Walk, Hop, Goal)
 
-
-def solver_options(args: argparse.Namespace) -> dict[str, object]:
-    """The values of those options.
-
-    Raises:
-        FileProblem: for a file that could not be used, before any long work.
-    """
-    if args.checkpoint is not None:
-        check_output(args.checkpoint)
-    if args.resume is not None:
-        read_checkpoint(args.resume)
-    return given(args, ("time_limit", "checkpoint", "resume"))
+_BY_MOTION = {"forward", "sideways", "turn", "height", "periodic"}
+"""Fields of motions that those options say, and --periodic."""
 
 
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     model_argument(parser)
-    for name, (shown, text) in _MOTIONS.items():
-        parser.add_argument("--" + name, metavar=shown, help=text)
+    field_options(parser, MotionOptions)
     repeats = parser.add_mutually_exclusive_group()
     switch(repeats, "--periodic", "periodic", "repeat the first state (walks do)")
     switch(
@@ -122,21 +89,34 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
         "start and end at rest (all motions but walks do)",
         value=False,
     )
-    for name, text in _NUMBERS.items():
-        kind = int if name == "knots" else quantity("--" + name, text)
-        parser.add_argument("--" + name, type=kind, help=text)
-    for name, (shown, text) in _WORDS.items():
-        flag = "--footfall" if name == "contacts" else option(name)
-        action = parser.add_argument(flag, dest=name, metavar=shown, help=text)
-        completes(action, choices_of(LocomotionProblem, name))
-    solver_arguments(parser)
+    added = set(_BY_MOTION)
+    for motion in _MOTIONS:
+        field_options(parser, motion, but=added)
+        added |= declared(motion).keys()
+    field_options(parser, LocomotionProblem, but=("model", "motion"))
+    solving_options(parser, plan_locomotion)
+    output_arguments(parser)
+    picture_argument(
+        parser,
+        "--convergence",
+        plot_convergence,
+        "picture of the solver's progress to write as well (.png)",
+    )
     output_argument(
         parser, "--guess", help="page of the first iterate to write as well (.html)"
     )
 
 
-def _plan(args: argparse.Namespace) -> int:
-    options = solver_options(args)
+@command(
+    "plan",
+    "drakebots plan robot.urdf --feet FL,FR,RL,RR --forward 0.3 -o plan.nc",
+    _plan_arguments,
+    forms=lambda: robot_forms("plan"),
+    find=find_input,
+)
+def plan_motion(args: argparse.Namespace) -> int:
+    """Plan a motion of a robot, or of any legged model."""
+    options = solving_values(args)
     locomotion_problem(args, args.model)  # bad numbers before a long load
     model = robot_alone(load_model(args, notes=False))
     print_notes(model.name, model.notes)
@@ -157,41 +137,36 @@ def locomotion_problem(
         InvalidInput: when they name no motion, or several, and for values that are
             no numbers.
     """
-    motions = given(args, _MOTIONS)
+    motions = given(args, declared(MotionOptions))
     if not motions:
         raise InvalidInput("say what to plan: --forward, --hop, --turn or --goal")
     if len(motions) > 1:
         raise InvalidInput(f"choose one of {', '.join('--' + m for m in motions)}")
-    ((name, text),) = motions.items()
-    periodic = args.periodic
-    fields: dict[str, Any]
-    if name == "goal":
-        fields = _goal(text)
-    elif name == "turn":
-        fields = {"kind": "turn", "turn": angle(text, "--turn")}
-    elif name == "hop":
-        fields = {"kind": "hop", "height": length(text, "--hop")}
-    else:
-        # From rest to rest, a walk is the motion to a goal.
-        fields = {"kind": "walk", "forward": length(text, "--forward")}
-        if periodic is False:
-            fields["kind"] = "goal"
-    if periodic is not None and fields["kind"] != "walk":
-        fields["periodic"] = periodic
-    words = given(args, _WORDS)
-    fields |= {key: words[key] for key in ("gait", "contacts") if key in words}
-    if "clearance" in words:
-        fields["clearance"] = length(words["clearance"], "--clearance")
-    if "phases" in words:
-        fields["phases"] = named_numbers(words["phases"], "--phases", number)
-    if "pose" in words:
-        fields["pose"] = named_numbers(words["pose"], "--pose", joint_position)
-    if "torque" in words:
-        fields["torque"] = _torque(words["torque"])
-    if "slack_weights" in words:
-        slack = numbers(words["slack_weights"], "--slack-weights")
-        fields["weights"] = LocomotionWeights(slack=slack)
-    return LocomotionProblem(model, **fields, **given(args, _NUMBERS))
+    ((name, asked),) = motions.items()
+    motion = _motion(args, name, asked)
+    common = declared(LocomotionProblem).keys() - {"model", "motion"}
+    rest = field_values(args, LocomotionProblem, common)
+    return LocomotionProblem(model, motion, **rest)
+
+
+def _motion(args: argparse.Namespace, name: str, asked: Any) -> Motion:
+    """The motion that an option asks for, with options of its own."""
+    kind = {"forward": Walk, "hop": Hop}.get(name, Goal)
+    field = "height" if kind is Hop else name
+    fields = _goal(asked) if name == "goal" else {field: asked}
+    if kind is Walk and args.periodic is False:
+        kind = Goal  # from rest to rest, a walk is the way to a goal
+    elif kind is Hop and args.periodic is not None:
+        fields["periodic"] = args.periodic
+    elif kind is Goal and args.periodic:
+        raise InvalidInput(
+            f"--{name} cannot be periodic: the momentum of a turn would have to repeat "
+            "in another direction; leave --periodic out"
+        )
+    own = declared(kind).keys() - _BY_MOTION
+    others = {n for motion in _MOTIONS for n in declared(motion)} - _BY_MOTION - own
+    refuse(args, sorted(others), f"a {kind.__name__.lower()}")
+    return kind(**fields, **field_values(args, kind, own))
 
 
 def _goal(text: str) -> dict[str, Any]:
@@ -199,33 +174,10 @@ def _goal(text: str) -> dict[str, Any]:
     words = text.split(",")
     if len(words) not in (2, 3):
         raise InvalidInput(f"--goal: {text!r} is no pose; write x,y,yaw")
-    forward, sideways = (length(word, "--goal") for word in words[:2])
-    turn = angle(words[2], "--goal") if len(words) == 3 else 0.0
-    return {"kind": "goal", "forward": forward, "sideways": sideways, "turn": turn}
+    forward, sideways = (finite_word(word, "--goal", "m") for word in words[:2])
+    turn = finite_word(words[2], "--goal", "rad") if len(words) == 3 else 0.0
+    return {"forward": forward, "sideways": sideways, "turn": turn}
 
-
-def _torque(text: str) -> float | dict[str, float]:
-    """Limits of all inputs, or by actuator."""
-    if "=" in text:
-        return named_numbers(text, "--torque", _effort)
-    return _effort(text, "--torque")
-
-
-def _effort(text: str, what: str) -> float:
-    return quantity(what, "[N m, N]")(text)
-
-
-PLAN = Command(
-    "plan",
-    Variant(
-        "plan a motion of a robot, or of any legged model",
-        "drakebots plan robot.urdf --feet FL,FR,RL,RR --forward 0.3 -o plan.nc",
-        _plan_arguments,
-        _plan,
-    ),
-    forms=lambda: robot_forms("plan"),
-    find=find_input,
-)
 
 # --- track, refine, export --------------------------------------------------
 
@@ -248,75 +200,43 @@ def _check(path: str, what: str) -> None:
         )
 
 
-def _refuse(what: str):
-    """The work of the general form, which only results without a form reach."""
+def _of_plans(what: str, text: str, example: str) -> Command:
+    """A command whose forms are those of kinds of plans."""
 
     def run(args: argparse.Namespace) -> int:
-        _check(args.plan, what)
+        _check(args.plan, what)  # only results without a form come here
         return 0
 
-    return run
+    return Command(
+        what,
+        Variant(text, example, _plan_argument, run),
+        forms=lambda: kind_forms(what),
+        show_forms=True,
+        find=lambda word: _check(word, what),
+    )
 
 
-TRACK = Command(
-    "track",
-    Variant(
-        "execute a plan on its robot",
-        "drakebots track plan.nc -o run.nc",
-        _plan_argument,
-        _refuse("track"),
-    ),
-    forms=lambda: kind_forms("track"),
-    show_forms=True,
-    find=lambda word: _check(word, "track"),
+TRACK = _of_plans(
+    "track", "execute a plan on its robot", "drakebots track plan.nc -o run.nc"
 )
-
-REFINE = Command(
+REFINE = _of_plans(
     "refine",
-    Variant(
-        "plan again from executed runs until what is executed stops growing",
-        "drakebots refine plan.nc -o refined.nc",
-        _plan_argument,
-        _refuse("refine"),
-    ),
-    forms=lambda: kind_forms("refine"),
-    show_forms=True,
-    find=lambda word: _check(word, "refine"),
+    "plan again from executed runs until what is executed stops growing",
+    "drakebots refine plan.nc -o refined.nc",
 )
 
-_OF_MODELS = ("mjcf", "urdf", "time_step", "friction")
+
+@checked()
+class Exporting:
+    """What MuJoCo is told beside the model."""
+
+    time_step: Annotated[float | None, positive("s")] = None
+    """Time step of the MJCF's simulation, 0.1 ms by default."""
+    friction: Annotated[float | None, non_negative()] = None
+    """Friction of a ground in the MJCF; by default there is no ground."""
 
 
-def export_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the files that `export` writes of any result."""
-    table_argument(parser, "the result's time series as a table (.csv)")
-    output_argument(
-        parser,
-        "--mcap",
-        write=write_mcap,
-        help="a log for Foxglove and Lichtblick (.mcap): series, bodies, shapes, skin",
-    )
-    output_argument(
-        parser,
-        "--vtu",
-        write=write_vtu,
-        help="the skin for ParaView (.pvd), and a folder of .vtu files beside it",
-    )
-
-
-def export_result(
-    args: argparse.Namespace, result: Result, written: Sequence[Path] = ()
-) -> list[Path]:
-    """Writes those files, after what the result's kind has of its own.
-
-    Raises:
-        InvalidInput: where none is wanted.
-    """
-    paths = [*written, *write_data(args, result)]
-    if not paths:
-        names = ", ".join(option(entry.name) for entry in args.outputs)
-        raise InvalidInput(f"say what to write of a result: {names}")
-    return paths
+_OF_MODELS = ("mjcf", "urdf", *declared(Exporting))
 
 
 def _export_arguments(parser: argparse.ArgumentParser) -> None:
@@ -330,32 +250,8 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
     output_argument(
         group, "--urdf", help="the model as URDF (.urdf), loops in Drake's own tags"
     )
-    number_argument(
-        group, "--time-step", "of the MJCF's simulation [s] (default 0.1 ms)"
-    )
-    number_argument(group, "--friction", "of a ground in the MJCF (default: no ground)")
+    field_options(group, Exporting)
     model_argument(group, word="")
-
-
-def _export(args: argparse.Namespace) -> int:
-    if names_result(args.what):
-        refuse(args, (*_OF_MODELS, *MODEL_OPTIONS), "a result; it is for a model")
-        written = export_result(args, stored(args.what))
-        return tell(args, {"files": list(map(str, written))}, *written)
-    find_model(args.what)
-    refuse(args, ("csv", "mcap", "vtu"), "a model; it is for a result (.nc)")
-    if not (args.mjcf or args.urdf):
-        raise InvalidInput("say what to write of a model: --mjcf, --urdf")
-    if not args.mjcf:
-        refuse(args, ("time_step", "friction"), "a URDF; it is for --mjcf")
-    args.model, written = args.what, []
-    model = load_model(args)
-    if args.mjcf:
-        options = given(args, ("time_step",)) | {"ground": args.friction}
-        written.append(write_mjcf(model, args.mjcf, **options))
-    if args.urdf:
-        written.append(write_urdf(model, args.urdf))
-    return tell(args, {"files": list(map(str, written))}, *written)
 
 
 def _find_export(word: str) -> None:
@@ -365,15 +261,33 @@ def _find_export(word: str) -> None:
         find_model(word)
 
 
-EXPORT = Command(
+@command(
     "export",
-    Variant(
-        "write a model or a result for other tools, or a plan for real hardware",
-        "drakebots export hamr --mjcf hamr.xml",
-        _export_arguments,
-        _export,
-    ),
+    "drakebots export hamr --mjcf hamr.xml",
+    _export_arguments,
     forms=lambda: kind_forms("export"),
     show_forms=True,
     find=_find_export,
 )
+def export(args: argparse.Namespace) -> int:
+    """Write a model or a result for other tools, or a plan for real hardware."""
+    if names_result(args.what):
+        refuse(args, (*_OF_MODELS, *MODEL_OPTIONS), "a result; it is for a model")
+        written = export_result(args, stored(args.what))
+        return tell(args, {"files": list(map(str, written))}, *written)
+    find_model(args.what)
+    refuse(args, ("csv", "mcap", "vtu"), "a model; it is for a result (.nc)")
+    if not (args.mjcf or args.urdf):
+        raise InvalidInput("say what to write of a model: --mjcf, --urdf")
+    if not args.mjcf:
+        refuse(args, declared(Exporting), "a URDF; it is for --mjcf")
+    args.model, written = args.what, []
+    model = load_model(args)
+    if args.mjcf:
+        how = Exporting(**field_values(args, Exporting, declared(Exporting)))
+        options = {"time_step": how.time_step} if how.time_step else {}
+        options["ground"] = how.friction
+        written.append(write_mjcf(model, args.mjcf, **options))
+    if args.urdf:
+        written.append(write_urdf(model, args.urdf))
+    return tell(args, {"files": list(map(str, written))}, *written)

@@ -1,4 +1,4 @@
-"""What a command says on stderr while it works: bars, warnings, notes on a model."""
+"""Messages of a command at work, on stderr: bars, warnings, notes on a model."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def progress_bar(label: str) -> Iterator[Progress]:
 
 
 class _State(ProgressColumn):
-    """What is being done when the bar is drawn, which is ten times a second."""
+    """Current activity, read whenever the bar is drawn, ten times a second."""
 
     def __init__(self, now: Callable[[], str]):
         super().__init__()

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
-from dataclasses import fields
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
-from drakebots.cli.command import Command, Variant
 from drakebots.cli.inputs import stored_motion
-from drakebots.cli.options import attribute_texts, check_folder, option, quantity
+from drakebots.cli.options import (
+    Command,
+    Variant,
+    check_folder,
+    field_options,
+    field_values,
+    first_field,
+    option,
+)
 from drakebots.cli.output import drawn, exit_code, print_rows, report_of, tell
 from drakebots.cli.progress import progress_bar, warn
+from drakebots.core.checks import whole
+from drakebots.core.convert import from_word
 from drakebots.core.errors import DrakebotsError, InvalidInput
+from drakebots.core.fields import Field, checked, declared
 from drakebots.core.run import check_stop, ended_by
 from drakebots.model import find_model
+from drakebots.plots import plot_sweep, shown_metrics
 from drakebots.robots import Task, find_kind, resolve, robots
-from drakebots.sweeps import case_rows, plot_sweep, shown_metrics, sweep
+from drakebots.sweeps import case_rows, sweep
 
-_WHAT = ("simulate", "plan", "track", "refine")
+_WHAT = ("simulate", "mpc", "plan", "track", "refine")
 
 
 def find_problem(word: str) -> tuple[Task, dict[str, Any]]:
@@ -41,7 +52,7 @@ def find_problem(word: str) -> tuple[Task, dict[str, Any]]:
         task = getattr(find_kind(plan.kind), what)
         if task is None:
             raise InvalidInput(f"{name}: nothing can {what} a result of {plan.kind!r}")
-        first = next(f.name for f in fields(resolve(task.problem)) if not f.kw_only)
+        first = first_field(resolve(task.problem))
         return task, {first: plan}
     by_name = robots()
     for robot in by_name.values():
@@ -54,48 +65,33 @@ def find_problem(word: str) -> tuple[Task, dict[str, Any]]:
     return getattr(by_name["any"], what), {"model": name}
 
 
-def _flag(text: str) -> bool:
-    return {"true": True, "false": False}[text]
+def _options(problem: type) -> dict[str, Field]:
+    """The fields that have an option, by name: numbers, texts and flags."""
+    entries = declared(problem).items()
+    return {name: entry for name, entry in entries if _is_plain(entry.kind)}
 
 
-_PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "int": (int, "whole number"),
-    "float": (float, "number"),
-    "bool": (_flag, "flag, true or false"),
-    "str": (str, "text"),
-}
+def _is_plain(kind: Any) -> bool:
+    inner = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return inner[0] in (float, int, bool, str)
 
 
-def _values(text: str, flag: str, kind: str, help_text: str = "") -> list[Any]:
-    """The values of "A,B,...", numbers with the unit that the help text names.
+@checked()
+class Sweeping:
+    """Where a sweep is computed, and what is shown of it."""
 
-    Raises:
-        InvalidInput: naming the word that is none.
-    """
-    parse, what = _PARSERS[kind]
-    if kind == "float":
-        parse = quantity(flag, help_text)
-    found = []
-    for word in text.split(","):
-        try:
-            found.append(parse(word))
-        except (ValueError, KeyError):
-            raise InvalidInput(f"{flag}: {word!r} must be a {what}") from None
-    return found
+    workers: Annotated[int | None, whole(1)] = None
+    """Number of processes; by default as many as cores."""
+    scheduler: str | None = None
+    """Dask scheduler to send the cases to."""
+    metrics: Sequence[str] = ()
+    """Metrics to show and draw; by default those that differ."""
 
 
-def _options(problem: type) -> dict[str, tuple[str, str]]:
-    """Kind and help of each field that has an option, by name."""
-    texts = attribute_texts(problem)
-    kinds = {f.name: str(f.type).split(" ")[0] for f in fields(problem) if f.init}
-    return {
-        name: (kind, texts.get(name, name.replace("_", " ")))
-        for name, kind in kinds.items()
-        if kind in _PARSERS
-    }
-
-
-def _common(parser: argparse.ArgumentParser) -> None:
+def _arguments(parser, names: Iterable[str], options) -> None:
+    parser.add_argument(
+        "what", help="e.g. hamr.plan, robot.urdf.simulate, plan.nc.track"
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -104,35 +100,22 @@ def _common(parser: argparse.ArgumentParser) -> None:
         help="folder of the results, and of sweep.nc, .csv and .png; what is there is "
         "not computed again",
     )
-    parser.add_argument(
-        "--workers", type=int, help="number of processes (default: cores)"
-    )
-    parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="dask scheduler to send the cases to"
-    )
-    parser.add_argument(
-        "--metrics", metavar="A,B", help="to show and draw (default: those that differ)"
-    )
-
-
-def _arguments(parser, names: Iterable[str], options) -> None:
-    parser.add_argument(
-        "what", help="e.g. hamr.plan, robot.urdf.simulate, plan.nc.track"
-    )
-    _common(parser)
+    field_options(parser, Sweeping)
     group = parser.add_argument_group("fields of the problem; several values are swept")
     for name in names:
-        text = options[name][1].replace("%", "%%")
+        text = options[name].help.replace("%", "%%")
         group.add_argument(option(name), dest=f"of_{name}", metavar="A,B", help=text)
 
 
 def _run(args: argparse.Namespace, task: Task, base: dict, options: dict) -> int:
     check_folder(args.output)
+    how = Sweeping(**field_values(args, Sweeping, declared(Sweeping)))
     over = {}
-    for name, (kind, help_text) in options.items():
+    for name, entry in options.items():
         text = getattr(args, f"of_{name}")
         if text is not None:
-            values = _values(text, option(name), kind, help_text)
+            read = partial(from_word, entry.kind, what=option(name), unit=entry.unit)
+            values = [read(word) for word in text.split(",")]
             if len(values) == 1:
                 base = base | {name: values[0]}
             else:
@@ -149,11 +132,11 @@ def _run(args: argparse.Namespace, task: Task, base: dict, options: dict) -> int
             problem,
             over,
             out=args.output,
-            workers=args.workers,
-            scheduler=args.scheduler,
+            workers=how.workers,
+            scheduler=how.scheduler,
             progress=progress,
         )
-    names = shown_metrics(table, args.metrics.split(",") if args.metrics else ())
+    names = shown_metrics(table, how.metrics)
     print_rows(args.what, case_rows(table, names))
     written = [args.output / f"sweep.{ending}" for ending in ("nc", "csv", "png")]
     try:
@@ -168,7 +151,7 @@ def _run(args: argparse.Namespace, task: Task, base: dict, options: dict) -> int
 
 
 class _SweepCommand(Command):
-    """Its options are the fields of the problem that its first word names."""
+    """Command whose options are the fields of the problem that its first word names."""
 
     def variant(self, words) -> Variant:
         for word in self.subjects(words)[:1]:

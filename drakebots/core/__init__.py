@@ -1,4 +1,4 @@
-"""What every room uses; it knows nothing of robots and does not import Drake.
+"""Tools of every room; core knows nothing of robots and does not import Drake.
 
     errors    the exceptions a user can cause, one line each
     checks    rules for the values of a problem's fields

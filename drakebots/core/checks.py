@@ -1,18 +1,7 @@
-"""Rules for the values of fields, which a problem checks when it is made.
-
-    @dataclass(frozen=True)
-    class Walk:
-        stride: float = 0.01
-        cycles: int = 4
-        time_limit: float | None = None
-
-        def __post_init__(self):
-            check(self, "walk", stride=positive("m"), cycles=whole(1))
-            check(self, "walk", time_limit=optional(positive("s")))
+"""Rules for values: what a number, a text or an array must be, and in which unit.
 
 A rule takes a value and returns it as it is stored, or raises :class:`Refused` with
-what it must be. :func:`check` turns that into one line: "walk: stride must be > 0 m,
-got -1".
+what it must be. :func:`drakebots.core.fields.checked` applies it to a field.
 """
 
 from __future__ import annotations
@@ -20,19 +9,36 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, is_dataclass
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from numbers import Real
-from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, UnknownName
 
-Rule = Callable[[Any], Any]
+
+@dataclass(frozen=True)
+class Rule:
+    """Requirement on a value.
+
+    Attributes:
+        take: takes a value and returns it as it is stored, or raises :class:`Refused`;
+            None where the field's type says all.
+        unit: unit of its numbers; "N m or N" where it depends on other things.
+        choices: the names that it may be, or those that are known.
+        schema: keywords of a JSON Schema that say the same.
+    """
+
+    take: Callable[[Any], Any] | None
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+    schema: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, value: Any) -> Any:
+        """The value as it is stored."""
+        return value if self.take is None else self.take(value)
 
 
 RANGES: dict[str, tuple[float, float]] = {
@@ -59,26 +65,7 @@ class Refused(ValueError):
     """A value breaks its rule; the text says what it must be, as in "> 0 m"."""
 
 
-def check(owner: Any, what: str, **rules: Rule) -> None:
-    """Checks fields of a (frozen) dataclass and stores what their rules return.
-
-    Args:
-        owner: the object, in its `__post_init__`.
-        what: the object in the user's words, e.g. "gait"; may be empty.
-        rules: the rule of each field.
-
-    Raises:
-        InvalidInput: naming the first field that breaks its rule.
-        UnknownName: for a name that is not among the choices.
-    """
-    for name, rule in rules.items():
-        value = getattr(owner, name)
-        kept = check_value(f"{what}: {name}" if what else name, value, rule)
-        if kept is not value:
-            object.__setattr__(owner, name, kept)
-
-
-def check_value(name: str, value: Any, rule: Rule) -> Any:
+def check_value(name: str, value: Any, rule: Callable[[Any], Any]) -> Any:
     """The value as its rule stores it.
 
     Args:
@@ -93,103 +80,36 @@ def check_value(name: str, value: Any, rule: Rule) -> Any:
     try:
         return rule(value)
     except Refused as refused:
-        raise InvalidInput(f"{name} must be {refused}, got {_shown(value)}") from None
+        raise refusal(name, refused, value) from None
 
 
-def check_types(owner: Any, what: str) -> None:
-    """Refuses fields of a dataclass that cannot stand for their annotated types.
-
-    Where a class is annotated, numbers, texts and lists are refused, and objects of
-    other classes are not if they share a name of its fields or methods. Scalars and
-    0-d arrays of numpy are numbers, a text may be a path, nested lists an array, any
-    sequence another. Call it first in a `__post_init__` that uses such fields. The
-    module must import what its annotations name, not only for type checkers.
-
-    Args:
-        owner, what: as in :func:`check`.
-
-    Raises:
-        InvalidInput: naming the field and its type.
-    """
-    for name, hint in _hints(type(owner)).items():
-        # What __post_init__ makes is not there yet.
-        if name in vars(owner) and not _may_be(vars(owner)[name], hint):
-            label = getattr(hint, "__name__", str(hint)).replace("typing.", "")
-            place, got = f"{what}: {name}" if what else name, vars(owner)[name]
-            raise InvalidInput(f"{place} must be of type {label}, got {_shown(got)}")
+def refusal(name: str, refused: Refused, value: Any) -> InvalidInput:
+    """The error for a value that broke its rule: "name must be ..., got ..."."""
+    return InvalidInput(f"{name} must be {refused}, got {_shown(value)}")
 
 
-_hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
-
-_TAKEN: dict[Any, Any] = {
-    float: Real | np.ndarray,
-    int: Real | np.ndarray,
-    bool: bool | np.bool_,
-    str: str,
-    Path: str | os.PathLike,
-    NoneType: NoneType,
-}
-"""What stands for a plain type; the rules of :func:`check` look at its value."""
+def in_unit(unit: str) -> Rule:
+    """Whatever the type allows, of numbers in a unit."""
+    return Rule(None, unit)
 
 
-def _may_be(value: Any, hint: Any) -> bool:
-    kind, inner = get_origin(hint) or hint, get_args(hint)
-    if kind in (Union, UnionType):
-        return any(_may_be(value, one) for one in inner)
-    if kind is Any or not isinstance(kind, type):
-        return True
-    if kind in _TAKEN:
-        return isinstance(value, _TAKEN[kind])
-    if kind is np.ndarray:
-        return _is_numbers(value) or (not _is_plain(value) and _is_iterable(value))
-    if not (issubclass(kind, tuple | list) or kind is Sequence):
-        return isinstance(value, kind) or _is_like(value, kind)
-    if isinstance(value, np.ndarray):
-        listed = value.ndim > 0
-    else:
-        listed = isinstance(value, tuple | list | range) or (
-            not _is_plain(value) and _is_iterable(value)
-        )
-    alike = kind is not tuple or (len(inner) == 2 and inner[1] is ...)
-    return listed and (
-        not (alike and inner) or all(_may_be(item, inner[0]) for item in value)
-    )
-
-
-def _is_like(value: Any, kind: type) -> bool:
-    """Whether an object may stand for one of another class."""
-    own = fields(kind) if is_dataclass(kind) else ()
-    names = [f.name for f in own] + [name for name in dir(kind) if name[0] != "_"]
-    return not _is_plain(value) and (
-        not names or any(hasattr(value, name) for name in names)
-    )
-
-
-def _is_iterable(value: Any) -> bool:
-    return hasattr(value, "__iter__") or hasattr(value, "__getitem__")
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a value is of a type of Python or numpy, and so no object of a class."""
-    return type(value).__module__ in ("builtins", "numpy", "decimal", "fractions")
-
-
-def _is_numbers(value: Any) -> bool:
-    try:
-        found = np.asarray(value)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return found.dtype.kind in "biuf"  # a scalar stands for equal entries
+def known(names: Iterable[str]) -> Rule:
+    """Whatever the type allows; of texts, some names are known, as of a library."""
+    return Rule(None, choices=tuple(names))
 
 
 def positive(unit: str = "") -> Rule:
     """A finite number > 0, within :data:`RANGES`."""
-    return _number(lambda x: x > 0, _words("> 0", unit), unit, positive=True)
+    schema = {"exclusiveMinimum": 0}
+    return _number(
+        lambda x: x > 0, _words("> 0", unit), unit, positive=True, schema=schema
+    )
 
 
 def non_negative(unit: str = "") -> Rule:
     """A finite number >= 0, not larger than in :data:`RANGES`."""
-    return _number(lambda x: x >= 0, _words(">= 0", unit), unit)
+    schema = {"minimum": 0}
+    return _number(lambda x: x >= 0, _words(">= 0", unit), unit, schema=schema)
 
 
 def finite(unit: str = "") -> Rule:
@@ -202,11 +122,15 @@ def between(
     low: float, high: float, unit: str = "", *, open_ends: bool = False
 ) -> Rule:
     """A number in low..high, or strictly between them."""
-    if open_ends:
-        words = _words(f"within {low:g}..{high:g}", unit) + ", ends excluded"
-        return _number(lambda x: low < x < high, words)
     words = _words(f"within {low:g}..{high:g}", unit)
-    return _number(lambda x: low <= x <= high, words)
+    if open_ends:
+        schema = {"exclusiveMinimum": low, "exclusiveMaximum": high}
+        words += ", ends excluded"
+        rule = _number(lambda x: low < x < high, words, schema=schema)
+    else:
+        schema = {"minimum": low, "maximum": high}
+        rule = _number(lambda x: low <= x <= high, words, schema=schema)
+    return replace(rule, unit=unit)
 
 
 def whole(least: int = 0, most: int | None = None) -> Rule:
@@ -216,7 +140,7 @@ def whole(least: int = 0, most: int | None = None) -> Rule:
     whole_words = f"{short} and <= {limit}"
     words = short if most is None else whole_words
 
-    def rule(value: Any) -> int:
+    def take(value: Any) -> int:
         number = _real(value, words)
         if number > limit:
             raise Refused(whole_words)
@@ -224,35 +148,35 @@ def whole(least: int = 0, most: int | None = None) -> Rule:
             raise Refused(words)
         return value if type(value) is int else int(number)
 
-    return rule
+    return Rule(take, schema={"minimum": least, "maximum": limit})
 
 
 def flag() -> Rule:
     """True or False."""
 
-    def rule(value: Any) -> bool:
+    def take(value: Any) -> bool:
         if not isinstance(value, bool | np.bool_):
             raise Refused("true or false")
         return bool(value)
 
-    return rule
+    return Rule(take)
 
 
 def one_of(kind: str, choices: Iterable[str]) -> Rule:
     """One of some names; others raise UnknownName, which lists them.
 
     Args:
-        kind: what is chosen, e.g. "gait".
+        kind: kind of choice, e.g. "gait".
         choices: the names.
     """
     names = tuple(choices)
 
-    def rule(value: Any) -> Any:
+    def take(value: Any) -> Any:
         if not isinstance(value, str) or value not in names:
             raise UnknownName(kind, value, names)
         return value
 
-    return rule
+    return Rule(take, choices=names, schema={"enum": list(names)})
 
 
 def array(
@@ -276,7 +200,7 @@ def array(
     kinds = "iu" if integers else "iuf"
     most = RANGES.get(unit, RANGES[""])[1]
 
-    def rule(value: Any) -> np.ndarray:
+    def take(value: Any) -> np.ndarray:
         numbers = _array(value, words)
         fits = numbers.ndim == len(shape) and all(
             n is None or n == m for n, m in zip(shape, numbers.shape)
@@ -292,32 +216,37 @@ def array(
         numbers.setflags(write=False)
         return numbers
 
-    return rule
+    items: dict[str, Any] = {"type": "integer" if integers else "number"}
+    for n in reversed(shape):
+        sizes = {} if n is None else {"minItems": n, "maxItems": n}
+        items = {"type": "array", "items": items} | sizes
+    return Rule(take, unit, schema=items)
 
 
 def numeric() -> Rule:
     """An array of real numbers, NaN too, whose shape the caller checks."""
     words = "an array of numbers"
 
-    def rule(value: Any) -> np.ndarray:
+    def take(value: Any) -> np.ndarray:
         numbers = _array(value, words)
         if numbers.dtype.kind not in "iuf" and numbers.size:
             raise Refused(words)
         return numbers
 
-    return rule
+    return Rule(take)
 
 
 def interval(unit: str = "") -> Rule:
     """A smallest and a largest number, stored as a tuple."""
+    pair = array((2,), unit)
 
-    def rule(value: Any) -> tuple[float, float]:
-        low, high = array((2,), unit)(value).tolist()
+    def take(value: Any) -> tuple[float, float]:
+        low, high = pair(value).tolist()
         if low >= high:
             raise Refused(_words("an increasing pair of finite numbers", unit))
         return low, high
 
-    return rule
+    return replace(pair, take=take)
 
 
 def instance(kind: Any, what: str = "") -> Rule:
@@ -328,29 +257,53 @@ def instance(kind: Any, what: str = "") -> Rule:
         what: such an object is, for the message; by default "a" and the class's name.
     """
 
-    def rule(value: Any) -> Any:
+    def take(value: Any) -> Any:
         if not isinstance(value, kind):
             raise Refused(what or f"a {getattr(kind, '__name__', kind)}")
         return value
 
-    return rule
+    return Rule(take)
 
 
-def each(rule: Rule, what: str) -> Rule:
+def either(kind: Any, rule: Callable[[Any], Any]) -> Rule:
+    """An object of a class as it is, or a value that meets a rule."""
+
+    def take(value: Any) -> Any:
+        return value if isinstance(value, kind) else rule(value)
+
+    # The rule's schema would refuse what a file says of the object.
+    return replace(rule, take=take, schema={}) if isinstance(rule, Rule) else Rule(take)
+
+
+def by_name(rule: Rule) -> Rule:
+    """A value for all, or a mapping of names to values, each of which meets a rule."""
+
+    def take(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: rule(entry) for name, entry in value.items()}
+        return rule(value)
+
+    return replace(rule, take=take)
+
+
+def each(rule: Callable[[Any], Any], what: str, least: int = 0) -> Rule:
     """Some values that meet a rule, stored as a tuple.
 
     Args:
         rule: rule for each.
         what: they are, in the plural.
+        least: smallest number of them.
     """
 
-    def check_each(values: Any) -> tuple:
+    def take(values: Any) -> tuple:
         scalar = isinstance(values, np.ndarray) and not values.ndim
         if scalar or not isinstance(values, tuple | list | np.ndarray):
             raise Refused(f"a list of {what}")
+        if len(values) < least:
+            raise Refused(f"a list of {least} or more {what}")
         return tuple(rule(value) for value in values)
 
-    return check_each
+    return Rule(take, getattr(rule, "unit", ""))
 
 
 def text(pattern: str = ".+", words: str = "a text that is not empty") -> Rule:
@@ -358,20 +311,21 @@ def text(pattern: str = ".+", words: str = "a text that is not empty") -> Rule:
 
     Args:
         pattern: the regular expression.
-        words: what such a text is, e.g. "a name of letters, digits and _".
+        words: description of such a text, e.g. "a name of letters, digits and _".
     """
 
-    def rule(value: Any) -> str:
+    def take(value: Any) -> str:
         if not (isinstance(value, str) and re.fullmatch(pattern, value)):
             raise Refused(words)
         return value
 
-    return rule
+    return Rule(take, schema={"pattern": f"^(?:{pattern})$"})
 
 
-def optional(rule: Rule) -> Rule:
+def optional(rule: Callable[[Any], Any]) -> Rule:
     """None, or a value that meets the rule."""
-    return lambda value: None if value is None else rule(value)
+    take = lambda value: None if value is None else rule(value)  # noqa: E731
+    return replace(rule, take=take) if isinstance(rule, Rule) else Rule(take)
 
 
 def check_memory(
@@ -383,7 +337,7 @@ def check_memory(
         what: it is, e.g. "a log of 3e9 samples".
         count: number of its items.
         each: bytes of an item.
-        remedy: what to do.
+        remedy: advice.
 
     Raises:
         InvalidInput: naming its size and the machine's.
@@ -438,12 +392,13 @@ def _number(
     unit: str | None = None,
     *,
     positive: bool = False,
+    schema: Mapping[str, Any] | None = None,
 ) -> Rule:
     least, most = RANGES.get(unit or "", RANGES[""])
     most = math.inf if unit is None else most
     least = least if positive else -math.inf
 
-    def rule(value: Any) -> Any:
+    def take(value: Any) -> Any:
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value.item()
         number = _real(value, words)
@@ -456,7 +411,7 @@ def _number(
         # A fraction has no format of a number.
         return value if isinstance(value, int | float | np.generic) else number
 
-    return rule
+    return Rule(take, unit or "", schema=schema or {})
 
 
 def _real(value: Any, words: str) -> float:

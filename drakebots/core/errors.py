@@ -40,7 +40,7 @@ class DrakebotsError(Exception):
 
 
 class DrakebotsWarning(UserWarning):
-    """What a user should know of, although the work goes on. The message is one line.
+    """Warning for the user, although the work goes on. The message is one line.
 
     The command line prints it on stderr.
     """
@@ -54,7 +54,7 @@ class UnknownName(DrakebotsError):
     """A name that is not among the valid choices.
 
     Attributes:
-        kind: what is chosen, e.g. "gait".
+        kind: kind of choice, e.g. "gait".
         name: the unknown name.
         available: the valid choices, sorted.
     """

@@ -161,10 +161,6 @@ class Fields:
         """A finite number."""
         return self._read(key, default, number)
 
-    def integer(self, key: str, default: Any = REQUIRED) -> int:
-        """A whole number."""
-        return self._read(key, default, integer)
-
     def array(
         self,
         key: str,
@@ -300,6 +296,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
         ) from error
     finally:
         _remove(part)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Writes a text file in UTF-8, whole or not at all.
+
+    Raises:
+        FileProblem: when the file cannot be written.
+    """
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def check_output(path: str | Path) -> Path:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
+import numpy as np
 from numba import njit
 from numba.core import event
 
 from drakebots.core.stages import stage
 
-__all__ = ["njit"]
+__all__ = ["cholesky", "njit"]
 
 
 class _Compilation(event.Listener):
@@ -37,3 +38,20 @@ class _Compilation(event.Listener):
 
 
 event.register("numba:compile", _Compilation())
+
+
+@njit(cache=True)
+def cholesky(M):
+    """Factorizes M in place, lower; False when M is not positive definite."""
+    for i in range(len(M)):
+        for j in range(i + 1):
+            total = M[i, j]
+            for k in range(j):
+                total -= M[i, k] * M[j, k]
+            if i == j:
+                if not total > 0.0:
+                    return False
+                M[i, i] = np.sqrt(total)
+            else:
+                M[i, j] = total / M[j, j]
+    return True

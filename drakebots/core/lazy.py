@@ -56,8 +56,9 @@ def late(name: str) -> Any:
 
         trimesh = late("trimesh")
 
-    For packages that take long to import and that most calls do not need. scipy needs
-    no stand-in: `import scipy` leaves its parts for later.
+    For packages that take long to import and that most calls do not need, and for the
+    planner behind a problem's method. scipy needs no stand-in: `import scipy` leaves
+    its parts for later.
     """
     return _Late(name)
 
@@ -98,7 +99,7 @@ class _Face(ModuleType):
 
 
 def public_names(tree: ast.Module) -> dict[str, tuple[str, str]]:
-    """By public name: the module it comes from, and its name there."""
+    """Public names, each with the module it comes from and its name there."""
     places: dict[str, tuple[str, str]] = {}
     for block in tree.body:
         if not (isinstance(block, ast.If) and ast.unparse(block.test) == _GUARD):

@@ -13,6 +13,7 @@ def step(k):                                # k = 1, 2, ..., 2000
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import sys
 import threading
@@ -39,7 +40,7 @@ any other by passing through."""
 
 
 class Verdict(StrEnum):
-    """How a simulation or a plan ended."""
+    """Outcome of a simulation or a plan."""
 
     SUCCESS = "success"
     FAILED = "failed"
@@ -49,12 +50,12 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class RunEnd:
-    """How a run ended.
+    """End of a run.
 
     Attributes:
         verdict: verdict of the run.
         message: one line on why it ended.
-        time: what was reached, in the unit of the run's `until`: mostly the
+        time: progress reached, in the unit of the run's `until`: mostly the
             simulated time [s].
         wall: wall time spent [s].
         steps: number of completed steps.
@@ -74,7 +75,7 @@ class RunEnd:
 
 @dataclass(frozen=True)
 class Stop:
-    """What a step returns to end its run.
+    """Return value of a step that ends its run.
 
     Attributes:
         verdict: verdict of the run; after FAILED this step does not count as completed.
@@ -111,7 +112,7 @@ def run_steps(
         step: does one step, numbered from 1.
         count: number of steps.
         stage: name of the work, for `progress`.
-        until: what the last step reaches, e.g. the end time [s]; the number of steps
+        until: target of the last step, e.g. the end time [s]; the number of steps
             by default.
         progress: called as progress(stage, reached, until) after each step.
         time_limit: limit of the wall time [s].
@@ -119,46 +120,47 @@ def run_steps(
         reached: makes the result of a run that ended so, for :func:`keeping`.
     """
     began = time.perf_counter()
+    limit = math.inf if time_limit is None else time_limit
     until = float(count) if until is None else until
     done, keeper = 0, _keeper
 
-    def here(verdict: Verdict, message: str) -> RunEnd:
+    def end(verdict: Verdict, message: str) -> RunEnd:
         wall = time.perf_counter() - began
         return RunEnd(verdict, message, until * done / max(count, 1), wall, done)
 
-    def end(verdict: Verdict, message: str) -> RunEnd:
-        ended = here(verdict, message)
-        LOG.info("%s: %s, %s (%.1f s)", stage, verdict, message, ended.wall)
-        return ended
+    def run() -> RunEnd:
+        nonlocal done
+        for k in range(1, count + 1):
+            stopped = step(k)
+            if stopped is None or stopped.verdict is not Verdict.FAILED:
+                done = k
+            if stopped is not None:
+                return end(stopped.verdict, stopped.message)
+            if progress is not None:
+                progress(stage, until * k / count, until)
+            stop.check()
+            if reached is not None and keeper is not None and keeper.is_due:
+                far = f"reached after {until * k / count:.6g} of {until:g}"
+                killed = f"killed; this is what was {far}"
+                keeper.keep(reached, end(Verdict.INTERRUPTED, killed))
+            if time.perf_counter() - began > limit and k < count:
+                return end(Verdict.TIME_LIMIT, out_of_time(limit))
+        return end(Verdict.SUCCESS, success or f"reached {until:g} s")
 
     try:
         with CtrlC() as stop, stages.stage(stage):
-            for k in range(1, count + 1):
-                stopped = step(k)
-                if stopped is not None and stopped.verdict is Verdict.FAILED:
-                    return end(stopped.verdict, stopped.message)
-                done = k
-                if stopped is not None:
-                    return end(stopped.verdict, stopped.message)
-                if progress is not None:
-                    progress(stage, until * k / count, until)
-                stop.check()
-                if reached is not None and keeper is not None and keeper.is_due:
-                    so_far = f"this is what was reached after {until * k / count:.6g}"
-                    ended = here(Verdict.INTERRUPTED, f"killed; {so_far} of {until:g}")
-                    keeper.keep(reached, ended)
-                spent = time.perf_counter() - began
-                if time_limit is not None and spent > time_limit and k < count:
-                    return end(
-                        Verdict.TIME_LIMIT,
-                        f"stopped at the time limit of {time_limit:g} s; "
-                        "raise it to go on further",
-                    )
+            ended = run()
     except KeyboardInterrupt as error:
-        return end(*ended_by(error))
+        ended = end(*ended_by(error))
     except NoSolution as error:
-        return end(Verdict.FAILED, str(error))
-    return end(Verdict.SUCCESS, success or f"reached {until:g} s")
+        ended = end(Verdict.FAILED, str(error))
+    LOG.info("%s: %s, %s (%.1f s)", stage, ended.verdict, ended.message, ended.wall)
+    return ended
+
+
+def out_of_time(limit: float) -> str:
+    """Message of work that ended at its time limit [s]."""
+    return f"stopped at the time limit of {limit:g} s; raise it to go on further"
 
 
 KEEP_PERIOD = 30.0
@@ -293,7 +295,7 @@ class Command:
     they wait until it returns.
 
     Attributes:
-        cause: what ends the command, a signal's number (SIGALRM: its time); or None.
+        cause: end of the command, a signal's number (SIGALRM: its time); or None.
     """
 
     def __init__(self):
@@ -339,10 +341,7 @@ class Command:
     def why(self) -> tuple[Verdict, str]:
         """Verdict and message of work that the cause ended."""
         if self.cause == signal.SIGALRM:
-            return Verdict.TIME_LIMIT, (
-                f"stopped at the time limit of {self._limit:g} s; raise it to go on "
-                "further"
-            )
+            return Verdict.TIME_LIMIT, out_of_time(self._limit)
         name = signal.Signals(self.cause or signal.SIGINT).name
         return Verdict.INTERRUPTED, f"stopped by {name}; what was reached is kept"
 
@@ -358,7 +357,7 @@ class Command:
         self._began = True
 
     def done(self) -> None:
-        """What there was to keep is kept."""
+        """From now on there is nothing to keep."""
         self._began = False
 
     def check(self) -> None:
@@ -368,7 +367,7 @@ class Command:
             raise Stopped(*self.why)
 
     def rest(self) -> None:
-        """Lets the work that was told to end take the time it needs."""
+        """Lets the work that was asked to end take the time it needs."""
         if self._before and self.cause is not None:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
 
@@ -411,7 +410,7 @@ def check_stop() -> None:
 
 @contextmanager
 def saving() -> Iterator[None]:
-    """What is done here is done whole: only a second signal ends it.
+    """Context whose work is done whole: only a second signal ends it.
 
     Afterwards a command has nothing to lose any more, and signals raise at once.
     """

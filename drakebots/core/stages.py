@@ -103,9 +103,9 @@ def stage(name: str, saying: str = "", remedy: str = "") -> Iterator[None]:
 
     Args:
         name: of the stage; blocks of one name add up.
-        saying: what to say of work that shows no progress, e.g. "compiling the
+        saying: message on work that shows no progress, e.g. "compiling the
             controller, once"; see :func:`doing`.
-        remedy: what to try where its equations cannot be solved.
+        remedy: advice where its equations cannot be solved.
 
     Raises:
         NoSolution: naming the stage, for equations in it that no library could solve.
@@ -128,5 +128,5 @@ def stage(name: str, saying: str = "", remedy: str = "") -> Iterator[None]:
 
 
 def doing() -> str:
-    """What the process is doing that shows no progress; "" for nothing of the kind."""
+    """Current work of the process that shows no progress; "" for none."""
     return _said[-1] if _said else ""

@@ -62,8 +62,7 @@ def find_mkl() -> ctypes.CDLL | None:
 
 
 def numerics() -> dict[str, Any]:
-    """What speed and the last bits of a result depend on, of this process on this
-    machine.
+    """Settings and machine that a result's speed and last bits depend on.
 
     Returns:
         `machine` ("x86_64") and `processor`, its name; `cores`; `threads`, the limits
@@ -108,7 +107,7 @@ def _processor() -> str:
 
 @contextmanager
 def calm_threads() -> Iterator[None]:
-    """In the `with` block dense algebra has one thread, and MKL's do not spin.
+    """Context in which dense algebra has one thread, and MKL's do not spin.
 
     Use it around a loop, not inside: it searches the loaded libraries each time.
     Afterwards everything is as before.
@@ -129,7 +128,7 @@ def calm_threads() -> Iterator[None]:
 
 
 def _blocktimes(found: ThreadpoolController) -> dict[ctypes.CDLL, int]:
-    """How long the threads of each library of Intel's OpenMP spin [ms]."""
+    """Spinning time of the threads of each library of Intel's OpenMP [ms]."""
     out = {}
     for entry in found.info():
         if entry["prefix"] == "libiomp":

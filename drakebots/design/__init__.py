@@ -20,10 +20,19 @@ if TYPE_CHECKING:
     from drakebots.design.fabrication import fabricate
     from drakebots.design.file import params_text, read_design, write_design
     from drakebots.design.fit import FitSettings
+    from drakebots.design.optimize import (
+        REDUCTION,
+        Improved,
+        Planner,
+        TorqueModel,
+        optimize,
+        rms,
+    )
     from drakebots.design.pictures import (
         draw_cut,
         draw_fabrication,
         draw_fit,
+        draw_improved,
         draw_mesh,
         draw_skeleton,
         draw_skin,
@@ -31,8 +40,14 @@ if TYPE_CHECKING:
     )
     from drakebots.design.pipeline import STAGES, SURFACE_SKIN, design_robot
     from drakebots.design.problem import Design, DesignProblem
-    from drakebots.design.resistance import joint_resistance, limb_skin, rest_stiffness
-    from drakebots.design.robots import JOINTS, redesigned, smooth, table1_problem
     from drakebots.design.skin import SkinSettings
+    from drakebots.design.table1 import (
+        JOINTS,
+        redesigned,
+        smooth,
+        table1_problem,
+        table1_template,
+    )
+    from drakebots.design.variables import DesignVariable, SkinResponse
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

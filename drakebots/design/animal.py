@@ -1,4 +1,4 @@
-"""How an animal stands in a surface: which way is up and forward, and its four legs.
+"""Stance of an animal in a surface: its up and forward axes, and its four legs.
 
 The surface becomes voxels. In each horizontal layer the sections of the legs are
 islands; the lowest layer with two islands on each side of the plane of symmetry
@@ -34,13 +34,13 @@ _HIGHEST = 0.6
 """Height up to which legs are looked for, over the surface's."""
 
 _TIP = 0.6
-"""Where the end of a head or a tail begins, from the feet to the tip."""
+"""Start of the end of a head or a tail, as a share of the way from feet to tip."""
 
 _UPS = ("z", "y", "-z", "-y", "x", "-x")
 """Axes that may point up; of equally good ones, the first is taken."""
 
 _LIFT = 2.0
-"""What it costs that feet hang in the air, by their height over the surface's: as much
+"""Cost of feet that hang in the air, by their height over the surface's: as much
 as this share of the surface that is not symmetric."""
 
 _OPPOSITE = {"FL": "RR", "FR": "RL", "RL": "FR", "RR": "FL"}
@@ -82,7 +82,7 @@ class Animal:
     Attributes:
         surface: the surface, lowest at z = 0, the middle of its feet at x = 0.
         legs: its legs, FL, FR, RL and RR.
-        notes: which axes of the file point forward and up, where they were found.
+        notes: axes of the file that point forward and up, where they were found.
     """
 
     surface: Surface
@@ -109,7 +109,7 @@ def stand(
         NoSolution: when no axis gives four legs; says what was found instead.
         InvalidInput: for axes that are not perpendicular.
     """
-    untouched = _Cells.of(surface)
+    untouched = Cells.of(surface)
     best, standing = (-1, ""), []
     for z in _UPS if up is None else (up,):
         for x in "xyz" if forward is None else (forward,):
@@ -192,7 +192,7 @@ def _points_back(cells, legs) -> bool:
 
 
 @dataclass(frozen=True)
-class _Cells:
+class Cells:
     """Voxels of a surface.
 
     Attributes:
@@ -206,17 +206,17 @@ class _Cells:
     h: float
 
     @classmethod
-    def of(cls, surface: Surface) -> _Cells:
+    def of(cls, surface: Surface) -> Cells:
         h = float(np.ptp(surface.vertices, axis=0).max()) / _CELLS
         return cls(*DistanceGrid.cells(surface, h), h)
 
-    def turned(self, forward: str, up: str) -> _Cells:
+    def turned(self, forward: str, up: str) -> Cells:
         """As :meth:`Surface.turned`."""
         R = turn_of(forward, up)
         axes, signs = np.abs(R).argmax(axis=1), R.sum(axis=1)
         last = self.origin + self.h * (np.array(self.inside.shape) - 1)
         flipped = [k for k in range(3) if signs[k] < 0]
-        return _Cells(
+        return Cells(
             np.flip(self.inside.transpose(axes), flipped),
             R @ np.where(R.sum(axis=0) < 0, last, self.origin),
             self.h,
@@ -243,7 +243,7 @@ class _Cells:
         return float(hit.sum() / max(len(nodes), 1))
 
 
-def _feet(cells: _Cells):
+def _feet(cells: Cells):
     """The lowest layer with two islands on each side, and the masks of the four.
 
     Returns:
@@ -285,7 +285,7 @@ def _feet(cells: _Cells):
     return None, most
 
 
-def _followed(cells: _Cells, feet) -> dict[str, Leg]:
+def _followed(cells: Cells, feet) -> dict[str, Leg]:
     """The legs' lines, upward until two are one island, and their soles."""
     start, masks = feet
     layers = {name: [(start, mask)] for name, mask in masks.items()}
@@ -325,7 +325,7 @@ def _touching(islands, mask):
     return np.isin(islands, ids[ids > 0])
 
 
-def _leg(cells: _Cells, rows) -> Leg:
+def _leg(cells: Cells, rows) -> Leg:
     line, radius, across = [], [], []
     for k, mask in rows:
         nodes = np.argwhere(mask)

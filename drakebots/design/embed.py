@@ -1,40 +1,42 @@
-"""Fits a template of a skeleton into a surface: first the limbs, then the torso.
+"""Fits the numbers of a template into a surface: pairs of limbs, then the torso.
 
-    found = embed(table1_template("cow"), DistanceGrid.from_surface(surface))
-    skeleton = found.skeleton
+    template = embed(table1_template("cow"), DistanceGrid.from_surface(surface))
 
 This is section 6.1 of "Computational Design of Skinned Quad-Robots". The surface is
 given as a signed distance phi, negative inside, in the robot's frame with the ground at
-z = 0. Every printed box, servo and bracing ring must lie inside it at a depth d of the
-skin's thickness plus a clearance. After a global scale is chosen, the numbers p of each
-pair of limbs, and then those of the torso, minimise
+z = 0. Every printed box and servo must lie inside it at a depth d of the skin's
+thickness plus a clearance. The numbers p of each pair of limbs, and then those of the
+torso, minimise
 
     sum_i max(phi(x_i(p)) + d_i, 0)^2 + |stay (p - p_0)/change|^2,  lower <= p <= upper
 
 over points x_i of all solids (:func:`least_squares_fit`). The second term keeps the
-numbers near those of the template, p_0.
+numbers near those of the template, p_0. Bracing rings of limbs may stick out, as they
+are cut to the skin's inside (:mod:`~drakebots.design.bracing.plates`).
 
-Here the user gives the template and its limits. :mod:`~drakebots.design.fit` finds a
-template for any animal; it shares the points, the torso and the least squares.
+The template is the user's, scaled to the surface (:func:`embed`), or one on the lines
+of an animal's legs (:mod:`~drakebots.design.fit`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import least_squares
 
-from drakebots.core.checks import check_value, one_of
+from drakebots.core.checks import array, check_value, one_of
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.design.skeleton import (
+    Build,
+    Crouched,
     Limb,
     Link,
     Long,
-    Skeleton,
     Solid,
     Template,
+    Torso,
     edit,
     motor,
     parameter,
@@ -45,13 +47,17 @@ Field = Callable[[np.ndarray], np.ndarray]
 """Signed distance at points (n, 3) [m] -> (n,) [m], negative inside."""
 
 Limits = Mapping[str, tuple[float, float]]
-"""Lower and upper limits of numbers of a template, in SI, by name; see `value_of`."""
+"""Lower and upper limits of numbers of a template, in SI, by dotted name."""
+
+CLEARANCE = 2e-3
+"""Gap between the skeleton and the skin's inside [m]."""
 
 TOLERANCE = 5e-4
-"""A link fits if it sticks out by less than this [m]."""
+"""A link fits if it sticks out by no more than this [m]."""
 
 _STARTS = (0.7, 0.85, 1.0, 1.2, 1.45, 1.75)
-"""Global scales that are tried; the fit begins with the one that sticks out least."""
+"""Scales of a user's template that are tried; the fit begins with the one that sticks
+out least."""
 
 _POINTS = 60
 """Number of points of each link that count in a fit."""
@@ -65,230 +71,222 @@ _CHANGES = {
 }
 """Typical changes of parameters in a fit, in SI; 0.05 m for other lengths."""
 
-_ENDS = {"front": ("FL", "FR"), "hind": ("RL", "RR")}
-"""Names of the limbs of each pair."""
+ENDS = {"front": "FL", "hind": "RL"}
+"""Name of the left limb of each pair."""
 
 
-@dataclass(frozen=True)
-class Embedding:
-    """A template inside a surface.
-
-    Attributes:
-        template: the template with the fitted parameters.
-        skeleton: its skeleton.
-        scale: global scale that the fit began with.
-        margin: depth of each link beyond the depth it needs [m], by name; slightly
-            negative within the tolerance.
-    """
-
-    template: Template
-    skeleton: Skeleton
-    scale: float
-    margin: dict[str, float]
-
-
-def embed(
-    template: Template,
-    field: Field,
-    *,
-    limits: Limits | None = None,
-    clearance: float = 0.002,
-) -> Embedding:
-    """Fits a template into a surface.
+def embed(template: Template, field: Field, limits: Limits | None = None) -> Template:
+    """A template fitted into a surface.
 
     Args:
         template: template to start from.
         field: signed distance of the surface, with the soles at z = 0.
         limits: limits that replace the default ones, e.g. {"front.upper": (0.08, 0.12),
-            "hind.splay": (0, 0)}; "scale" limits the global scale.
-        clearance: gap between the skeleton and the skin's inside [m].
+            "hind.splay": (0, 0)}; "scale" limits the scale of the template.
 
     Raises:
         UnknownName: for limits of something that does not exist.
         InvalidInput: for limits that leave nothing between them, or a field that does
-            not return finite numbers.
+            not give a finite number a point: NaN would count as inside.
         NoSolution: naming the link that sticks out, by how much, and the scale.
     """
     limits = dict(limits or {})
-    _check_names(template, limits)
-    _check_field(field)
-    scale, fitted = _scaled_start(template, field, limits, clearance)
-    for end in _ENDS:
-        fitted = _fit_limbs(fitted, end, field, limits, clearance)
-        _check_limbs(template, fitted, end, field, limits, clearance)
-    fitted = fitted_torso(fitted, field, limits, clearance)
-    skeleton = fitted.skeleton()
-    points = {link.name: link_points(link) for link in skeleton.links}
-    out = protrusions(fitted, points, field, clearance)
-    margin = {name: -float(value.max()) for name, value in out.items()}
-    worst = min(margin, key=margin.get)
-    if margin[worst] < -TOLERANCE:
-        raise NoSolution(
-            f"{template.name}: link {worst} sticks out of the skin's inside by "
-            f"{-1e3 * margin[worst]:.1f} mm; make the surface wider there, make the "
-            f"template's {worst.split('_')[-1]} smaller, or widen the limits"
-        )
-    return Embedding(fitted, skeleton, scale, margin)
-
-
-def _check_names(template, limits):
     known = ["scale", *torso_limits(template)]
-    known += [name for end in _ENDS for name in limb_limits(template, end)]
+    known += [name for end in ENDS for name in limb_limits(template, end)]
     for name in limits:
         check_value("limits", name, one_of("limit", known))
-
-
-def _check_field(field):
-    try:
-        values = np.asarray(field(np.zeros((2, 3))), float)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"field: must map (n, 3) to (n,): {error}") from error
-    if values.shape != (2,) or not np.isfinite(values).all():
-        raise InvalidInput(
-            f"field: two points gave values of shape {values.shape}; it must map "
-            "(n, 3) [m] to finite (n,) [m]"
+    check_value("field: at two points", field(np.zeros((2, 3))), array((2,), "m"))
+    fitted = _scaled_start(template, field, limits)
+    for end in ENDS:
+        fitted, out = fit_pair(fitted, end, field, limits)
+        if max(out.values()) > TOLERANCE:
+            raise NoSolution(_too_thin(template, end, field, limits, out))
+    fitted = fit_torso(fitted, field, limits)
+    out = largest_protrusions(fitted, fitted.skeleton().links, field)
+    worst = max(out, key=out.__getitem__)
+    if out[worst] > TOLERANCE:
+        raise NoSolution(
+            f"{template.name}: link {worst} sticks out of the skin's inside by "
+            f"{1e3 * out[worst]:.1f} mm; make the surface wider there, make the "
+            f"template's {worst.split('_')[-1]} smaller, or widen the limits"
         )
+    return fitted
 
 
-# The stages: the global scale, each pair of limbs, the torso.
-
-
-def _scaled_start(template, field, limits, clearance):
-    """The global scale, of those tried, at which the limbs stick out least.
-
-    Returns:
-        The scale, and the template scaled by it.
-    """
+def _scaled_start(template: Template, field: Field, limits: Limits) -> Template:
+    """The template at the scale, of those tried, at which its limbs stick out least."""
     low, high = limits.get("scale", (_STARTS[0], _STARTS[-1]))
     tried = []
     for scale in sorted({float(np.clip(s, low, high)) for s in _STARTS}):
         scaled = scaled_template(template, scale)
-        cost = sum(
-            np.square(_limb_residuals(scaled, end, field, clearance)).sum()
-            for end in _ENDS
-        )
-        tried.append((cost + 1e-6 * np.log(scale) ** 2, scale, scaled))
-    _, scale, scaled = min(tried, key=lambda row: row[0])
-    return scale, scaled
+        out = [_worst_points(_limb_protrusions(scaled, end, field)) for end in ENDS]
+        cost = np.square(np.concatenate(out)).sum() + 1e-6 * np.log(scale) ** 2
+        tried.append((cost, scale, scaled))
+    return min(tried, key=lambda row: row[:2])[2]
 
 
-def _fit_limbs(template, end, field, limits, clearance, stays=(1e-3, 1e-4), most=60):
-    """The template with a pair of limbs fitted, "front" or "hind".
+def _too_thin(template, end, field, limits, out: Mapping[str, float]) -> str:
+    """What sticks out of a pair of limbs most, and the scale of the surface that helps.
 
-    The first fit stays near the template's own numbers, the next hardly does.
-
-    Args:
-        stays: weight of the distance from the start, for each fit in turn [m].
-        most: largest number of gradients of each fit.
-    """
-    chosen = free_numbers(limb_limits(template, end), limits)
-
-    def residuals(t):
-        return _limb_residuals(t, end, field, clearance)
-
-    for stay in stays:
-        template = least_squares_fit(
-            template, chosen, residuals, stay=stay, evaluations=most
-        )
-    return template
-
-
-def _limb_residuals(template, end, field, clearance):
-    out = _limb_protrusions(template, end, field, clearance)
-    return np.concatenate([worst_points(values) for values in out.values()])
-
-
-def worst_points(out):
-    """The largest protrusions of a link (60,) [m]; 0 for points inside.
-
-    Their number is fixed, as least squares need: a beam or a ring may vanish during a
-    fit, and its points with it.
-
-    Args:
-        out: protrusions of the link's points (n,) [m].
-    """
-    worst = np.sort(np.maximum(out, 0.0))[::-1][:_POINTS]
-    return np.pad(worst, (0, _POINTS - len(worst)))
-
-
-def _worst_limb(template, end, field, clearance):
-    """Name of the part of a pair of limbs that sticks out most, and by how much."""
-    out = _limb_protrusions(template, end, field, clearance)
-    name = max(out, key=lambda key: out[key].max())
-    return name, float(out[name].max())
-
-
-def _check_limbs(start, fitted, end, field, limits, clearance):
-    """Raises NoSolution if a pair of limbs sticks out, naming the scale that helps."""
-    name, depth = _worst_limb(fitted, end, field, clearance)
-    if depth <= TOLERANCE:
-        return
-    k = _scale_that_fits(start, end, field, limits, clearance)
-    remedy = (
-        f"scale the surface by {k:.2f}"
-        if k is not None
-        else "no scale up to 3 helps, so make that limb of the surface thicker"
-    )
-    raise NoSolution(
-        f"{start.name}: {end} limbs do not fit: {name} sticks out of the skin's "
-        f"inside by {1e3 * depth:.1f} mm; {remedy}"
-    )
-
-
-def _scale_that_fits(template, end, field, limits, clearance):
-    """The smallest scale of the surface, of those tried, at which a pair fits; or None.
-
-    The given limits of angles hold. Those of lengths do not, as they would have to
-    grow with the surface.
+    At other scales the given limits of angles hold. Those of lengths do not, as they
+    would have to grow with the surface.
     """
     angles = {k: row for k, row in limits.items() if "pitch" in k or "splay" in k}
 
-    def fits(k):
-        def scaled(points):
-            return k * np.asarray(field(points / k), float)
+    def fits(k: float) -> bool:
+        here = scaled_field(field, k)
+        pair = fit_pair(_scaled_start(template, here, {}), end, here, angles)
+        return max(pair[1].values()) <= TOLERANCE
 
-        best = _scaled_start(template, scaled, {}, clearance)[1]
-        best = _fit_limbs(best, end, scaled, angles, clearance, (1e-4,), 25)
-        return _worst_limb(best, end, scaled, clearance)[1] <= TOLERANCE
+    k = scale_that_fits(fits)
+    remedy = (
+        f"scale the surface by {k:.2f}"
+        if k is not None
+        else "no scale up to 4 helps, so make that limb of the surface thicker"
+    )
+    name = max(out, key=out.__getitem__)
+    return (
+        f"{template.name}: {end} limbs do not fit: {name} sticks out of the skin's "
+        f"inside by {1e3 * out[name]:.1f} mm; {remedy}"
+    )
 
-    low, high = 1.0, None
-    for k in (1.1, 1.25, 1.5, 1.8, 2.2, 3.0):
-        if fits(k):
-            high = k
-            break
-        low = k
-    if high is None:
-        return None
-    for _ in range(2):
+
+def scale_that_fits(fits: Callable[[float], bool], most: float = 4.0) -> float | None:
+    """The smallest scale above 1 at which something fits, within 1 %; None for none.
+
+    Args:
+        fits: whether it fits at a scale.
+        most: largest scale that is tried.
+    """
+    low, high = 1.0, 1.12
+    while not fits(high):
+        low, high = high, 1.12 * high
+        if high > most:
+            return None
+    for _ in range(4):
         middle = (low + high) / 2
         low, high = (low, middle) if fits(middle) else (middle, high)
     return high
 
 
-def fitted_torso(template, field, limits, clearance):
-    """Fits the torso's box, rings and struts, and the tail; the limbs stay.
+def scaled_field(field: Field, scale: float) -> Field:
+    """The signed distance of the scaled surface."""
+    return lambda p: scale * np.asarray(field(np.asarray(p) / scale), float)
+
+
+# A pair of limbs, and the torso.
+
+
+def fit_pair(
+    template: Template, end: str, field: Field, limits: Limits | None = None
+) -> tuple[Template, dict[str, float]]:
+    """A template with a pair of limbs fitted, knees bent to the side that fits better.
 
     Args:
-        template: template with fitted limbs.
-        field, limits, clearance: as for :func:`embed`.
+        template: template to start from.
+        end: "front" or "hind".
+        field: signed distance of the surface.
+        limits: limits that replace those of :func:`limb_limits`, by name.
+
+    Returns:
+        The template, and how far each part sticks out at most (>= 0) [m], by name.
+    """
+    best = None
+    for start in _bends(template, end):
+        found = least_squares_fit(
+            start,
+            _within(limb_limits(start, end), limits or {}),
+            lambda t: _worst_points(_limb_protrusions(t, end, field)),
+            stay=4e-4,
+            evaluations=12,
+        )
+        out = _limb_protrusions(found, end, field)
+        most = {name: max(float(v.max()), 0.0) for name, v in out.items()}
+        cost = sum(v**2 for v in most.values())
+        if best is None or cost < best[0]:
+            best = cost, found, most
+        if max(most.values()) <= TOLERANCE:
+            break
+    return best[1], best[2]
+
+
+def _limb_protrusions(template, end: str, field: Field) -> dict[str, np.ndarray]:
+    """Protrusions of a pair of limbs; see :func:`_protrusions`.
+
+    They are those of the left limb, the larger of both sides of the surface. The motor
+    on the torso that drives a limb belongs to it.
+    """
+
+    def both(p: np.ndarray) -> np.ndarray:
+        values = field(np.concatenate([p, p * [1.0, -1.0, 1.0]]))
+        return np.maximum(values[: len(p)], values[len(p) :])
+
+    parts = template.limb_parts(ENDS[end])
+    points = {link.name: _link_points(link, rings=False) for link in parts.links}
+    name, *place = parts.mount
+    points[f"{name} motor"] = _points(motor(template.build, name, *place))
+    return _protrusions(template, points, both)
+
+
+def _bends(template: Template, end: str) -> Iterator[Template]:
+    """The template, and with this pair's knees bent to the other side."""
+    yield template
+    limb = getattr(template, end)
+    knee = limb.upper_vector(1)[::2]
+    ankle = knee + limb.lower_vector()[::2]
+    image = knee - 2 * (knee - ankle * (knee @ ankle) / (ankle @ ankle))
+    up, low = bent(np.zeros(2), image, ankle, limb.upper, limb.lower)
+    yield replace(template, **{end: replace(limb, upper_pitch=up, lower_pitch=low)})
+
+
+def bent(hip, knee, ankle, upper: float, lower: float) -> tuple[float, float]:
+    """Pitches of the upper and the lower link [rad], 0 downwards, within 1.3 rad.
+
+    The knee bends to the side of the line from hip to ankle on which it is.
+
+    Args:
+        hip, knee, ankle: places in x and z (2,) [m].
+        upper, lower: lengths of the links [m].
+    """
+    d = ankle - hip
+    reach = float(np.linalg.norm(d))
+    cross = d[0] * (knee - hip)[1] - d[1] * (knee - hip)[0]
+    bend = 1.0 if cross >= 0 else -1.0
+    cosine = (upper**2 + reach**2 - lower**2) / (2 * upper * max(reach, 1e-6))
+    at_hip = np.arccos(np.clip(cosine, -1, 1))
+    straight = np.arctan2(d[0], -d[1])
+    up = float(np.clip(straight + bend * at_hip, -1.3, 1.3))
+    rest = d - upper * np.array([np.sin(up), -np.cos(up)])
+    return up, float(np.clip(np.arctan2(rest[0], -rest[1]), -1.3, 1.3))
+
+
+def fit_torso(
+    template: Template, field: Field, limits: Limits | None = None
+) -> Template:
+    """A template with the torso's box, rings and struts, and its tail fitted.
+
+    Args:
+        template: template with fitted limbs, which stay.
+        field: signed distance of the surface.
+        limits: limits that replace those of :func:`torso_limits`, by name.
     """
     defaults = torso_limits(template)
-    chosen = free_numbers(defaults, limits)
+    rows = _within(defaults, limits or {})
+    most = np.array([defaults[f"torso.brace[{k}]"][1] for k in (0, 1)])
 
-    def residuals(t):
+    def residuals(t: Template) -> np.ndarray:
         torso = torso_link(t.build, t.torso, t.torso_centre, ())
-        points = {"torso": link_points(torso)}
+        points = {"torso": _link_points(torso)}
         tail = t.tail_parts()
         if tail is not None:
-            points["tail"] = link_points(tail.links[0])
-        out = protrusions(t, points, field, clearance)
+            points["tail"] = _link_points(tail.links[0])
         # Rings and struts grow until they touch the skin's inside.
-        most = [defaults[f"torso.brace[{k}]"][1] for k in (0, 1)]
         grow = 2e-3 * (1.0 - np.array(t.torso.brace) / most)
-        return np.concatenate([*(worst_points(v) for v in out.values()), grow])
+        out = _worst_points(_protrusions(t, points, field))
+        return np.concatenate([out, grow])
 
     for stay in (1e-3, 2e-4):
-        template = least_squares_fit(template, chosen, residuals, stay=stay)
+        template = least_squares_fit(template, rows, residuals, stay=stay)
     return template
 
 
@@ -301,33 +299,20 @@ _PATTERN = np.array(
 )
 
 
-def link_points(link: Link, rings: bool = True) -> np.ndarray:
+def _link_points(link: Link, rings: bool = True) -> np.ndarray:
     """Points of all solids of a link, or all but rings, at rest (26 n, 3) [m]."""
-    solids = [s for s in link.solids if rings or s.kind != "rib"]
-    return link.origin + solid_points(solids)
+    return link.origin + _points(s for s in link.solids if rings or s.kind != "rib")
 
 
-def solid_points(solids: Iterable[Solid]) -> np.ndarray:
+def _points(solids: Iterable[Solid]) -> np.ndarray:
     """Corners, middles of edges and of faces, in the link (26 n, 3) [m]."""
     return np.concatenate([s.p_BG + (_PATTERN * s.size) @ s.R_BG.T for s in solids])
 
 
-def _limb_protrusions(template, end, field, clearance):
-    """Protrusions of a pair of limbs, as :func:`protrusions`.
-
-    The motors on the torso that drive the limbs belong to them.
-    """
-    points = {}
-    for name in _ENDS[end]:
-        parts = template.limb_parts(name)
-        points |= {link.name: link_points(link) for link in parts.links}
-        first = motor(template.build, *parts.mount)
-        points[f"{parts.mount[0]} motor"] = solid_points(first)
-    return protrusions(template, points, field, clearance)
-
-
-def protrusions(template, points: dict[str, np.ndarray], field: Field, clearance):
-    """How far each point sticks out of the space for the skeleton [m]; < 0 inside.
+def _protrusions(
+    template: Template, points: Mapping[str, np.ndarray], field: Field
+) -> dict[str, np.ndarray]:
+    """Distance of each point outside the space for the skeleton [m]; < 0 inside.
 
     Points of a foot must be as deep as the skin of the sole, on which the foot's plate
     rests; all others as deep as the skin and the clearance.
@@ -336,7 +321,6 @@ def protrusions(template, points: dict[str, np.ndarray], field: Field, clearance
         template: gives the thicknesses of the skin.
         points: points of links or motors (n, 3) [m], by name.
         field: signed distance of the surface.
-        clearance: gap between the skeleton and the skin's inside [m].
 
     Returns:
         Protrusions (n,) [m], by name.
@@ -344,11 +328,33 @@ def protrusions(template, points: dict[str, np.ndarray], field: Field, clearance
     values = np.asarray(field(np.concatenate(list(points.values()))), float)
     split = np.split(values, np.cumsum([len(p) for p in points.values()])[:-1])
     build = template.build
-    depth, foot = build.skin + clearance, build.sole_skin
+    depth, foot = build.skin + CLEARANCE, build.sole_skin
     return {
         name: value + (foot if name.endswith("_foot") else depth)
         for name, value in zip(points, split)
     }
+
+
+def largest_protrusions(
+    template: Template, links: Iterable[Link], field: Field
+) -> dict[str, float]:
+    """Largest distance of each link outside the space [m], by name; < 0 inside."""
+    points = {link.name: _link_points(link, rings=False) for link in links}
+    out = _protrusions(template, points, field)
+    return {name: float(values.max()) for name, values in out.items()}
+
+
+def _worst_points(out: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The largest protrusions of each part, in turn (60 n,) [m]; 0 for points inside.
+
+    Their number is fixed, as least squares need: a beam or a ring may vanish during a
+    fit, and its points with it.
+    """
+    rows = []
+    for values in out.values():
+        worst = np.sort(np.maximum(values, 0.0))[::-1][:_POINTS]
+        rows.append(np.pad(worst, (0, _POINTS - len(worst))))
+    return np.concatenate(rows)
 
 
 # Default limits, and scaled templates.
@@ -361,84 +367,88 @@ def scaled_template(template: Template, scale: float) -> Template:
     """
     build = template.build
 
-    def scaled(values):
-        return tuple(scale * value for value in values)
+    def scaled(part, *names, **others):
+        """A part with some lengths, or tuples of lengths, scaled."""
+        for name in names:
+            value = getattr(part, name)
+            lengths = isinstance(value, tuple)
+            others[name] = tuple(scale * v for v in value) if lengths else scale * value
+        return replace(part, **others)
 
     def limb(shape: Limb) -> Limb:
-        foot = replace(
+        foot = scaled(
             shape.foot,
-            length=scale * shape.foot.length,
-            width=scale * shape.foot.width,
+            *("length", "width", "forward"),
             ankle_height=max(scale * shape.foot.ankle_height, lowest_ankle(build)),
-            forward=scale * shape.foot.forward,
         )
-        return replace(
+        return scaled(
             shape,
-            x=scale * shape.x,
-            y=scale * shape.y,
+            *("x", "y"),
             upper=max(scale * shape.upper, build.shortest),
             lower=max(scale * shape.lower, build.shortest),
             hip=max(scale * shape.hip, build.gap + build.wall + build.bay[1] / 2),
             foot=foot,
         )
 
-    torso = replace(
-        template.torso,
-        size=scaled(template.torso.size),
-        centre=scaled(template.torso.centre),
-        brace=scaled(template.torso.brace),
-        brace_centre=scale * template.torso.brace_centre,
-        struts=tuple((n, scaled(a), scaled(b)) for n, a, b in template.torso.struts),
-        strut_brace=scaled(template.torso.strut_brace),
+    torso = template.torso
+    struts = tuple(
+        (name, *(tuple(scale * x for x in p) for p in ends))
+        for name, *ends in torso.struts
+    )
+    torso = scaled(
+        torso,
+        *("size", "centre", "brace", "brace_centre", "strut_brace"),
+        struts=struts,
     )
     changes = {"front": limb(template.front), "hind": limb(template.hind)}
     if isinstance(template, Long):
-        tail = template.tail
-        changes["tail"] = replace(
-            tail,
-            length=scale * tail.length,
-            drop=scale * tail.drop,
-            brace=scaled(tail.brace),
-        )
+        changes["tail"] = scaled(template.tail, "length", "drop", "brace")
     return replace(template, torso=torso, **changes)
 
 
-def lowest_ankle(build) -> float:
+def lowest_ankle(build: Build) -> float:
     """Smallest height of an ankle for its motor [m]."""
     return build.swing + build.gap + 2 * build.wall + build.sole_skin
+
+
+def narrowest(build: Build, abducts: bool) -> float:
+    """Least distance of a hip from the middle, beside the torso's box [m].
+
+    The board lies in the box, across, between the hips' motors.
+    """
+    half = build.bay[1] / 2 if abducts else build.bay[2] / 2
+    return Torso.board[0][1] / 2 + build.wall + half + 3e-4
 
 
 def limb_limits(template: Template, end: str) -> dict[str, tuple[float, float]]:
     """Default limits of a pair of limbs, "front" or "hind", by dotted name.
 
-    Links may be as short as their motors allow and 1.6 times as long as they are;
-    angles may change by 25 degrees.
+    Links may be as short as their motors allow and twice as long as they are; angles
+    may change by 34 degrees.
     """
     limb: Limb = getattr(template, end)
-    build, foot, ankle = template.build, limb.foot, lowest_ankle(template.build)
+    build, foot = template.build, limb.foot
+    low = narrowest(build, not isinstance(template, Crouched))
+    ankle, least = lowest_ankle(build), build.shortest
+
+    def turned(angle: float) -> tuple[float, float]:
+        return max(angle - 0.6, -1.35), min(angle + 0.6, 1.35)
+
     rows = {
-        "x": (limb.x - 0.06, limb.x + 0.06),
-        "y": (0.6 * limb.y, 1.5 * limb.y),
-        "upper": (build.shortest, max(1.6 * limb.upper, 1.2 * build.shortest)),
-        "lower": (build.shortest, max(1.6 * limb.lower, 1.2 * build.shortest)),
-        "upper_pitch": _turned(limb.upper_pitch),
-        "lower_pitch": _turned(limb.lower_pitch),
-        "splay": (max(_turned(limb.splay)[0], 0.0), _turned(limb.splay)[1]),
-        "foot.length": (0.6 * foot.length, 1.1 * foot.length),
+        "x": (limb.x - 0.12, limb.x + 0.12),
+        "y": (low, max(1.5 * limb.y, low + 0.04)),
+        "upper": (least, max(2 * limb.upper, 1.3 * least)),
+        "lower": (least, max(2 * limb.lower, 1.3 * least)),
+        "upper_pitch": turned(limb.upper_pitch),
+        "lower_pitch": turned(limb.lower_pitch),
+        "splay": (min(limb.splay, -0.2), max(limb.splay, 0.7)),
+        "foot.length": (0.05, max(foot.length, 0.06)),
         # Not narrower than the fork above it.
-        "foot.width": (
-            min(max(0.6 * foot.width, build.fork), foot.width),
-            1.1 * foot.width,
-        ),
-        "foot.ankle_height": (ankle, max(1.4 * foot.ankle_height, 1.2 * ankle)),
+        "foot.width": (build.fork, max(foot.width, build.fork + 0.002)),
+        "foot.ankle_height": (ankle, max(foot.ankle_height, 1.5 * ankle)),
+        "foot.forward": (foot.forward - 0.03, foot.forward + 0.03),
     }
     return {f"{end}.{name}": row for name, row in rows.items()}
-
-
-def _turned(angle: float) -> tuple[float, float]:
-    """25 degrees to either side, within what a limb's angles may be."""
-    turn, most = np.radians(25), np.radians(79)
-    return float(max(angle - turn, -most)), float(min(angle + turn, most))
 
 
 def torso_limits(template: Template) -> dict[str, tuple[float, float]]:
@@ -498,60 +508,8 @@ def torso_limits(template: Template) -> dict[str, tuple[float, float]]:
 # Least-squares fits of numbers of a template within limits.
 
 
-def value_of(template: Template, name: str) -> float:
-    """A number of a template, in SI.
-
-    Args:
-        template: the template.
-        name: dotted name of the number, e.g. "front.upper"; "torso.size[0]" is an
-            entry of a tuple.
-    """
-    base, index = _split(name)
-    value = parameter(template, base)
-    return float(value if index is None else value[index])
-
-
-def with_values(template: Template, names, values) -> Template:
-    """The template with these numbers; see :func:`value_of` for the names."""
-    changes = {}
-    for name, value in zip(names, values):
-        base, index = _split(name)
-        if index is None:
-            changes[base] = float(value)
-        else:
-            row = list(changes.get(base, parameter(template, base)))
-            row[index] = float(value)
-            changes[base] = tuple(row)
-    return edit(template, changes)
-
-
-def _split(name: str) -> tuple[str, int | None]:
-    if not name.endswith("]"):
-        return name, None
-    base, index = name[:-1].split("[")
-    return base, int(index)
-
-
-@dataclass(frozen=True)
-class _Free:
-    """Numbers of a template that may change.
-
-    Attributes:
-        names: their names; see :func:`value_of`.
-        lower, upper: their limits (n,), in SI.
-        change: a typical change of each (n,), in SI.
-    """
-
-    names: tuple[str, ...]
-    lower: np.ndarray
-    upper: np.ndarray
-    change: np.ndarray
-
-
-def free_numbers(defaults: Limits, limits: Limits) -> _Free:
-    """The numbers that have default limits, and their limits.
-
-    Equal limits fix a number.
+def _within(defaults: Limits, limits: Limits) -> dict[str, tuple[float, float]]:
+    """The limits of the numbers that have default ones; equal limits fix a number.
 
     Args:
         defaults: default limits, by name.
@@ -560,48 +518,46 @@ def free_numbers(defaults: Limits, limits: Limits) -> _Free:
     Raises:
         InvalidInput: for limits that leave nothing between them.
     """
-    rows = {name: tuple(limits.get(name, defaults[name])) for name in defaults}
+    rows = {name: tuple(limits.get(name, row)) for name, row in defaults.items()}
     for name, (low, high) in rows.items():
         if not (np.isfinite([low, high]).all() and low <= high):
             raise InvalidInput(
                 f"limits of {name}: ({low:g}, {high:g}) leave nothing between them; "
                 "give (lower, upper) in SI, or enlarge the surface"
             )
-    lower, upper = np.array(list(rows.values())).T
-    change = [_CHANGES.get(name.split(".")[-1], 0.05) for name in rows]
-    return _Free(tuple(rows), lower, upper, np.array(change))
+    return rows
 
 
 def least_squares_fit(
     template: Template,
-    free: _Free,
+    limits: Limits,
     residuals: Callable[[Template], np.ndarray],
     *,
-    stay: float = 1e-3,
+    stay: float,
     evaluations: int = 60,
 ) -> Template:
     """The template that minimises |residuals|^2 + |stay (p - p_0)/change|^2.
 
     Args:
         template: template to start from; p_0 are its numbers, moved into the limits.
-        free: the numbers p that may change.
+        limits: the numbers p that may change, and their limits.
         residuals: residuals of a template [m].
         stay: weight of the distance from the start [m].
         evaluations: largest number of gradients.
     """
-    start = np.array([value_of(template, name) for name in free.names])
-    start = np.clip(start, free.lower, free.upper)
-    moves = free.upper > free.lower + 1e-12
-    if not moves.any():
-        return with_values(template, free.names, start)
-    change = free.change[moves]
-    lower, upper = free.lower[moves], free.upper[moves]
+    lower, upper = np.array(list(limits.values()), float).T
+    start = np.clip([parameter(template, name) for name in limits], lower, upper)
+    moves = upper > lower + 1e-12
+    change = np.array([_CHANGES.get(name.split(".")[-1], 0.05) for name in limits])
+    change, lower, upper = change[moves], lower[moves], upper[moves]
 
-    def at(x):
+    def at(x: np.ndarray) -> Template:
         values = start.copy()
         values[moves] = np.clip(start[moves] + x * change, lower, upper)
-        return with_values(template, free.names, values)
+        return edit(template, dict(zip(limits, values.tolist())))
 
+    if not moves.any():
+        return at(np.zeros(0))
     found = least_squares(
         lambda x: np.concatenate([residuals(at(x)), stay * x]),
         np.zeros(len(change)),

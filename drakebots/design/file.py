@@ -19,23 +19,23 @@ without a template, everything that is not given is found:
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
-from drakebots.core.checks import check_value, flag
+from drakebots.core.convert import changed
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
-from drakebots.core.files import TOP, Fields, read_yaml, replacing
+from drakebots.core.files import TOP, Fields, read_yaml, write_text
 from drakebots.design.fit import FitSettings
 from drakebots.design.geometry import read_surface
 from drakebots.design.pipeline import SURFACE_SKIN
 from drakebots.design.problem import Design, DesignProblem
-from drakebots.design.robots import table1_problem
-from drakebots.design.skeleton import edit, table1_template, write_sdf
+from drakebots.design.skeleton import edit, write_sdf
 from drakebots.design.skin import SkinSettings
+from drakebots.design.table1 import table1_problem, table1_template
 from drakebots.fem.mesh import write_mesh
 from drakebots.skin.file import Patches, ServoGains, SkinDescription, write_skin
 
@@ -88,7 +88,7 @@ def parse_design(raw: Any, folder: Path) -> DesignProblem:
         for entry in ("parameters", "limits"):
             if entry in top:
                 raise InvalidInput(f"{entry} need a surface to be fitted into")
-        skin = _skin(top.fields("skin", _SKIN), start.skin)
+        skin = changed(start.skin, top.get("skin", {}), "skin")
         return replace(start, name=top.text("name", start.name), skin=skin)
     entry = top.fields("surface", ("file", "unit", "scale"))
     file = folder / entry.text("file")
@@ -97,7 +97,7 @@ def parse_design(raw: Any, folder: Path) -> DesignProblem:
         top.text("name", file.stem.replace("-", "_")),
         template,
         surface=read_surface(file, unit=entry.get("unit", None)),
-        skin=_skin(top.fields("skin", _SKIN), SkinSettings()),
+        skin=changed(SkinSettings(), top.get("skin", {}), "skin"),
         scale=entry.number("scale", 1.0),
         limits={name: limits.get(name) for name in limits},
     )
@@ -117,31 +117,9 @@ def _found(top: Fields, folder: Path) -> DesignProblem:
     return DesignProblem(
         top.text("name", file.stem.replace("-", "_")),
         surface=surface,
-        skin=_skin(top.fields("skin", _SKIN), SURFACE_SKIN),
+        skin=changed(SURFACE_SKIN, top.get("skin", {}), "skin"),
         fit=FitSettings(scale=scale, **choices),
     )
-
-
-_SKIN = tuple(f.name for f in fields(SkinSettings) if f.name != "soft")
-
-
-def _skin(entries: Fields, default: Any) -> Any:
-    """The settings with some entries replaced; also those of its folds and material."""
-    changes = {}
-    for name in entries:
-        old = getattr(default, name)
-        if hasattr(old, "__dataclass_fields__"):
-            inner = entries.fields(name, (f.name for f in fields(old)))
-            changes[name] = _skin(inner, old)
-        elif isinstance(old, str):
-            changes[name] = entries.text(name)
-        elif isinstance(old, bool):
-            changes[name] = check_value(name, entries.get(name, old), flag())
-        elif isinstance(old, int):
-            changes[name] = entries.integer(name)
-        else:
-            changes[name] = entries.number(name)
-    return replace(default, **changes)
 
 
 def write_design(design: Design, folder: Path | str) -> Path:
@@ -159,12 +137,8 @@ def write_design(design: Design, folder: Path | str) -> Path:
     path = write_sdf(design.skeleton, folder)
     write_mesh(folder / "skin.vtu", design.shell.mesh, small=True)
     write_skin(folder / f"{name}.skin.yaml", skin_description(design))
-    for file, text in (
-        ("scene.dmd.yaml", _scene(name)),
-        ("params.yaml", params_text(design)),
-    ):
-        with replacing(folder / file) as part:
-            part.write_text(text)
+    write_text(folder / "scene.dmd.yaml", _scene(name))
+    write_text(folder / "params.yaml", params_text(design))
     return path
 
 

@@ -3,44 +3,39 @@
     found = fit(animal, grid, area, FitSettings())
 
 For each servo, beginning with the smallest, a few scales and templates are tried. The
-lines of the legs (:mod:`~drakebots.design.animal`) place hips, knees and ankles. From
-there the parameters p of each pair of limbs (:mod:`~drakebots.design.skeleton`)
-minimise
-
-    sum_i max(phi(x_i(p)) + depth_i, 0)^2 + |stay (p - p_0)/change|^2
-
-where phi is the signed distance of the surface, x_i are points of all printed boxes
-and motors, and depth_i is the thickness of the skin plus its clearance there. The
-scale and the template whose limbs stick out least get a torso, a neck and a tail; if
-the servo holds the weight of that robot, it is the fit. What still sticks out is
-mended by :mod:`~drakebots.design.thicken`, which makes the surface thicker.
-
-:mod:`~drakebots.design.embed` has the least squares and the points; it is for users
-who give a template and a scale of their own.
+lines of the legs (:mod:`~drakebots.design.animal`) place hips, knees and ankles, from
+where each pair of limbs is fitted (:mod:`~drakebots.design.embed`). The scale and the
+template whose limbs stick out least get a torso, a neck and a tail; if the servo holds
+the weight of that robot, it is the fit. What still sticks out is mended by
+:mod:`~drakebots.design.thicken`, which makes the surface thicker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from drakebots.core.checks import check, check_value, one_of, optional, positive
+from drakebots.core.checks import one_of, positive
 from drakebots.core.errors import DrakebotsError, NoSolution
+from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
 from drakebots.design.animal import Animal
 from drakebots.design.embed import (
+    CLEARANCE,
+    ENDS,
+    TOLERANCE,
     Field,
-    fitted_torso,
-    free_numbers,
-    least_squares_fit,
-    link_points,
+    bent,
+    fit_pair,
+    fit_torso,
+    largest_protrusions,
     lowest_ankle,
-    protrusions,
-    solid_points,
-    worst_points,
+    narrowest,
+    scale_that_fits,
+    scaled_field,
 )
 from drakebots.design.skeleton import (
     SERVOS,
@@ -51,7 +46,6 @@ from drakebots.design.skeleton import (
     Long,
     Servo,
     Skeleton,
-    Tail,
     Template,
     Torso,
     Upright,
@@ -64,12 +58,6 @@ is 1.25 m long."""
 
 TEMPLATES = {"crouched": Crouched, "upright": Upright, "long": Long}
 """Templates of the paper's Fig. 6: 12, 16 and 17 joints."""
-
-SHORT = 5e-4
-"""A link fits if it sticks out by no more than this [m]."""
-
-CLEARANCE = 2e-3
-"""Gap between the skeleton and the skin's inside [m]."""
 
 _SMALLER = 0.65
 """The smallest scale that is tried, as a share of the largest that LONGEST allows."""
@@ -86,7 +74,8 @@ _RESERVE = 1.5
 
 _SKIN_TORQUE = 1.4
 """Least torque of a servo [N m] for a skin of 4 mm: twice the torque with which most
-folds resist at 15 degrees (docs/design.md). It grows with the thickness squared."""
+folds resist at 15 degrees (docs/evidence/design.md). It grows with the thickness
+squared."""
 
 _SKIN_DENSITY = 1070.0
 """Density of the skin [kg/m^3], for the weight that the servos must hold."""
@@ -95,30 +84,21 @@ _RAYS = np.radians(np.arange(-50.0, 86.0, 5.0))
 """Pitches at which to look for room for a neck or a tail [rad]."""
 
 
-@dataclass(frozen=True)
+@checked("fit")
 class FitSettings:
-    """What the user gives of a fit; None leaves the choice to the fit.
-
-    Attributes:
-        scale: factor on the surface; by default within the bounds LONGEST.
-        template: a name of TEMPLATES.
-        servo: a name of SERVOS.
+    """Choices of the user for a fit; None leaves the choice to the fit.
 
     Raises:
         InvalidInput: for a scale that is not > 0.
         UnknownName: for an unknown template or servo.
     """
 
-    scale: float | None = None
-    template: str | None = None
-    servo: str | None = None
-
-    def __post_init__(self):
-        check(self, "fit", scale=optional(positive()))
-        for name, known in (("template", TEMPLATES), ("servo", SERVOS)):
-            value = getattr(self, name)
-            if value is not None:
-                check_value(name, value, one_of(name, known))
+    scale: Annotated[float | None, positive()] = None
+    """Factor on the surface; by default it is found."""
+    template: Annotated[str | None, one_of("template", TEMPLATES)] = None
+    """Kind of skeleton."""
+    servo: Annotated[str | None, one_of("servo", SERVOS)] = None
+    """Motor of all joints."""
 
 
 @dataclass(frozen=True)
@@ -129,17 +109,18 @@ class Fit:
         template: the fitted template.
         skeleton: its skeleton.
         scale: factor on the surface.
-        lacking: how far each link sticks out [m], by name; only those above SHORT.
+        protrusions: length by which links stick out [m], by name; those above
+            TOLERANCE.
         torque: estimate of the largest torque of a joint when standing [N m].
-        notes: what was chosen, one line each.
+        notes: choices, one line each.
     """
 
     template: Template
     skeleton: Skeleton
     scale: float
-    lacking: Mapping[str, float]
+    protrusions: Mapping[str, float]
     torque: float
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -166,64 +147,45 @@ def fit(
         animal: the surface and its legs.
         phi: signed distance of the surface as it is, in the animal's frame.
         area: area of the surface [m^2].
-        settings: what the user gives.
+        settings: choices of the user.
         skin, sole: thickness of the skin, and of that under the soles [m].
 
     Raises:
         NoSolution: when no servo, or not the given one, holds the robot, or no
             template can be built.
     """
+    search = _Search(animal, phi, area, settings)
     servos, reserve = _servos(settings, skin)
-    scales, wished = _scales(settings, animal)
-    kinds = [settings.template] if settings.template else ["upright", "crouched"]
-    longest = float(animal.size.max())
-
-    def cost(limbs: _Limbs) -> float:
-        thicker = limbs.protrusion / (longest * limbs.scale)
-        change = _CHANGE * abs(np.log(limbs.scale / wished))
-        return (thicker + change) / (_FEWER if limbs.kind == "crouched" else 1.0)
-
-    reasons: list[str] = []
-
-    def fitted(servo: Servo, scales: Iterable[float]) -> Fit | None:
-        """The best fit with a servo at one of the scales; None if none can be built."""
-        build = Build(servo=servo, rib=0.003, skin=skin, sole_skin=sole)
-        tried = [
-            _fit_limbs(animal, phi, kind, build, float(scale), reasons)
-            for kind in kinds
-            for scale in scales
-        ]
-        tried = [limbs for limbs in tried if limbs is not None]
-        if not tried:
-            return None
-        return _finished(phi, area, min(tried, key=cost), settings.template is None)
-
-    def holds(found: Fit) -> bool:
-        return reserve * found.load <= 1
-
     best = None
     for servo in servos:
-        found = fitted(servo, scales)
-        if found is None:
-            continue
-        if best is None or found.load < best.load:
+        build = Build(servo=servo, rib=0.003, skin=skin, sole_skin=sole)
+        found = search.best(build, search.scales)
+        if found is not None and reserve * found.load <= 1:
+            return found
+        if found is not None and (best is None or found.load < best.load):
             best = found
-        if holds(found):
-            return _noted(found, animal)
     if best is None:
-        raise NoSolution(f"surface: no skeleton can be built in it: {reasons[-1]}")
-    servo, found = best.template.build.servo, best
+        reason = search.reasons[-1]
+        raise NoSolution(f"surface: no skeleton can be built in it: {reason}")
+    build, found = best.template.build, best
     # Ever smaller, as a refusal advises who gives a scale.
     while settings.scale is None and found is not None:
         scale = _lighter(found, reserve)
-        found = fitted(servo, [scale]) if scale * longest >= LONGEST[0] else None
-        if found is not None and holds(found):
-            return _noted(found, animal)
+        small = scale * float(animal.size.max()) < LONGEST[0]
+        found = None if small else search.best(build, [scale])
+        if found is not None and reserve * found.load <= 1:
+            return found
+    raise NoSolution(_too_heavy(best, reserve, settings))
+
+
+def _too_heavy(best: Fit, reserve: float, settings: FitSettings) -> str:
+    """Why no servo holds a robot, and what to try."""
+    servo = best.template.build.servo
     takes = f"{best.torque:.3g} N m of a joint"
     if reserve > 1:
         takes += f" and walking {reserve:g} times that, {reserve * best.torque:.3g} N m"
     other = "" if settings.servo is None else ", or choose another servo"
-    raise NoSolution(
+    return (
         f"surface: scaled by {best.scale:.3g}, standing takes {takes}; servo "
         f"{servo.name} has {servo.effort:.3g} N m; scale the surface by "
         f"{_lighter(best, reserve):.2g}{other}"
@@ -253,45 +215,25 @@ def _servos(settings: FitSettings, skin: float) -> tuple[list[Servo], float]:
     return sorted(servos, key=lambda servo: float(np.prod(servo.size))), _RESERVE
 
 
-def _scales(settings: FitSettings, animal: Animal) -> tuple[np.ndarray, float]:
-    """The scales of the surface to try, and the one that is best if all fit."""
-    if settings.scale is not None:
-        return np.array([settings.scale]), settings.scale
-    low, high = (bound / float(animal.size.max()) for bound in LONGEST)
-    wished = float(np.clip(1.0, low, high))
-    return np.unique([_SMALLER * high, wished, high]), wished
-
-
-def enough_scale(animal, phi, area, found: Fit, settings: FitSettings) -> float | None:
-    """The smallest scale, of those tried, at which nothing sticks out; or None.
+def enough_scale(
+    animal: Animal, phi: Field, area: float, found: Fit, settings: FitSettings
+) -> float | None:
+    """The smallest scale up to 4 times a fit's at which nothing sticks out; or None.
 
     Args:
         animal, phi, area, settings: as for :func:`fit`.
-        found: fit whose template and servo are kept. Scales of up to 4 times its own
-            are tried.
+        found: the fit, whose template and servo are kept.
     """
-    build = found.template.build
-    for scale in found.scale * np.geomspace(1.05, 4.0, 12):
-        limbs = _fit_limbs(animal, phi, found.kind, build, float(scale), [])
-        if limbs is None or limbs.protrusion > SHORT:
-            continue
-        if not _finished(phi, area, limbs, settings.template is None).lacking:
-            return limbs.scale
-    return None
+    search, build = _Search(animal, phi, area, settings), found.template.build
 
+    def fits(k: float) -> bool:
+        limbs = search.limbs(found.kind, build, k * found.scale)
+        if limbs is None or limbs.protrusion > TOLERANCE:
+            return False
+        return not search.finished(limbs).protrusions
 
-def _noted(found: Fit, animal: Animal) -> Fit:
-    """The fit with a first note on what was chosen."""
-    build, size = found.template.build, animal.size * found.scale
-    line = (
-        f"template {found.kind}, servo {build.servo.name}, surface scaled by "
-        f"{found.scale:.3g} to {' x '.join(f'{s:.2f}' for s in size)} m; standing "
-        f"takes {found.torque:.2g} of {build.servo.effort:.3g} N m"
-    )
-    return replace(found, notes=(line, *found.notes))
-
-
-# One template, servo and scale: the limbs.
+    k = scale_that_fits(fits)
+    return None if k is None else k * found.scale
 
 
 class _Limbs(NamedTuple):
@@ -310,65 +252,109 @@ class _Limbs(NamedTuple):
     protrusion: float
 
 
-def _fit_limbs(animal, phi, kind, build, scale, reasons) -> _Limbs | None:
-    """A template with fitted limbs; None, and why in `reasons`, if none can be built.
+class _Search:
+    """The search of :func:`fit`, whose arguments it takes, among scales and templates.
 
-    Args:
-        animal, phi: as for :func:`fit`.
-        kind: name of the template in TEMPLATES.
-        build: servo and thicknesses.
-        scale: factor on the surface.
-        reasons: list to which the reason of a failure is added.
+    Attributes:
+        scales: scales of the surface to try.
+        desired: the scale that is best if all fit.
+        reasons: why templates could not be built.
     """
-    here = _scaled(phi, scale)
-    try:
-        template = _start(animal, TEMPLATES[kind], build, scale)
-        lacks = []
-        for end, first in (("front", "FL"), ("hind", "RL")):
-            template, lack = _fit_pair(template, end, first, here)
-            lacks += list(lack.values())
-    except DrakebotsError as error:
-        reasons.append(str(error))
-        return None
-    return _Limbs(kind, template, scale, float(np.sqrt(np.mean(np.square(lacks)))))
+
+    def __init__(self, animal: Animal, phi: Field, area: float, settings: FitSettings):
+        self.animal, self.phi, self.area = animal, phi, area
+        self.settings, self.reasons = settings, list[str]()
+        self.longest = float(animal.size.max())
+        if settings.scale is not None:
+            self.scales, self.desired = np.array([settings.scale]), settings.scale
+            return
+        low, high = (bound / self.longest for bound in LONGEST)
+        self.desired = float(np.clip(1.0, low, high))
+        self.scales = np.unique([_SMALLER * high, self.desired, high])
+
+    def best(self, build: Build, scales: Iterable[float]) -> Fit | None:
+        """The best fit with a servo at one of the scales; None if none can be built."""
+        kind = self.settings.template
+        tried = [
+            self.limbs(kind, build, float(scale))
+            for kind in ([kind] if kind else ["upright", "crouched"])
+            for scale in scales
+        ]
+        tried = [limbs for limbs in tried if limbs is not None]
+        return self.finished(min(tried, key=self._cost)) if tried else None
+
+    def _cost(self, limbs: _Limbs) -> float:
+        thicker = limbs.protrusion / (self.longest * limbs.scale)
+        change = _CHANGE * abs(np.log(limbs.scale / self.desired))
+        return (thicker + change) / (_FEWER if limbs.kind == "crouched" else 1.0)
+
+    def limbs(self, kind: str, build: Build, scale: float) -> _Limbs | None:
+        """A template with fitted limbs; None, with a reason, if it cannot be built."""
+        here = scaled_field(self.phi, scale)
+        try:
+            template = _start(self.animal, TEMPLATES[kind], build, scale)
+            excess: list[float] = []
+            for end in ENDS:
+                template, most = fit_pair(template, end, here)
+                excess += most.values()
+        except DrakebotsError as error:
+            self.reasons.append(str(error))
+            return None
+        return _Limbs(kind, template, scale, float(np.sqrt(np.mean(np.square(excess)))))
+
+    def finished(self, limbs: _Limbs) -> Fit:
+        """The fit of a template with fitted limbs.
+
+        It may get a tail on a joint, where there is room and no template was given.
+        """
+        scale, here = limbs.scale, scaled_field(self.phi, limbs.scale)
+        template = replace(limbs.template, torso=_torso(limbs.template, here))
+        template = fit_torso(template, here)
+        if self.settings.template is None and type(template) is Upright:
+            template = _with_tail(template, here)
+        template = replace(template, torso=_with_struts(template, here))
+        skeleton, build = template.skeleton(), template.build
+        most = largest_protrusions(template, skeleton.links, here)
+        mass = skeleton.mass + _SKIN_DENSITY * build.skin * self.area * scale**2
+        torque = _standing_torque(skeleton, mass)
+        found = Fit(
+            template,
+            skeleton,
+            scale,
+            {k: v for k, v in most.items() if v > TOLERANCE},
+            torque,
+        )
+        size = " x ".join(f"{s:.2f}" for s in self.animal.size * scale)
+        note = (
+            f"template {found.kind}, servo {build.servo.name}, surface scaled by "
+            f"{scale:.3g} to {size} m; standing takes {torque:.2g} of "
+            f"{build.servo.effort:.3g} N m"
+        )
+        notes = [note]
+        if not template.torso.struts:
+            notes.append("no room for a strut in the neck or the tail")
+        return replace(found, notes=tuple(notes))
 
 
-def _scaled(phi: Field, scale: float) -> Field:
-    """The signed distance of the scaled surface."""
-    return lambda p: scale * np.asarray(phi(np.asarray(p) / scale), float)
-
-
-def _both_sides(phi: Field) -> Field:
-    """The larger of the values at points and at their images across y = 0."""
-
-    def larger(p):
-        values = phi(np.concatenate([p, p * [1.0, -1.0, 1.0]]))
-        return np.maximum(values[: len(p)], values[len(p) :])
-
-    return larger
+# The limbs of a template on the lines of an animal's legs.
 
 
 def _start(animal, kind, build, scale) -> Template:
     """A template with its hips, knees and ankles on the lines of the legs."""
-    limbs = {
-        end: _start_limb(animal, end, build, scale, kind is not Crouched)
-        for end in ("front", "hind")
-    }
-    torso = Torso(size=(0.2, 0.1, 0.06))
-    more = {"tail": Tail()} if kind is Long else {}
-    return kind("robot", torso, limbs["front"], limbs["hind"], build, **more)
+    abducts = kind is not Crouched
+    limbs = [_start_limb(animal, end, build, scale, abducts) for end in ENDS]
+    return kind("robot", Torso(size=(0.2, 0.1, 0.06)), *limbs, build)
 
 
 def _start_limb(animal, end, build, scale, abducts) -> Limb:
     """A limb on the line of its legs; a pair's is the mean of left and mirrored right.
 
     Args:
-        animal, build, scale: as for :func:`_fit_limbs`.
+        animal, build, scale: as for :meth:`_Search.limbs`.
         end: "front" or "hind".
         abducts: whether the hip also turns about x, which takes a wider motor bay.
     """
-    letter = end[0].upper() if end == "front" else "R"
-    left, right = (animal.legs[letter + side] for side in "LR")
+    left, right = (animal.legs[ENDS[end][0] + side] for side in "LR")
     top = scale * min(left.top, right.top)
 
     def line(z):
@@ -386,7 +372,7 @@ def _start_limb(animal, end, build, scale, abducts) -> Limb:
     upper, lower = (
         max(np.linalg.norm(d), least) for d in ((knee - hip)[::2], (ankle - knee)[::2])
     )
-    up, low = _bent(hip[::2], knee[::2], ankle[::2], upper, lower)
+    up, low = bent(hip[::2], knee[::2], ankle[::2], upper, lower)
     foot = FootShape(
         length=float(np.clip(long - 2 * build.sole_skin, 0.05, 0.11)),
         width=float(np.clip(wide - 2 * build.sole_skin, build.fork, 1.5 * build.fork)),
@@ -407,157 +393,17 @@ def _start_limb(animal, end, build, scale, abducts) -> Limb:
     )
 
 
-def _bent(hip, knee, ankle, upper, lower) -> tuple[float, float]:
-    """Pitches of the upper and the lower link [rad], 0 downwards, within 1.3 rad.
-
-    The knee bends to the side of the line from hip to ankle on which it is.
-
-    Args:
-        hip, knee, ankle: places in x and z (2,) [m].
-        upper, lower: lengths of the links [m].
-    """
-    d = ankle - hip
-    reach = float(np.linalg.norm(d))
-    cross = d[0] * (knee - hip)[1] - d[1] * (knee - hip)[0]
-    bend = 1.0 if cross >= 0 else -1.0
-    cosine = (upper**2 + reach**2 - lower**2) / (2 * upper * max(reach, 1e-6))
-    at_hip = np.arccos(np.clip(cosine, -1, 1))
-    straight = np.arctan2(d[0], -d[1])
-    up = float(np.clip(straight + bend * at_hip, -1.3, 1.3))
-    rest = d - upper * np.array([np.sin(up), -np.cos(up)])
-    return up, float(np.clip(np.arctan2(rest[0], -rest[1]), -1.3, 1.3))
-
-
-def narrowest(build: Build, abducts: bool) -> float:
-    """Least distance of a hip from the middle, beside the torso's box [m].
-
-    The board lies in the box, across, between the hips' motors.
-    """
-    half = build.bay[1] / 2 if abducts else build.bay[2] / 2
-    return Torso.board[0][1] / 2 + build.wall + half + 3e-4
-
-
-def _fit_pair(template, end, first, phi):
-    """A pair of limbs fitted into the field, with the knees bent to the better side.
-
-    Args:
-        template: template to start from.
-        end, first: "front" or "hind", and the name of the left limb of the pair.
-        phi: signed distance of the surface.
-
-    Returns:
-        The template, and how far each link sticks out at most (>= 0) [m], by name.
-    """
-    both, best = _both_sides(phi), None
-
-    def lack(t):
-        parts = t.limb_parts(first)
-        points = {link.name: link_points(link, rings=False) for link in parts.links}
-        points["motor"] = solid_points(motor(t.build, *parts.mount))
-        return protrusions(t, points, both, CLEARANCE)
-
-    def residuals(t):
-        return np.concatenate([worst_points(v) for v in lack(t).values()])
-
-    for start in _bends(template, end):
-        free = free_numbers(_limits(start, end), {})
-        found = least_squares_fit(start, free, residuals, stay=4e-4, evaluations=12)
-        lacks = {k: max(float(v.max()), 0.0) for k, v in lack(found).items()}
-        cost = sum(v**2 for v in lacks.values())
-        if best is None or cost < best[0]:
-            best = cost, found, lacks
-        if max(lacks.values()) <= SHORT:
-            break
-    return best[1], best[2]
-
-
-def _bends(template, end):
-    """The template, and with this pair's knees bent to the other side."""
-    limb = getattr(template, end)
-    hip = np.zeros(2)
-    knee = limb.upper_vector(1)[::2]
-    ankle = knee + limb.lower_vector()[::2]
-    yield template
-    d = ankle - hip
-    image = knee - 2 * (knee - d * (knee @ d) / (d @ d))
-    up, low = _bent(hip, image, ankle, limb.upper, limb.lower)
-    yield replace(template, **{end: replace(limb, upper_pitch=up, lower_pitch=low)})
-
-
-def _limits(template, end) -> dict[str, tuple[float, float]]:
-    """Limits of a pair of limbs, by dotted name; wider than `embed`'s."""
-    limb: Limb = getattr(template, end)
-    build, foot = template.build, limb.foot
-    low = narrowest(build, not isinstance(template, Crouched))
-    ankle = lowest_ankle(build)
-    least = build.shortest
-
-    def turned(angle):
-        return max(angle - 0.6, -1.35), min(angle + 0.6, 1.35)
-
-    rows = {
-        "x": (limb.x - 0.12, limb.x + 0.12),
-        "y": (low, max(1.5 * limb.y, low + 0.04)),
-        "upper": (least, max(2 * limb.upper, 1.3 * least)),
-        "lower": (least, max(2 * limb.lower, 1.3 * least)),
-        "upper_pitch": turned(limb.upper_pitch),
-        "lower_pitch": turned(limb.lower_pitch),
-        "splay": (-0.2, 0.7),
-        "foot.length": (0.05, max(foot.length, 0.06)),
-        "foot.width": (build.fork, max(foot.width, build.fork + 0.002)),
-        "foot.ankle_height": (ankle, 1.5 * ankle),
-        "foot.forward": (foot.forward - 0.03, foot.forward + 0.03),
-    }
-    return {f"{end}.{name}": row for name, row in rows.items()}
-
-
 # The torso, the neck and the tail of the chosen template.
-
-
-def _finished(phi: Field, area: float, limbs: _Limbs, tail: bool) -> Fit:
-    """The fit of a template with fitted limbs.
-
-    Args:
-        phi, area: as for :func:`fit`.
-        limbs: the template.
-        tail: whether it may get a tail on a joint, where there is room for one.
-    """
-    scale, here = limbs.scale, _scaled(phi, limbs.scale)
-    template = replace(limbs.template, torso=_torso(limbs.template, here))
-    template = fitted_torso(template, here, {}, CLEARANCE)
-    if tail and type(template) is Upright:
-        template = _with_tail(template, here)
-    template = replace(template, torso=_with_struts(template, here))
-    skeleton = template.skeleton()
-    lacks = _lacks(template, skeleton.links, here)
-    mass = skeleton.mass + _SKIN_DENSITY * template.build.skin * area * scale**2
-    struts = [name for name, *_ in template.torso.struts]
-    notes = () if struts else ("no room for a strut in the neck or the tail",)
-    return Fit(
-        template,
-        skeleton,
-        scale,
-        {k: v for k, v in lacks.items() if v > SHORT},
-        _standing_torque(skeleton, mass),
-        notes,
-    )
-
-
-def _lacks(template, links, phi) -> dict[str, float]:
-    """How far each link sticks out at most [m], by name; < 0 inside."""
-    points = {link.name: link_points(link, rings=False) for link in links}
-    out = protrusions(template, points, phi, CLEARANCE)
-    return {name: float(values.max()) for name, values in out.items()}
 
 
 def _with_tail(template: Upright, phi: Field) -> Template:
     """The template with a tail on a joint, if that fits without a thicker surface."""
     shared = {f.name: getattr(template, f.name) for f in fields(template)}
     try:
-        long = fitted_torso(Long(**shared), phi, {}, CLEARANCE)
+        long = fit_torso(Long(**shared), phi)
         tail = long.tail_parts().links
         torso = long.skeleton().links[:1]
-        worst = max(_lacks(long, (*torso, *tail), phi).values())
+        worst = max(largest_protrusions(long, (*torso, *tail), phi).values())
     except DrakebotsError:
         return template
     # Where the surface is as wide as a rump, a moving tail would not be seen.
@@ -565,7 +411,7 @@ def _with_tail(template: Upright, phi: Field) -> Template:
     rays = np.array([[0, 1, 0], [0, 0, 1], [0, 0, -1]])
     widest = max(_reach(phi, middle, ray) for ray in rays)
     slim = widest < template.build.fork + 2 * template.build.skin
-    return long if slim and worst <= SHORT else template
+    return long if slim and worst <= TOLERANCE else template
 
 
 def _standing_torque(skeleton: Skeleton, mass: float) -> float:
@@ -614,7 +460,7 @@ def _torso(template: Template, phi: Field) -> Torso:
     )
 
 
-def _reach(phi: Callable, start, along, depth=0.0, free=0.0) -> float:
+def _reach(phi: Field, start, along, depth=0.0, free=0.0) -> float:
     """Length of the part of a ray that stays inside the surface [m], at most 1.5.
 
     Args:

@@ -11,15 +11,24 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from drakebots.core.files import replacing
-from drakebots.design.bracing import plates
 from drakebots.design.fabrication import Fabrication
 from drakebots.design.geometry import Surface
+from drakebots.design.optimize import Improved
 from drakebots.design.pipeline import Fitted
 from drakebots.design.problem import Design
-from drakebots.design.skeleton import Trimmed
+from drakebots.design.skeleton import Plate, Trimmed
 from drakebots.design.skin import SOFT, in_folds
 from drakebots.fem.mesh import TetMesh, surface_triangles
-from drakebots.plots import Solid, box, shaded, turned
+from drakebots.plots import (
+    COLOURS,
+    Solid,
+    box,
+    check_ending,
+    legend_below,
+    save,
+    shaded,
+    turned,
+)
 
 _SKIN, _FOLD, _SOFT = (0.93, 0.85, 0.70), (0.78, 0.47, 0.36), (0.55, 0.72, 0.67)
 """Silicone, in folds, where it is softened."""
@@ -68,7 +77,7 @@ def draw_skeleton(path: Path, design: Design) -> Path:
     mesh, outer = design.shell.mesh, design.shell.outer
     solids = [Solid(outer.vertices, outer.triangles, _SKIN, _CLEAR)]
     solids += _links(design.skeleton)
-    for link, plate in plates(design.skeleton):
+    for link, plate in design.skeleton.solids(Plate):
         surface = plate.surface()
         x = link.origin + surface.vertices
         solids.append(Solid(x, surface.triangles, _PLATE))
@@ -83,9 +92,9 @@ def draw_fit(path: Path, fitted: Fitted, title: str) -> Path:
     """Draws a skeleton in its body; links that stick out in red."""
     surface = fitted.surface
     solids = [Solid(surface.vertices, surface.triangles, _SKIN, _CLEAR)]
-    solids += _links(fitted.skeleton, fitted.lacking)
-    worst = sorted(fitted.lacking.items(), key=lambda row: -row[1])[:6]
-    lines = [f"{name} {1e3 * lack:.0f} mm" for name, lack in worst]
+    solids += _links(fitted.skeleton, fitted.protrusions)
+    worst = sorted(fitted.protrusions.items(), key=lambda row: -row[1])[:6]
+    lines = [f"{name} {1e3 * out:.0f} mm" for name, out in worst]
     return _draw(path, solids, title, "\n".join(lines))
 
 
@@ -162,15 +171,47 @@ def draw_fabrication(path: Path, made: Fabrication) -> Path:
     return _draw(path, groups, title)
 
 
+def draw_improved(path: Path, found: Improved) -> Path:
+    """Draws the parameters and the torques of the motion, before and after.
+
+    Raises:
+        InvalidInput: for another ending than .png, .pdf or .svg.
+        FileProblem: when the file cannot be written.
+    """
+    path = check_ending(path)
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
+    for row, k in enumerate(found.variables):
+        first, last = ((x - k.low) / k.range for x in (k.value, found.values[k.name]))
+        left.plot([0, 1], [row, row], color="0.85", lw=5, solid_capstyle="round")
+        left.annotate("", (last, row), (first, row), arrowprops={"arrowstyle": "->"})
+        left.plot(first, row, "o", color=COLOURS[1], ms=5)
+        left.plot(last, row, "o", color=COLOURS[0], ms=5)
+        text = f"{k.shown(k.value)} to {k.shown(found.values[k.name])}"
+        left.text(0.5, row - 0.3, text, ha="center", fontsize=7)
+    names = [k.name for k in found.variables]
+    left.set(xticks=[0, 1], xticklabels=["least", "most"], ylim=(len(names), -1))
+    left.set_yticks(range(len(names)), names)
+    for plan, colour, name, value in zip(
+        found.plans, (COLOURS[1], COLOURS[0]), ("before", "after"), found.rms
+    ):
+        data = plan.data.isel(time=slice(1, None))
+        over = np.sqrt(np.mean(data.torque.values**2, axis=1))
+        label = f"{name}: rms {value:.3f} N m"
+        right.plot(data.time, over, color=colour, lw=1.2, label=label)
+    right.set(
+        xlabel="time [s]", ylabel="rms torque of the joints [N m]", ylim=(0, None)
+    )
+    legend_below(right)
+    return save(figure, path)
+
+
 def _moved(surface: Surface, by: np.ndarray, colour) -> Solid:
     return Solid(surface.vertices + by, surface.triangles, colour)
 
 
 def _dot(p: np.ndarray, size: float) -> Solid:
-    corners = size * np.array([*np.eye(3), *-np.eye(3)])
-    faces = [(0, 1, 2), (1, 3, 2), (3, 4, 2), (4, 0, 2)]
-    faces += [(1, 0, 5), (3, 1, 5), (4, 3, 5), (0, 4, 5)]
-    return Solid(p + corners, np.array(faces), _RED)
+    return box(p + size * np.array([*np.eye(3), *-np.eye(3)]), _RED)
 
 
 def _draw(path: Path, solids: Sequence, title: str, notes: str = "") -> Path:

@@ -1,4 +1,4 @@
-"""From a design problem to a skinned robot, stage by stage (paper, section 6.1).
+"""Pipeline from a design problem to a skinned robot, in stages (paper, section 6.1).
 
 A body or a surface becomes a distance grid; a skeleton is placed inside it; the skin is
 folded at the joints, hollowed to a wall and meshed with tets, which get regions and
@@ -18,28 +18,24 @@ import numpy as np
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.run import Progress
 from drakebots.core.stages import spent, stage, timed
-from drakebots.design.animal import stand
+from drakebots.design.animal import Animal, stand
 from drakebots.design.bracing import (
     Through,
-    around_limbs,
-    brace_vertices,
-    mean_edge,
+    glue_by_link,
     through_skin,
     trim_to_skin,
     with_plates,
 )
-from drakebots.design.embed import embed
-from drakebots.design.fit import CLEARANCE, Fit, enough_scale, fit
+from drakebots.design.embed import embed, scale_that_fits, scaled_field
+from drakebots.design.fit import Fit, enough_scale, fit
 from drakebots.design.geometry import DistanceGrid, Surface, check_surface
 from drakebots.design.problem import Design, DesignProblem
-from drakebots.design.resistance import fold_moduli
-from drakebots.design.skeleton import Skeleton
+from drakebots.design.skeleton import Skeleton, Template
 from drakebots.design.skin import (
     FoldSettings,
-    Shell,
     SkinSettings,
     fold_and_hollow,
-    in_folds,
+    fold_moduli,
     joint_folds,
     region_materials,
     with_regions,
@@ -56,9 +52,6 @@ SURFACE_SKIN = SkinSettings(
 """Skin of a surface: shallower teeth, farther from the torso, than for bodies that are
 made for them."""
 
-TOUCH = 0.5
-"""Largest distance of glue from its plate, over the mean edge of the skin's inside."""
-
 _GRID = 3e-3
 """Spacing of the distance grid of a body [m]."""
 
@@ -71,10 +64,6 @@ _NODES = 1.5e6
 SEEN = 5e-5
 """Depth in the skin's inside below which a part is not named in the notes [m]."""
 
-_LEAST_GLUE = 6
-"""Smallest number of glue vertices of a link with bracing; fewer let it slip."""
-
-
 Watch = Callable[[str, Any], None]
 """Called after a stage with its name and what it made: a surface; a :class:`Fitted`,
 before and after it is thickened; a shell."""
@@ -86,7 +75,7 @@ class Fitted:
 
     surface: Surface
     skeleton: Skeleton
-    lacking: Mapping[str, float]
+    protrusions: Mapping[str, float]
 
 
 @timed("surface")
@@ -120,64 +109,43 @@ def design_robot(
             if progress is not None:
                 progress(name, STAGES.index(name), len(STAGES))
 
-        def seen(name: str, made: Any) -> None:
+        def show(name: str, made: Any) -> None:
             if watch is not None:
                 watch(name, made)
 
-        return _designed(problem, begin, seen)
+        return _designed(problem, begin, show)
 
 
 _REMEDY = "try another --scale of the surface, another --wall, or more --vertices"
 
 
 def _designed(
-    problem: DesignProblem, begin: Callable[[str], None], seen: Watch
+    problem: DesignProblem, begin: Callable[[str], None], show: Watch
 ) -> Design:
     """The design, stage by stage; see :func:`design_robot`."""
-    skin, template, notes = problem.skin, problem.template, ()
+    skin, found = problem.skin, problem.template is None
     begin("surface")
-    if problem.surface is None:
-        grid = DistanceGrid.from_implicit(problem.body, _GRID)
-    elif template is not None:
-        surface, notes = stood_up(problem.surface, problem.scale)
-        grid = DistanceGrid.from_surface(surface, *_spacing(surface))
-        seen("surface", _seen_surface(grid))
-    else:
-        surface, notes = _closed(problem.surface)
-        animal = side_by_side(stand(surface, problem.forward, problem.up))
-        notes += animal.notes
-        grid = DistanceGrid.from_surface(animal.surface, *_spacing(animal.surface))
-        seen("surface", _seen_surface(grid))
+    grid, animal, notes = _placed(problem, show)
     begin("skeleton")
+    grid, template, more = _with_template(problem, grid, animal, show)
+    notes += more
+    skeleton = template.skeleton()
+    folds = joint_folds(skeleton, skin.folds)
     if problem.surface is None:
-        skeleton = template.skeleton()
         check_room(skeleton, grid)
-        folds = joint_folds(skeleton, skin.folds)
     else:
-        if template is None:
-            grid, template, more = _fitted(problem, animal, grid, seen)
-            notes += more
-        else:
-            template = replace(template, name=problem.name)
-            build = replace(template.build, skin=skin.wall, sole_skin=skin.foot_wall)
-            template = replace(template, build=build)
-            template = embed(template, grid, limits=problem.limits).template
-            fitted = Fitted(_seen_surface(grid), template.skeleton(), {})
-            seen("skeleton", fitted)
-        skeleton = template.skeleton()
         # The surface is as wide as it is: the folds measure its limbs.
-        folds = tuple(
-            replace(fold, radius=None) for fold in joint_folds(skeleton, skin.folds)
-        )
+        folds = tuple(replace(fold, radius=None) for fold in folds)
     begin("shell")
     shell, more = fold_and_hollow(grid, skeleton, folds, skin)
     notes += more
     shell = with_regions(shell, skin)
-    seen("shell", shell)
+    show("shell", shell)
     begin("glue")
-    found = problem.template is None
     braced = with_plates(skeleton, shell.inner, gap=template.build.gap, drop=found)
+    notes += braced.notes
     glue, more = glue_by_link(shell, braced.skeleton, skin, fewer=found)
+    notes += more
     materials = region_materials(shell.mesh, skin)
     if skin.fold_modulus is None:
         moduli = fold_moduli(braced.skeleton, folds, shell.mesh, glue, materials)
@@ -194,9 +162,42 @@ def _designed(
         glue,
         materials,
         spent(),
-        (*notes, *braced.notes, *more, *_passing(through)),
+        (*notes, *_passing(through)),
         through,
     )
+
+
+def _placed(
+    problem: DesignProblem, show: Watch
+) -> tuple[DistanceGrid, Animal | None, tuple[str, ...]]:
+    """The body standing on the ground, the animal if it is one, and notes."""
+    if problem.surface is None:
+        return DistanceGrid.from_implicit(problem.body, _GRID), None, ()
+    animal = None
+    if problem.template is None:
+        surface, notes = _closed(problem.surface)
+        animal = side_by_side(stand(surface, problem.forward, problem.up))
+        surface, notes = animal.surface, notes + animal.notes
+    else:
+        surface, notes = stood_up(problem.surface, problem.scale)
+    grid = DistanceGrid.from_surface(surface, *_spacing(surface))
+    show("surface", _coarse_surface(grid))
+    return grid, animal, notes
+
+
+def _with_template(
+    problem: DesignProblem, grid: DistanceGrid, animal: Animal | None, show: Watch
+) -> tuple[DistanceGrid, Template, tuple[str, ...]]:
+    """The body around a skeleton, the skeleton's template, and notes."""
+    if animal is not None:
+        return _fitted(problem, animal, grid, show)
+    template, skin = problem.template, problem.skin
+    if problem.surface is not None:
+        build = replace(template.build, skin=skin.wall, sole_skin=skin.foot_wall)
+        template = replace(template, name=problem.name, build=build)
+        template = embed(template, grid, problem.limits)
+        show("skeleton", Fitted(_coarse_surface(grid), template.skeleton(), {}))
+    return grid, template, ()
 
 
 def _passing(through: Sequence[Through]) -> tuple[str, ...]:
@@ -216,31 +217,29 @@ def _spacing(surface: Surface) -> tuple[float, float]:
     return h, 3 * h
 
 
-def _seen_surface(grid: DistanceGrid) -> Surface:
+def _coarse_surface(grid: DistanceGrid) -> Surface:
     """A coarse surface for pictures."""
-    coarse = replace(grid, values=grid.values[::3, ::3, ::3], spacing=3 * grid.spacing)
-    return coarse.level_set()
+    values, spacing = grid.values[::3, ::3, ::3], 3 * grid.spacing
+    return grid._replace(values=values, spacing=spacing).level_set()
 
 
-def _fitted(problem, animal, grid, seen):
+def _fitted(
+    problem: DesignProblem, animal: Animal, phi: DistanceGrid, show: Watch
+) -> tuple[DistanceGrid, Template, tuple[str, ...]]:
     """The body around a skeleton that was found, its template, and notes."""
-    skin = problem.skin
-    phi, area = grid, float(animal.surface.areas.sum())
+    skin, area = problem.skin, float(animal.surface.areas.sum())
     found = fit(animal, phi, area, problem.fit, skin.wall, skin.foot_wall)
     k = found.scale
-    grid = DistanceGrid(
-        k * grid.values, k * grid.origin, k * grid.spacing, k * grid.band
-    )
-    seen("fit", Fitted(_seen_surface(grid), found.skeleton, found.lacking))
+    grid = DistanceGrid(*(k * row for row in phi))
+    show("fit", Fitted(_coarse_surface(grid), found.skeleton, found.protrusions))
     template, notes = replace(found.template, name=problem.name), found.notes
     if not problem.thicken:
-        if found.lacking:
+        if found.protrusions:
             enough = enough_scale(animal, phi, area, found, problem.fit)
             raise NoSolution(_misfits(found, problem.name, enough))
         return grid, template, notes
-    wide = thicken(
-        grid, found.skeleton, found.template.build, CLEARANCE, 0.5 * skin.folds.depth
-    )
+    build, grooves = found.template.build, 0.5 * skin.folds.depth
+    wide = thicken(grid, found.skeleton, build, grooves)
     if wide.most:
         notes += (wide.note,)
     if joined := joined_feet(wide.grid, found.skeleton):
@@ -250,18 +249,18 @@ def _fitted(problem, animal, grid, seen):
             f"{most:.0f} mm for its skeleton, and the feet {a} and {b} grow together; "
             "leave out --scale, or take a larger one"
         )
-    seen("skeleton", Fitted(_seen_surface(wide.grid), found.skeleton, {}))
+    show("skeleton", Fitted(_coarse_surface(wide.grid), found.skeleton, {}))
     return wide.grid, template, notes
 
 
 def _misfits(found: Fit, name: str, enough: float | None) -> str:
     """All links that stick out, and the least change that mends all."""
-    rows = sorted(found.lacking.items(), key=lambda row: -row[1])
-    links = ", ".join(f"{link} {1e3 * lack:.0f} mm" for link, lack in rows)
+    rows = sorted(found.protrusions.items(), key=lambda row: -row[1])
+    links = ", ".join(f"{link} {1e3 * out:.0f} mm" for link, out in rows)
     scale = f", or --scale {enough:.3g}" if enough else ""
     return (
         f"{name}: scaled by {found.scale:.3g} the surface is too thin for its "
-        f"skeleton: {links}; all of it is mended by --thicken auto{scale}"
+        f"skeleton: {links}; all of it is mended without --no-thicken{scale}"
     )
 
 
@@ -336,74 +335,15 @@ def check_room(skeleton: Skeleton, grid: DistanceGrid) -> None:
     if phi[worst] <= 0:
         return
     link = skeleton.links[index[worst]].name
-    scale = _scale_that_fits(grid, points[index == index[worst]])
-    remedy = f"scale it by {scale:.2f} or more" if np.isfinite(scale) else "move it"
+    own = points[index == index[worst]]
+    # Scaled about the middle of what sticks out.
+    middle = own.mean(axis=0)
+    scale = scale_that_fits(
+        lambda k: scaled_field(lambda p: grid(middle + p), k)(own - middle).max() <= 0,
+        most=20.0,
+    )
+    remedy = "move it" if scale is None else f"scale it by {scale:.2f} or more"
     raise InvalidInput(
         f"the body is {1e3 * phi[worst]:.1f} mm too thin for link {link}; {remedy}, or "
         "make that link thinner"
     )
-
-
-def _scale_that_fits(grid, points) -> float:
-    """The smallest scale of the body, about the points' middle, that contains them."""
-    middle = points.mean(axis=0)
-
-    def out(k):
-        # Scaled by k about p, a body has the distance k phi(p + (x - p)/k).
-        return (k * grid(middle + (points - middle) / k)).max()
-
-    low, high = 1.0, 1.1
-    while out(high) > 0 and high < 20:
-        low, high = high, 1.1 * high
-    if high >= 20:
-        return np.inf
-    for _ in range(20):
-        k = (low + high) / 2
-        low, high = (k, high) if out(k) > 0 else (low, k)
-    return float(high)
-
-
-def glue_by_link(
-    shell: Shell, skeleton: Skeleton, skin: SkinSettings, *, fewer: bool = False
-) -> tuple[dict, tuple[str, ...]]:
-    """Glue vertices by link: on the inside of the skin, on a plate, none in a fold.
-
-    Args:
-        shell: the wall.
-        skeleton: skeleton with plates.
-        skin: settings of the skin, with the number of vertices to glue.
-        fewer: whether fewer vertices than requested will do, where plates touch fewer.
-
-    Returns:
-        the vertices by link, and a note where they are fewer.
-    """
-    mesh = shell.mesh
-    inner = np.zeros(len(mesh.vertices), bool)
-    inner[shell.inner_vertices] = True
-    inner[np.unique(mesh.tets[in_folds(mesh)])] = False
-    ids = np.flatnonzero(inner)
-    inner[ids] = around_limbs(mesh.vertices[ids], skeleton)
-    glue = brace_vertices(
-        mesh.vertices,
-        skeleton,
-        skin.glue,
-        touch=TOUCH * mean_edge(shell.inner),
-        joint_clearance=skin.folds.length / 2 + 0.004,
-        inner=inner,
-        least=_LEAST_GLUE,
-        fewer=fewer,
-    )
-    count = sum(map(len, glue.values()))
-    bare = [
-        link.name
-        for link in skeleton.links
-        if link.name not in glue and not link.name.endswith("_hip")
-    ]
-    notes = []
-    if count < skin.glue:
-        notes.append(
-            f"{count} vertices are glued, not {skin.glue}: plates touch no more"
-        )
-    if bare:
-        notes.append(f"no skin is glued to {', '.join(bare)}")
-    return glue, tuple(notes)

@@ -5,39 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import array, check, check_value, instance, positive, text
+from drakebots.core.checks import array, check_value, instance, positive, text
 from drakebots.core.errors import InvalidInput
-from drakebots.design.bracing import Through, glue_distance, plates
+from drakebots.core.fields import checked
+from drakebots.design.bracing import Through, glue_distance
 from drakebots.design.fit import FitSettings
 from drakebots.design.geometry import Implicit, Surface
-from drakebots.design.skeleton import Skeleton, Template, trimmed_parts
+from drakebots.design.skeleton import Plate, Skeleton, Template, Trimmed
 from drakebots.design.skin import JointFold, Shell, SkinSettings
 from drakebots.fem.material import Material
 
 
-@dataclass(frozen=True)
+@checked("design")
 class DesignProblem:
     """A body, a template of the skeleton, and a skin.
-
-    Attributes:
-        name: name of the robot and of its files: letters, digits and underscores.
-        template: template of the skeleton, fitted into a surface from its own
-            parameters; None, with a surface, to find everything (`fit`).
-        body: body defined by formulas around the template's skeleton; None for a
-            surface.
-        surface: closed surface, x forward and z up, soles lowest [m]; None for a body.
-        skin: how the skin is made.
-        fit: what is given and what is found where there is no template.
-        thicken: whether a surface without template is moved outward where its
-            skeleton sticks out; otherwise that is an error.
-        forward, up: axes of a surface without template that point forward and up; None
-            to find them.
-        scale: factor on the surface; with a template only.
-        limits: lower and upper limits of the template's parameters in the fit, in SI,
-            by dotted name; with a template only.
 
     Raises:
         InvalidInput: unless there is either a body or a surface, for a body without
@@ -45,24 +30,36 @@ class DesignProblem:
             range.
     """
 
-    name: str
+    name: Annotated[str, text(r"\w+", "letters, digits and _ only")]
+    """Name of the robot and of its files: letters, digits and underscores."""
     template: Template | None = None
+    """Template of the skeleton, fitted into a surface from its own parameters; None,
+    with a surface, to find everything (`fit`)."""
     body: Implicit | None = None
+    """Body defined by formulas around the template's skeleton; None for a surface."""
     surface: Surface | None = None
+    """Closed surface, x forward and z up, soles lowest [m]; None for a body."""
     skin: SkinSettings = field(default_factory=SkinSettings)
+    """Settings of the skin."""
     fit: FitSettings = field(default_factory=FitSettings)
+    """Settings of the fit, for a surface without template."""
     thicken: bool = True
+    """Whether a surface without template is moved outward where its skeleton sticks
+    out; otherwise that is an error."""
     forward: str | None = None
+    """Axis of a surface without template that points forward; None to find it."""
     up: str | None = None
-    scale: float = 1.0
-    limits: Mapping[str, tuple[float, float]] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
+    """Axis of a surface without template that points up; None to find it."""
+    scale: Annotated[float, positive()] = 1.0
+    """Factor on the surface; with a template only."""
+    limits: Annotated[
+        Mapping[str, tuple[float, float]],
+        instance(Mapping, "a mapping of limits by name"),
+    ] = field(default_factory=lambda: MappingProxyType({}))
+    """Lower and upper limits of the template's parameters in the fit, in SI, by dotted
+    name; with a template only."""
 
     def __post_init__(self):
-        check(self, "design", name=text(r"\w+", "letters, digits and _ only"))
-        check(self, "design", scale=positive())
-        check(self, "design", limits=instance(Mapping, "a mapping of limits by name"))
         for name, limits in self.limits.items():
             check_value(f"design: limits of {name}", limits, array((2,)))
         if (self.body is None) == (self.surface is None):
@@ -89,7 +86,7 @@ class Design:
         glue: glue vertices of the shell's mesh, by link.
         materials: materials by region of the mesh.
         seconds: time spent in each stage [s].
-        notes: what was adjusted, one line each.
+        notes: adjustments, one line each.
         through: the rigid parts that still pass the skin's inside, the deepest first.
     """
 
@@ -124,7 +121,7 @@ class Design:
 
     def report(self) -> dict:
         """Figures of the design, as values that JSON can hold."""
-        shell, braces = self.shell.report, plates(self.skeleton)
+        shell, braces = self.shell.report, self.skeleton.solids(Plate)
         vertices = self.shell.mesh.vertices
         return {
             "name": self.problem.name,
@@ -135,7 +132,7 @@ class Design:
             "glue_to_plate_m": glue_distance(self.skeleton, vertices, self.glue),
             "plates": len(braces),
             "plate_thickness_m": _range(plate.thickness for _, plate in braces),
-            "trimmed_parts": len(trimmed_parts(self.skeleton)),
+            "trimmed_parts": len(self.skeleton.solids(Trimmed)),
             "through_skin": [row.figures() for row in self.through],
             "skeleton_mass_kg": self.skeleton.mass,
             "skin_mass_kg": self.skin_mass,

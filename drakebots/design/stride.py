@@ -28,8 +28,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import spsolve
 
 from drakebots.core.errors import NoSolution
-from drakebots.design.animal import Animal, Leg, stand
-from drakebots.design.geometry import DistanceGrid, Surface
+from drakebots.design.animal import Animal, Cells, Leg, stand
+from drakebots.design.geometry import Surface
 
 LEAST = 0.1
 """Distance of a leg from its mean line, over its height, below which a pair stands side
@@ -43,9 +43,6 @@ _HIPS = 0.35
 
 _NEAR = 0.6
 """Length of the body that follows a leg, to its front and rear, over its height."""
-
-_CELLS = 150
-"""Number of voxels along the surface's longest side."""
 
 _FOOT = 0.2
 """Height of a foot, over its leg's."""
@@ -105,14 +102,13 @@ def _centred(animal: Animal) -> tuple[Surface, dict[str, Leg]]:
     image inside: half the peak of sum_xz inside(y) * inside(y), where * convolves. If
     the middle of the feet is within a voxel of it, y = 0 stays.
     """
-    h = float(animal.size.max()) / _CELLS
-    inside, origin = DistanceGrid.cells(animal.surface, h)
-    n = 2 * inside.shape[1]
-    f = np.fft.rfft(inside.astype(np.float32), n, axis=1)
+    cells = Cells.of(animal.surface)
+    h, n = cells.h, 2 * cells.inside.shape[1]
+    f = np.fft.rfft(cells.inside.astype(np.float32), n, axis=1)
     images = np.fft.irfft((f**2).sum(axis=(0, 2)), n)
     k = int(np.argmax(images))
     a, b, c = images[[k - 1, k, (k + 1) % n]]
-    y = origin[1] + h * (k + (a - c) / (2 * (a - 2 * b + c))) / 2
+    y = cells.origin[1] + h * (k + (a - c) / (2 * (a - 2 * b + c))) / 2
     if abs(y) < h:
         return animal.surface, dict(animal.legs)
     shift = np.array([0.0, y, 0.0])
@@ -126,7 +122,7 @@ def _centred(animal: Animal) -> tuple[Surface, dict[str, Leg]]:
 def _without_belly(leg: Leg) -> Leg:
     """A leg up to where a belly joins its sections, and their centre jumps.
 
-    The belly lies on the plane of symmetry; a jump alone does not tell, since the
+    The belly lies on the plane of symmetry; a jump alone does not decide, since the
     centre of a shin that is nearly level moves by more than its radius, too.
     """
     joined = int(np.argmin(leg.across[::-1]))  # number of the highest that reach it
@@ -190,8 +186,8 @@ def _moved(
 
 def _graph(surface: Surface) -> csr_array:
     """Inverse lengths of the edges, symmetric (n, n) [1/m]."""
-    f, x = surface.triangles, surface.vertices
-    i, j = np.concatenate([f[:, [0, 1]], f[:, [1, 2]], f[:, [2, 0]]]).T
+    x = surface.vertices
+    i, j = surface.edges.T
     weight = 1 / np.maximum(np.linalg.norm(x[i] - x[j], axis=1), 1e-9)
     n = len(x)
     one = coo_array((weight, (i, j)), shape=(n, n)).tocsr()

@@ -13,7 +13,8 @@ from itertools import combinations
 
 import numpy as np
 
-from drakebots.design.geometry import DistanceGrid
+from drakebots.design.embed import CLEARANCE, TOLERANCE
+from drakebots.design.geometry import DistanceGrid, Implicit, RoundBox
 from drakebots.design.skeleton import Build, Link, Skeleton
 
 _BLEND = 0.018
@@ -49,7 +50,6 @@ def thicken(
     grid: DistanceGrid,
     skeleton: Skeleton,
     build: Build,
-    clearance: float,
     grooves: float = 0.0,
 ) -> Thickened:
     """Moves a surface outward where links stick out.
@@ -58,38 +58,30 @@ def thicken(
         grid: signed distance of the surface, the ground at z = 0.
         skeleton: skeleton at rest.
         build: thickness of skin and soles.
-        clearance: gap between the skeleton and the skin's inside [m].
-        grooves: how much more room forks and motors need at joints, for teeth [m].
+        grooves: additional room of forks and motors at joints, for teeth [m].
     """
     values, h = grid.values.copy(), grid.spacing
-    low, high = _bounds(skeleton, 0.03)
+    points, _ = skeleton.corners()
+    low, high = points.min(axis=0) - 0.03, points.max(axis=0) + 0.03
     values, origin = _padded(values, grid.origin, h, low, high)
     before = values.copy()
     nodes = [origin[k] + h * np.arange(values.shape[k]) for k in range(3)]
     most = {}
     for link in skeleton.links:
         # A grid flattens the corners of boxes by about a quarter of its spacing.
-        boxes = _boxes(link, build, clearance + 0.25 * h, grooves)
-        corners = np.concatenate([p + (_CORNERS * s) @ R.T for p, R, s, _ in boxes])
-        reach = max(r for *_, r in boxes) + 2 * _BLEND
-        part = tuple(
-            slice(*np.searchsorted(nodes[k], [corners[:, k].min() - reach,
-                                              corners[:, k].max() + reach]))
-            for k in range(3)
-        )  # fmt: skip
+        body = _sleeve(link, build, CLEARANCE + 0.25 * h, grooves)
+        margin = np.array([[-2.0], [2.0]]) * _BLEND
+        ends = np.array(body.bounds()) + margin
+        part = tuple(slice(*np.searchsorted(nodes[k], ends[:, k])) for k in range(3))
         points = np.stack(
             np.meshgrid(*[nodes[k][part[k]] for k in range(3)], indexing="ij"), axis=-1
         )
-        sleeve = None
-        for p, R, size, grow in boxes:
-            d = _box(points, p, R, size) - grow
-            sleeve = d if sleeve is None else _joined(sleeve, d, _BLEND)
+        sleeve = body(points.reshape(-1, 3)).reshape(points.shape[:3])
         old = values[part]
         out = float(-(sleeve[old > 0].min(initial=0.0)))
-        new = _joined(old, sleeve, _BLEND)
         # Where the body is wide enough, nothing changes.
-        values[part] = new if out > 0 else old
-        if out > 5e-4:
+        values[part] = _joined(old, sleeve) if out > 0 else old
+        if out > TOLERANCE:
             most[link.name] = out
     values = np.maximum(values, -nodes[2])
     moved = DistanceGrid(values, origin, h, grid.band)
@@ -102,25 +94,22 @@ def thicken(
     return Thickened(exact, most, share)
 
 
-_CORNERS = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, -1).T
-
-
-def _boxes(link: Link, build: Build, clearance: float, grooves: float):
-    """Position, rotation, sides and growth of the sleeve's boxes of a link."""
-    rows = []
+def _sleeve(link: Link, build: Build, clearance: float, grooves: float) -> Implicit:
+    """The boxes of a link, grown by the skin and its clearance, smoothly joined."""
+    boxes = []
     for solid in link.solids:
         if solid.kind == "rib":
             continue
         grow = build.skin + clearance
         if link.parent is not None and solid.name.startswith("fork"):
             grow += grooves
-        p, size = link.origin + solid.p_BG, np.array(solid.size)
+        p, size = link.origin + solid.p_BG, solid.size
         if link.name.endswith("_foot") and solid.name == "plate":
             # The sole's skin below it, which is flat on the ground.
             grow = build.sole_skin
             size = size + np.array([0.0, 0.0, 2 * grow])
-        rows.append((p, solid.R_BG, size, grow))
-    return rows
+        boxes.append(RoundBox(p, size + 2 * grow, grow, solid.R_BG))
+    return Implicit(tuple(boxes), blend=_BLEND)
 
 
 def joined_feet(grid, skeleton: Skeleton) -> list[tuple[str, str]]:
@@ -142,18 +131,9 @@ def joined_feet(grid, skeleton: Skeleton) -> list[tuple[str, str]]:
     ]
 
 
-def _box(points, p, R, size):
-    q = np.abs((points - p) @ R) - size / 2
-    return np.linalg.norm(np.maximum(q, 0), axis=-1) + np.minimum(q.max(axis=-1), 0)
-
-
-def _joined(a, b, k):
-    return np.minimum(a, b) - np.maximum(k - np.abs(a - b), 0) ** 2 / (4 * k)
-
-
-def _bounds(skeleton, margin):
-    points, _ = skeleton.corners()
-    return points.min(axis=0) - margin, points.max(axis=0) + margin
+def _joined(a, b):
+    """The smooth minimum of two distances."""
+    return np.minimum(a, b) - np.maximum(_BLEND - np.abs(a - b), 0) ** 2 / (4 * _BLEND)
 
 
 def _padded(values, origin, h, low, high):

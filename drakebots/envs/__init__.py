@@ -9,7 +9,7 @@
     observation, reward, terminated, truncated, info = env.step(action)
 
 Observations are in SI, actions within -1..1 of the range that the environment's
-`acted` tells; :mod:`~drakebots.envs.base` has what they share. Their tasks are
+`acted` reports; :mod:`~drakebots.envs.base` has what they share. Their tasks are
 examples: derive from them for others.
 """
 
@@ -19,7 +19,7 @@ from drakebots.core.lazy import lazy_face
 
 try:
     import gymnasium
-except ModuleNotFoundError:  # whoever uses an environment is told
+except ModuleNotFoundError:  # an environment in use says so
     gymnasium = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What all environments share: quantities with units, seeds, pictures, bad endings.
+"""Base of all environments: quantities with units, seeds, pictures, bad endings.
 
 An environment says what it observes and what acts on it as quantities,
 
@@ -46,7 +46,7 @@ except ModuleNotFoundError:
 agg = late("matplotlib.backends.backend_agg")
 
 WIDTH, HEIGHT = 480, 360
-"""Of pictures [pixels]."""
+"""Size of pictures [pixels]."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step came to.
+    """Outcome of a step.
 
     Attributes:
         reward: of the step.
@@ -113,7 +113,7 @@ class RobotEnv(gymnasium.Env, ABC):
         size = sum(quantity.size for quantity in self.acted)
         self.action_space = gymnasium.spaces.Box(-1, 1, (size,), np.float32)
         self._least, self._most = _bounds(self.acted)
-        self._seen: np.ndarray | None = None
+        self._observed: np.ndarray | None = None
 
     def reset(self, *, seed: int | None = None, options: dict | None = None):
         """Starts an episode; see :meth:`gymnasium.Env.reset`. There are no options."""
@@ -121,8 +121,8 @@ class RobotEnv(gymnasium.Env, ABC):
         if options:
             raise InvalidInput(f"{type(self).__name__}.reset has no options")
         info = self.start(self.np_random)
-        self._seen = self._clipped()
-        return self._seen.copy(), dict(info)
+        self._observed = self._clipped()
+        return self._observed.copy(), dict(info)
 
     def step(self, action):
         """One period; see :meth:`gymnasium.Env.step`.
@@ -135,7 +135,7 @@ class RobotEnv(gymnasium.Env, ABC):
                 first reset.
         """
         action = np.asarray(action, float)
-        if self._seen is None:
+        if self._observed is None:
             raise InvalidInput("reset the environment before its first step")
         if action.shape != self.action_space.shape or np.isnan(action).any():
             raise InvalidInput(
@@ -146,12 +146,12 @@ class RobotEnv(gymnasium.Env, ABC):
         values = self._least + share * (self._most - self._least)
         try:
             outcome = self.act(values)
-            self._seen = self._clipped()
+            self._observed = self._clipped()
         except (NoSolution, RuntimeError, SystemExit) as error:  # the last two: Drake's
-            return self._seen.copy(), 0.0, True, False, {"failed": one_line(error)}
-        seen = self._seen.copy()
+            return self._observed.copy(), 0.0, True, False, {"failed": one_line(error)}
+        observed = self._observed.copy()
         info = dict(outcome.info)
-        return seen, float(outcome.reward), bool(outcome.terminated), False, info
+        return observed, float(outcome.reward), bool(outcome.terminated), False, info
 
     def render(self) -> np.ndarray | None:
         """A picture (HEIGHT, WIDTH, 3) of bytes; None without a render mode."""
@@ -164,10 +164,10 @@ class RobotEnv(gymnasium.Env, ABC):
         return dict(zip(names, np.split(np.asarray(observation), ends)))
 
     def _clipped(self) -> np.ndarray:
-        seen = np.concatenate([np.atleast_1d(part) for part in self.observe()])
-        if not np.isfinite(seen).all():
+        observed = np.concatenate([np.atleast_1d(part) for part in self.observe()])
+        if not np.isfinite(observed).all():
             raise NoSolution("the state is not finite")
-        return np.clip(seen.astype(np.float32), self._low, self._high)
+        return np.clip(observed.astype(np.float32), self._low, self._high)
 
     # What each environment does.
 
@@ -223,7 +223,7 @@ class Camera:
 
         Args:
             root: context of the diagram.
-            eye, at: where the camera is, and what it looks at (3,), in the unit of
+            eye, at: places of the camera and of its target (3,), in the unit of
                 length of the plant.
         """
         eye, at = np.asarray(eye, float), np.asarray(at, float)

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from drakebots.core.checks import check_value, positive
 from drakebots.envs.base import Outcome, Quantity, RobotEnv, figure_picture
 from drakebots.robots.gecko import draw_robot, gecko
-from drakebots.robots.gecko.generator import half_cycle_time
+from drakebots.robots.gecko.engines import half_cycle, phase_times
+from drakebots.robots.gecko.generator import rotated_back
 from drakebots.robots.gecko.model import fixation, gait_law, pose_at
-from drakebots.robots.gecko.pose_step import half_cycle
 
 NEAR, FAR = 0.2, 0.8
 """Distances of targets [m]."""
@@ -49,7 +49,7 @@ class GeckoEnv(RobotEnv):
     ):
         self.epsilon = check_value("epsilon", epsilon, positive("m"))
         self.robot = gecko(size)
-        self.period = half_cycle_time()
+        self.period = phase_times().half_cycle
         super().__init__(render_mode)
 
     def start(self, random):
@@ -72,9 +72,8 @@ class GeckoEnv(RobotEnv):
         return Outcome(before - left, there, {"distance": left, "is_success": there})
 
     def observe(self):
-        c, s = np.cos(self.pose.heading), np.sin(self.pose.heading)
         away = self.target - self.pose.position
-        target = np.array([c * away[0] + s * away[1], c * away[1] - s * away[0]])
+        target = rotated_back(away, self.pose.heading)
         return [target, self.sign, self.pose.alpha, self.pose.ell]
 
     def _distance(self) -> float:

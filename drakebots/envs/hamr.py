@@ -11,7 +11,7 @@ from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import MM_G_MS
 from drakebots.envs.base import Camera, Outcome, Quantity, RobotEnv
-from drakebots.model import load
+from drakebots.formats import load
 from drakebots.multibody import build_robot, has_fallen, root_bodies
 from drakebots.robots.hamr import MODEL, hamr_ground
 from drakebots.robots.hamr.model import (

@@ -22,7 +22,8 @@ REACH = 0.4
 """Largest deflection of a joint from its rest position [rad], as trained on."""
 
 TRAINING = {"amplitude": REACH, "seeds": (2, 3), "steps": 100}
-"""Of the reduced skin; see :func:`drakebots.skin.reduced.train_on_random_motion`."""
+"""Training of the reduced skin; see
+:func:`drakebots.skin.reduced.train_on_random_motion`."""
 
 
 class SkinnedLegEnv(RobotEnv):
@@ -105,7 +106,7 @@ class SkinnedLegEnv(RobotEnv):
         return float(np.linalg.norm(foot - self.goal))
 
     def picture(self):
-        """From the side: the skin, the hip and the foot, a cross at the goal."""
+        """Picture from the side: skin, hip and foot, and a cross at the goal."""
         x = self.stepper.lift(self.state).skin.positions
         corners = x[surface_triangles(self.leg.mesh)]
         # Far ones first: the camera is at negative y.

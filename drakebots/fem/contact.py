@@ -1,28 +1,29 @@
-"""Explicit penalty contact of the skin with the ground, surfaces and itself.
+"""Penalty contact of a skin's vertices with surfaces, its own above all.
 
-As in "Computational Design of Skinned Quad-Robots", section 4.2, contact enters a time
-step as forces at its start: a spring k along the normal, a damper c against approach,
-and Coulomb friction mu f_n, viscous at low speed. Explicit forces are stable only for
-stiffnesses below about m/dt^2, with m the mass of the vertices that they act on;
-:func:`stable_penalty` respects this bound.
+As in "Computational Design of Skinned Quad-Robots", section 4.2, a contact is a spring
+k along the normal, a damper c against approach, and Coulomb friction mu f_n, viscous at
+low speed. As explicit forces they are stable only for stiffnesses below about m/dt^2,
+with m the mass of the vertices that they act on; in a skin's step the normal is
+implicit (:mod:`drakebots.skin.coupled.touch`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from drakebots.core.checks import (
     array,
     between,
-    check,
     check_value,
     instance,
     non_negative,
     positive,
 )
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import check, checked
 from drakebots.core.kernels import njit
 from drakebots.fem.assembly import FemModel
 from drakebots.fem.mesh import surface_triangles
@@ -33,44 +34,49 @@ MAX_CELLS = 2_000_000
 # Points against triangles: a uniform grid and the nearest triangle; compiled.
 
 
-@njit(cache=True)
-def closest_on_triangle(p, a, b, c, w):
-    """Squared distance of p from a triangle; w (3,) gets its nearest point's weights.
+@njit(cache=True, inline="always")
+def _dot(a, b):
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
-    Ericson, Real-Time Collision Detection (2005), 5.1.5.
+
+@njit(cache=True)
+def closest_on_triangle(p, a, b, c):
+    """Squared distance of p from a triangle, and the weights of its nearest point.
+
+    After Ericson, Real-Time Collision Detection (2005), section 5.1.5.
     """
-    d1 = d2 = d3 = d4 = d5 = d6 = 0.0
-    for i in range(3):
-        ab, ac = b[i] - a[i], c[i] - a[i]
-        d1 += ab * (p[i] - a[i])
-        d2 += ac * (p[i] - a[i])
-        d3 += ab * (p[i] - b[i])
-        d4 += ac * (p[i] - b[i])
-        d5 += ab * (p[i] - c[i])
-        d6 += ac * (p[i] - c[i])
-    va, vb, vc = d3 * d6 - d5 * d4, d5 * d2 - d1 * d6, d1 * d4 - d3 * d2
+    # Tuples, as arrays would be allocated in each call.
+    ab = (b[0] - a[0], b[1] - a[1], b[2] - a[2])
+    ac = (c[0] - a[0], c[1] - a[1], c[2] - a[2])
+    ap = (p[0] - a[0], p[1] - a[1], p[2] - a[2])
+    d1, d2 = _dot(ab, ap), _dot(ac, ap)
     if d1 <= 0.0 and d2 <= 0.0:
-        w[0], w[1], w[2] = 1.0, 0.0, 0.0
-    elif d3 >= 0.0 and d4 <= d3:
-        w[0], w[1], w[2] = 0.0, 1.0, 0.0
-    elif d6 >= 0.0 and d5 <= d6:
-        w[0], w[1], w[2] = 0.0, 0.0, 1.0
-    elif vc <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
-        v = d1 / (d1 - d3)
-        w[0], w[1], w[2] = 1.0 - v, v, 0.0
+        return _dot(ap, ap), 1.0, 0.0, 0.0
+    bp = (p[0] - b[0], p[1] - b[1], p[2] - b[2])
+    d3, d4 = _dot(ab, bp), _dot(ac, bp)
+    if d3 >= 0.0 and d4 <= d3:
+        return _dot(bp, bp), 0.0, 1.0, 0.0
+    cp = (p[0] - c[0], p[1] - c[1], p[2] - c[2])
+    d5, d6 = _dot(ab, cp), _dot(ac, cp)
+    if d6 >= 0.0 and d5 <= d6:
+        return _dot(cp, cp), 0.0, 0.0, 1.0
+    va, vb, vc = d3 * d6 - d5 * d4, d5 * d2 - d1 * d6, d1 * d4 - d3 * d2
+    if vc <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
+        v, w = d1 / (d1 - d3), 0.0
+        u = 1.0 - v
     elif vb <= 0.0 and d2 >= 0.0 and d6 <= 0.0:
-        v = d2 / (d2 - d6)
-        w[0], w[1], w[2] = 1.0 - v, 0.0, v
+        v, w = 0.0, d2 / (d2 - d6)
+        u = 1.0 - w
     elif va <= 0.0 and d4 - d3 >= 0.0 and d5 - d6 >= 0.0:
-        v = (d4 - d3) / ((d4 - d3) + (d5 - d6))
-        w[0], w[1], w[2] = 0.0, 1.0 - v, v
+        w = (d4 - d3) / ((d4 - d3) + (d5 - d6))
+        u, v = 0.0, 1.0 - w
     else:
         total = va + vb + vc
-        w[0], w[1], w[2] = va / total, vb / total, vc / total
-    square = 0.0
-    for i in range(3):
-        square += (p[i] - w[0] * a[i] - w[1] * b[i] - w[2] * c[i]) ** 2
-    return square
+        u, v, w = va / total, vb / total, vc / total
+    r0 = ap[0] - v * ab[0] - w * ac[0]
+    r1 = ap[1] - v * ab[1] - w * ac[1]
+    r2 = ap[2] - v * ab[2] - w * ac[2]
+    return r0 * r0 + r1 * r1 + r2 * r2, u, v, w
 
 
 @njit(cache=True)
@@ -86,7 +92,7 @@ def box_square(p, a, b, c):
 
 
 @njit(cache=True)
-def grid(vertices, triangles, reach, cell, low, shape):
+def triangle_grid(vertices, triangles, reach, cell, low, shape):
     """Triangles near each cell, as CSR.
 
     Their boxes are enlarged by reach, so that a point needs to look into one cell only.
@@ -140,7 +146,6 @@ def nearest(
     """
     n = len(ids)
     found, weights = np.full(n, -1, np.int64), np.zeros((n, 3))
-    w, v = np.empty(3), np.empty(3)
     for k in range(n):
         node = ids[k]
         p = points[node]
@@ -160,53 +165,48 @@ def nearest(
                 continue
             if box_square(p, vertices[i], vertices[j], vertices[l]) >= best:
                 continue
-            square = closest_on_triangle(p, vertices[i], vertices[j], vertices[l], w)
+            near = closest_on_triangle(p, vertices[i], vertices[j], vertices[l])
+            square = near[0]
             if square >= best:
                 continue
             if same:
-                apart = closest_on_triangle(rest[node], rest[i], rest[j], rest[l], v)
-                if apart < clearance * clearance:
+                apart = closest_on_triangle(rest[node], rest[i], rest[j], rest[l])
+                if apart[0] < clearance * clearance:
                     continue
             best = square
             found[k] = t
-            weights[k] = w
+            weights[k] = near[1:]
     return found, weights
 
 
 # Forces.
 
 
-@dataclass(frozen=True)
+@checked("contact")
 class Penalty:
-    """Parameters of a penalty contact; :func:`stable_penalty` chooses stable ones.
-
-    Attributes:
-        stiffness: normal stiffness at each vertex [N/m].
-        damping: normal damping at each vertex [N s/m].
-        friction: Coulomb's coefficient.
-        slip_damping: tangential damping [N s/m], `damping` by default; friction is
-            min(friction f_n, slip_damping speed), so that an explicit step does not
-            reverse the sliding.
+    """Parameters of a penalty contact.
 
     Raises:
         InvalidInput: for a value outside its range.
     """
 
-    stiffness: float
-    damping: float = 0.0
-    friction: float = 0.0
-    slip_damping: float | None = None
+    stiffness: Annotated[float, positive("N/m")]
+    """Normal stiffness at each vertex."""
+    damping: Annotated[float, non_negative("N s/m")] = 0.0
+    """Normal damping at each vertex."""
+    friction: Annotated[float, non_negative()] = 0.0
+    """Coulomb's coefficient."""
+    slip_damping: Annotated[float | None, non_negative("N s/m")] = None
+    """Tangential damping, `damping` by default; friction is min(friction f_n,
+    slip_damping speed), so that an explicit step does not reverse the sliding."""
 
     def __post_init__(self):
         if self.slip_damping is None:
             object.__setattr__(self, "slip_damping", self.damping)
-        damping = non_negative("N s/m")
-        check(self, "contact", stiffness=positive("N/m"), damping=damping)
-        check(self, "contact", friction=non_negative(), slip_damping=damping)
         if self.friction > 0 and self.slip_damping == 0:
             raise InvalidInput(
                 "contact: slip_damping must be > 0 N s/m where there is friction; "
-                "see stable_penalty"
+                "m/(2 dt) of a vertex's mass m is stable"
             )
 
     def forces(self, depth, normal, velocity):
@@ -224,18 +224,6 @@ class Penalty:
         fast = np.maximum(np.linalg.norm(slide, axis=1), 1e-300)
         drag = np.minimum(self.slip_damping, self.friction * push / fast)
         return push[:, None] * normal - drag[:, None] * slide
-
-
-def stable_penalty(model: FemModel, dt: float, friction: float = 0.0) -> Penalty:
-    """The stiffest contact that is stable with explicit steps of dt [s].
-
-    With m the mass of the lightest node, the stiffness is m/(4 dt^2) and the dampings
-    are m/(2 dt). At speeds below about friction f_n 2 dt/m, where slip_damping limits
-    the friction, the contact creeps instead of sticking.
-    """
-    check_value("contact: time step", dt, positive("s"))
-    mass = float(model.node_mass[model.node_mass > 0].min())
-    return Penalty(mass / dt**2 / 4, mass / dt / 2, friction)
 
 
 @dataclass(frozen=True)
@@ -257,36 +245,32 @@ class Contacts:
     normal: np.ndarray
 
 
-@dataclass(frozen=True)
+@checked("contact")
 class SurfaceContact:
     """Contact of skin vertices with a triangle surface, another or the skin's own.
 
     A vertex within `margin` outside its nearest triangle, or within `reach` behind it,
     is pushed along the outward normal; deeper ones are ignored.
-
-    Attributes:
-        points: skin nodes that may touch (p,).
-        triangles: outward triangles of the surface (f, 3).
-        penalty: parameters of the contact.
-        margin: distance at which contact begins [m].
-        reach: largest depth that is pushed out [m]; it must be less than the wall's
-            thickness, or a vertex touches the far side of its own wall.
-        rest: rest positions for self-contact (N, 3) [m], else None.
-        clearance: distance at rest below which pairs never touch in self-contact [m].
     """
 
     points: np.ndarray
+    """Skin nodes that may touch (p,)."""
     triangles: np.ndarray
+    """Outward triangles of the surface (f, 3)."""
     penalty: Penalty
+    """Parameters of the contact."""
     margin: float = 0.5e-3
-    reach: float = 2e-3
+    """Distance at which contact begins [m]."""
+    reach: Annotated[float, positive("m")] = 2e-3
+    """Largest depth that is pushed out; it must be less than the wall's thickness, or a
+    vertex touches the far side of its own wall."""
     rest: np.ndarray | None = None
-    clearance: float = 0.0
+    """Rest positions for self-contact (N, 3) [m], else None."""
+    clearance: Annotated[float, non_negative("m")] = 0.0
+    """Distance at rest below which pairs never touch in self-contact."""
 
     def __post_init__(self):
-        check(self, "contact", reach=positive("m"))
         check(self, "contact", margin=between(0, self.reach, "m"))
-        check(self, "contact", clearance=non_negative("m"))
         check_value("contact: points", self.points, array((None,), integers=True))
         faces = array((None, 3), integers=True)
         check_value("contact: triangles", self.triangles, faces)
@@ -312,7 +296,9 @@ class SurfaceContact:
         # Cells of the size of a triangle, larger where the surface is huge.
         cell = max(span + 2 * self.reach, float(np.cbrt(size.prod() / MAX_CELLS)))
         shape = (np.floor(size / cell) + 1).astype(np.int64)
-        start, items = grid(other, self.triangles, self.reach, cell, low, shape)
+        start, items = triangle_grid(
+            other, self.triangles, self.reach, cell, low, shape
+        )
         rest = x if self.rest is None else self.rest
         found, weights = nearest(
             x, self.points, other, self.triangles, self.reach, cell, low, shape,
@@ -330,7 +316,7 @@ class SurfaceContact:
         nearest_point = np.einsum("ck,ckj->cj", weights, np.stack([a, b, c], axis=1))
         gap = x[points] - nearest_point
         distance = np.linalg.norm(gap, axis=1)
-        # On an edge or a corner the mean normal of the triangles around it tells which
+        # On an edge or a corner the mean normal of the triangles around it shows which
         # side is outside (Baerentzen and Aanaes 2005).
         corners = self.triangles[triangles]
         around = np.einsum("ck,ckj->cj", weights, self._normals(other)[corners])
@@ -356,34 +342,6 @@ class SurfaceContact:
             [np.bincount(ids, face[:, k], minlength=len(vertices)) for k in range(3)],
             axis=1,
         )
-
-    def forces(
-        self,
-        x: np.ndarray,
-        v: np.ndarray,
-        surface: np.ndarray | None = None,
-        surface_velocity: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Forces on the skin's nodes (N, 3) and on the surface's (s, 3) [N].
-
-        They add to zero. For self-contact (surface None) the first array has all
-        forces and the second is empty.
-        """
-        same = surface is None
-        contacts = self.find(x, surface)
-        corners = self.triangles[contacts.triangles]
-        moving = v if same else surface_velocity
-        velocity = v[contacts.points]
-        if moving is not None:
-            velocity = velocity - np.einsum(
-                "ck,ckj->cj", contacts.weights, moving[corners]
-            )
-        push = self.penalty.forces(contacts.depth, contacts.normal, velocity)
-        forces = np.zeros_like(x)
-        back = forces if same else np.zeros_like(surface)
-        np.add.at(forces, contacts.points, push)
-        np.add.at(back, corners, -contacts.weights[:, :, None] * push[:, None])
-        return forces, (np.zeros((0, 3)) if same else back)
 
 
 def self_contact(

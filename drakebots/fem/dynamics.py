@@ -28,11 +28,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.checks import check_value, one_of, positive
-from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.errors import NoSolution
 from drakebots.core.units import GRAVITY_W
 from drakebots.fem.assembly import (
     FemModel,
-    as_positions,
+    as_forces,
     elastic_energy,
     force_and_tangent,
     gravity_force,
@@ -94,7 +94,7 @@ def at_rest(model: FemModel, time: float = 0.0) -> SkinState:
     return SkinState(time, model.rest.copy(), np.zeros_like(model.rest))
 
 
-def frame_system(
+def step_system(
     model: FemModel,
     state: SkinState,
     dt: float,
@@ -192,13 +192,7 @@ class ImplicitEuler:
             return 0.0
         if callable(forces):
             forces = forces(state.time, state.positions, state.velocities)
-        forces = as_positions(self.model, forces)
-        if not np.isfinite(forces).all():
-            node = int(np.argmin(np.isfinite(forces).all(axis=1)))
-            raise InvalidInput(
-                f"external force on node {node} at {state.time:g} s is not finite"
-            )
-        return forces
+        return as_forces(self.model, forces)
 
     def _linear(self, state, total):
         """The linear step, as a result of Newton's method with one or two solves."""
@@ -231,7 +225,7 @@ class ImplicitEuler:
     def _linear_solve(self, state, total, project):
         """Displacement (3 N,), its largest residual and the node; None on failure."""
         pattern, mask = self.model.pattern, self.boundary.mask
-        A, b = frame_system(self.model, state, self.dt, total, project=project)
+        A, b = step_system(self.model, state, self.dt, total, project=project)
         move = self.boundary.displacement(state.positions, state.time + self.dt)
         rhs = b - pattern.multiply(A, move)
         rhs[mask] = 0.0

@@ -1,15 +1,14 @@
-"""Robot models: find, check and load a model file, and what lies beside it.
+"""A robot as a value: its loops, couplers, motors, feet, points, named poses.
 
-    model = load("hamr")              # by name, from the models folder
-    model = load("my_robot.urdf")     # or any URDF, SDF, MJCF or dmd.yaml
-    print(model.report())             # masses, joints, loops, feet, notes
+    model = load("hamr")        # of drakebots.formats, which reads, inspects, decides
+    print(model.report())       # masses, joints, loops, feet, notes
+    model.add_to(plant)
 
-Drake's parser stays the only source of a model. This room checks the file first, so
-that every failure names the element; adds the feet, points and closed loops that a
-model file cannot state, from the YAML beside it (`drakebots.model.description`);
-reads URDFs in the format of old Drake; finds the model of a result again; and writes
-SDF (the `Sdf...` classes and :func:`model_sdf`) and reads `params.yaml`
-(:class:`Parameters`) for the model folders that are made by scripts.
+Drake's parser stays the only source of a model; a :class:`Model` adds the feet, points
+and closed loops that a file cannot state (`drakebots.model.description`), and knows
+what can be computed of loops (:class:`LoopClosure`). A plant's joints, motors, bodies
+and forces come as lists from `drakebots.model.views`. :class:`Parameters` reads the
+`params.yaml` of model folders that are made by scripts.
 """
 
 from typing import TYPE_CHECKING
@@ -17,35 +16,68 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from drakebots.formats import load
+    from drakebots.model.actuators import Actuator, choose_actuators, some
+    from drakebots.model.candidates import (
+        FootCandidate,
+        foot_candidates,
+        named_feet,
+        split_names,
+    )
     from drakebots.model.contents import model_contents
     from drakebots.model.couplers import Coupler, add_couplers, coupled_joints
-    from drakebots.model.description import Point
-    from drakebots.model.feet.soles import shape_points
+    from drakebots.model.description import (
+        Point,
+        find_srdf,
+        finite_number,
+        read_sidecar,
+        read_srdf,
+        standing,
+        standing_poses,
+    )
     from drakebots.model.find import (
         ENDINGS,
         available_models,
+        file_hashes,
         find_model,
+        is_ours,
+        model_files,
         model_stem,
         package_root,
+        sidecar_path,
         skin_path,
     )
-    from drakebots.model.load import load, robot_alone
-    from drakebots.model.loops import Loop, LoopClosure, find_body
-    from drakebots.model.model import Model
+    from drakebots.model.links import Links
+    from drakebots.model.loops import ROWS, Loop, LoopClosure, find_body
+    from drakebots.model.model import Model, Summary
     from drakebots.model.parameters import Parameters, parameters_of
-    from drakebots.model.parse import package_map
-    from drakebots.model.poses import standing_poses
-    from drakebots.model.reading.inertias import principal_inertia
-    from drakebots.model.reading.meshes import obj_mesh
-    from drakebots.model.sdf import (
-        SdfGeometry,
-        SdfJoint,
-        SdfLink,
-        SdfModel,
-        SdfPose,
-        SdfSpringDamper,
-        model_sdf,
+    from drakebots.model.parse import (
+        DRAKE_REFUSALS,
+        drake_message,
+        heard,
+        package_map,
+        parse_model,
+        shortened,
     )
-    from drakebots.model.stored import model_folders, model_of, model_provenance
+    from drakebots.model.soles import shape_points
+    from drakebots.model.views import (
+        actuators_of,
+        bodies_of,
+        driven_joints,
+        effort_limits,
+        force_elements,
+        free_bodies,
+        gravity,
+        is_floating,
+        joint_slices,
+        joints_of,
+        model_names,
+        point_in_world,
+        point_jacobian,
+        rotor_inertias,
+        single_joints,
+        slides,
+        sliding_motors,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -2,38 +2,31 @@
 
 Files of ROS name limits of effort but no motors. Where a file has no motor at all,
 :func:`choose_actuators` puts one on every joint that has such a limit; a user may name
-the joints and the effort instead. A robot with feet whose file has neither motors nor
-limits gets motors without a limit, by :func:`unlimited_actuators`.
+the joints and the effort instead.
 """
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Annotated
 
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import ModelInstanceIndex
 
-from drakebots.core.checks import check, check_value, positive
+from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.fields import checked
 
 
-@dataclass(frozen=True)
+@checked("motor of joint {joint}")
 class Actuator:
-    """A motor that the model file does not have, added to one of its joints.
-
-    Attributes:
-        joint: name of the joint, of one degree of freedom; the actuator has its name.
-        effort: largest torque or force [N m, N]; inf for no limit.
-    """
+    """A motor that the model file does not have, added to one of its joints."""
 
     joint: str
-    effort: float = float("inf")
-
-    def __post_init__(self):
-        check(self, f"motor of joint {self.joint}", effort=_effort)
+    """Name of the joint, of one degree of freedom; the actuator has its name."""
+    effort: Annotated[float, _effort] = float("inf")
+    """Largest torque or force [N m, N]; inf for no limit."""
 
 
 def _effort(value: float) -> float:
@@ -55,35 +48,6 @@ def add_actuators(
                 plant.AddJointActuator(actuator.joint, joint, actuator.effort)
 
 
-def effort_limits(root: ET.Element) -> dict[str, float]:
-    """The limits of effort of a URDF's joints by name, those above zero [N m, N].
-
-    Args:
-        root: the URDF's <robot>.
-    """
-    found = {}
-    for joint in root.iter("joint"):
-        limit = joint.find("limit")
-        effort = 0.0 if limit is None else float(limit.get("effort", 0.0))
-        kinds = ("revolute", "continuous", "prismatic")
-        if joint.get("type") in kinds and effort > 0 and joint.find("mimic") is None:
-            found[joint.get("name", "")] = effort
-    return found
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Motors to add to a model, and what to say of them.
-
-    Attributes:
-        actuators: to add.
-        notes: one line each.
-    """
-
-    actuators: tuple[Actuator, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
 def choose_actuators(
     joints: Sequence[str],
     driven: Sequence[str],
@@ -92,8 +56,8 @@ def choose_actuators(
     actuate: str | Sequence[str] | None = None,
     effort: float | None = None,
     followers: Collection[str] = (),
-) -> Choice:
-    """Which joints get a motor.
+) -> tuple[tuple[Actuator, ...], list[str]]:
+    """The motors to add to a model, and what to say of them, one line each.
 
     Args:
         joints: names of the joints of one degree of freedom.
@@ -131,23 +95,12 @@ def choose_actuators(
     elif patterns or not driven:
         chosen = free if effort is not None else [n for n in free if n in efforts]
     else:
-        return Choice(notes=tuple(_without_motor(free, efforts)))
+        return (), list(_without_motor(free, efforts))
     actuators = tuple(
         Actuator(name, efforts[name] if effort is None else effort) for name in chosen
     )
-    return Choice(
-        actuators,
-        tuple(_notes(free, driven, chosen, efforts, effort, asked=bool(patterns))),
-    )
-
-
-def unlimited_actuators(joints: Sequence[str]) -> Choice:
-    """A motor without a limit of effort for every joint of one degree of freedom."""
-    words = (
-        "has neither motors nor effort limits: all joints get motors without a limit; "
-        "--effort gives one"
-    )
-    return Choice(tuple(map(Actuator, joints)), (words,) if joints else ())
+    asked = bool(patterns)
+    return actuators, list(_notes(free, driven, chosen, efforts, effort, asked))
 
 
 def _without_motor(free: Sequence[str], efforts: Mapping[str, float]):
@@ -156,7 +109,7 @@ def _without_motor(free: Sequence[str], efforts: Mapping[str, float]):
     if passive:
         yield (
             f"{len(passive)} joints with an effort limit have no motor, though others "
-            f"do: {_some(passive)}; --actuate all gives them one"
+            f"do: {some(passive)}; --actuate all gives them one"
         )
 
 
@@ -169,7 +122,7 @@ def _matching(patterns: Sequence[str], joints: Sequence[str]) -> list[str]:
 
 
 def _notes(free, driven, chosen, efforts, effort, asked):
-    """What was done, in one line, and what is left without a motor."""
+    """Notes on the choice, in one line, and on the joints left without a motor."""
     if not free:
         return
     if not chosen:
@@ -184,7 +137,7 @@ def _notes(free, driven, chosen, efforts, effort, asked):
     if limits == {1.0} and len(chosen) > 1:
         yield "every effort limit is 1: if its motors have another one, give --effort"
     start = "" if driven else "has no motors: "
-    end = f"; {_some(passive)} without" if passive else ""
+    end = f"; {some(passive)} without" if passive else ""
     if passive and not asked:
         end += (
             ", which have no effort limit above 0 (give one in the file, or --actuate "
@@ -193,7 +146,7 @@ def _notes(free, driven, chosen, efforts, effort, asked):
     yield f"{start}{len(chosen)} joints {which}get one each{end}"
 
 
-def _some(names: Sequence[str], most: int = 4) -> str:
-    """A few names and how many more."""
-    shown = ", ".join(names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+def some(names: Sequence[str]) -> str:
+    """The first four names, and how many more there are."""
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pydrake.geometry import SceneGraph
-from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex, FrameIndex
+from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, MultibodyPlant
+from pydrake.multibody.tree import FrameIndex
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.model.feet import Links, foot_candidates
+from drakebots.model.candidates import foot_candidates
+from drakebots.model.description import standing
+from drakebots.model.links import Links
 from drakebots.model.model import Model
-from drakebots.model.poses import standing
+from drakebots.model.views import actuators_of, bodies_of, joints_of
 
 
 def model_contents(model: Model) -> dict[str, list[dict[str, Any]]]:
@@ -25,10 +26,7 @@ def model_contents(model: Model) -> dict[str, list[dict[str, Any]]]:
         Rows by name of the table; every row maps names of columns to plain values.
         A limit or an effort that does not exist is None.
     """
-    builder = DiagramBuilder()
-    plant = builder.AddSystem(MultibodyPlant(1e-3))
-    scene_graph = builder.AddSystem(SceneGraph())
-    plant.RegisterAsSourceForSceneGraph(scene_graph)
+    plant, scene_graph = AddMultibodyPlantSceneGraph(DiagramBuilder(), 1e-3)
     model.add_to(plant, close_loops=False)
     plant.Finalize()
     context = plant.CreateDefaultContext()
@@ -58,8 +56,7 @@ def _bodies(links: Links) -> list[dict[str, Any]]:
 
 def _joints(plant: MultibodyPlant) -> list[dict[str, Any]]:
     rows = []
-    for index in plant.GetJointIndices():
-        joint = plant.get_joint(index)
+    for joint in joints_of(plant):
         single = joint.num_positions() == 1
         rows.append(
             {
@@ -77,7 +74,6 @@ def _joints(plant: MultibodyPlant) -> list[dict[str, Any]]:
 
 def _motors(plant: MultibodyPlant, model: Model) -> list[dict[str, Any]]:
     added = {motor.joint for motor in model.actuators}
-    motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
     return [
         {
             "motor": motor.name(),
@@ -85,18 +81,15 @@ def _motors(plant: MultibodyPlant, model: Model) -> list[dict[str, Any]]:
             "effort": _finite(motor.effort_limit()),
             "from": "added" if motor.joint().name() in added else "the file",
         }
-        for motor in motors
+        for motor in actuators_of(plant)
     ]
 
 
 def _frames(plant: MultibodyPlant) -> list[dict[str, Any]]:
     """Frames that the file names, without those of bodies and joints."""
     frames = [plant.get_frame(FrameIndex(i)) for i in range(plant.num_frames())]
-    others = {
-        plant.get_body(BodyIndex(i)).body_frame().index()
-        for i in range(plant.num_bodies())
-    }
-    for joint in map(plant.get_joint, plant.GetJointIndices()):
+    others = {body.body_frame().index() for body in bodies_of(plant)}
+    for joint in joints_of(plant):
         others |= {joint.frame_on_parent().index(), joint.frame_on_child().index()}
     return [
         {

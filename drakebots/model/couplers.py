@@ -11,36 +11,33 @@ from the rows of :class:`~drakebots.model.loops.LoopClosure`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import ModelInstanceIndex
+from pydrake.multibody.tree import Joint
 
-from drakebots.core.checks import check, check_types, finite
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.checks import finite
+from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked
+from drakebots.model.views import joints_of, one_named, slides
 
 
-@dataclass(frozen=True)
+@checked("coupler of joint {follower}")
 class Coupler:
-    """A joint that follows another: q_follower = gear q_leader + offset.
-
-    Attributes:
-        follower, leader: names of the two joints, of one degree of freedom.
-        gear: [rad/rad]; [m/rad], [rad/m] or [m/m] where joints slide.
-        offset: position of the follower where the leader is at zero [rad, m].
-        kept: whether its row counts, or depends on those of other couplers and loops.
-    """
+    """A joint that follows another: q_follower = gear q_leader + offset."""
 
     follower: str
+    """Name of the joint that follows, of one degree of freedom."""
     leader: str
-    gear: float = 1.0
-    offset: float = 0.0
+    """Name of the joint that it follows, of one degree of freedom."""
+    gear: Annotated[float, finite()] = 1.0
+    """Gear [rad/rad]; [m/rad], [rad/m] or [m/m] where joints slide."""
+    offset: Annotated[float, finite()] = 0.0
+    """Position of the follower where the leader is at zero [rad, m]."""
     kept: bool = True
+    """Whether its row counts, or depends on those of other couplers and loops."""
 
     def __post_init__(self):
-        check_types(self, "coupler")
-        check(self, f"coupler of joint {self.follower}", gear=finite(), offset=finite())
         if self.follower == self.leader:
             raise InvalidInput(f"joint {self.follower!r} cannot follow itself")
 
@@ -70,11 +67,7 @@ class Coupled(NamedTuple):
 
 
 def coupled_positions(
-    plant: MultibodyPlant,
-    couplers: Sequence[Coupler],
-    *,
-    length_unit: float = 1.0,
-    instance: ModelInstanceIndex | None = None,
+    plant: MultibodyPlant, couplers: Sequence[Coupler], length_unit: float = 1.0
 ) -> tuple[Coupled, ...]:
     """Couplers in the coordinates of a plant.
 
@@ -82,7 +75,6 @@ def coupled_positions(
         plant: finalized.
         couplers: of joints that the plant has.
         length_unit: the plant's unit of length [m].
-        instance: the model instance of the joints.
 
     Raises:
         UnknownName: for a joint that the plant does not have.
@@ -90,7 +82,7 @@ def coupled_positions(
     """
     found = []
     for coupler in couplers:
-        follower, leader = coupled_joints(plant, coupler, instance)
+        follower, leader = coupled_joints(plant, coupler)
         gear, offset = gear_and_offset(coupler, follower, leader, length_unit)
         found.append(
             Coupled(
@@ -100,28 +92,24 @@ def coupled_positions(
                 leader.velocity_start(),
                 gear,
                 offset,
-                follower.type_name() == "prismatic",
+                slides(follower),
             )
         )
     return tuple(found)
 
 
 def add_couplers(
-    plant: MultibodyPlant,
-    couplers: Sequence[Coupler],
-    *,
-    length_unit: float = 1.0,
-    instance: ModelInstanceIndex | None = None,
+    plant: MultibodyPlant, couplers: Sequence[Coupler], *, length_unit: float = 1.0
 ) -> None:
     """Adds SAP constraints for couplers to a discrete plant, before Finalize.
 
     For a plant that Drake's parser did not fill: what it parses holds its own.
 
     Args:
-        plant, couplers, length_unit, instance: as in :func:`coupled_positions`.
+        plant, couplers, length_unit: as in :func:`coupled_positions`.
     """
     for coupler in couplers:
-        follower, leader = coupled_joints(plant, coupler, instance)
+        follower, leader = coupled_joints(plant, coupler)
         gear, offset = gear_and_offset(coupler, follower, leader, length_unit)
         plant.AddCouplerConstraint(follower, leader, gear, offset)
 
@@ -137,48 +125,19 @@ def gear_and_offset(
         length_unit: the plant's unit of length [m].
     """
     follows, leads = (
-        length_unit if joint.type_name() == "prismatic" else 1.0
-        for joint in (follower, leader)
+        length_unit if slides(joint) else 1.0 for joint in (follower, leader)
     )
     return coupler.gear * leads / follows, coupler.offset / follows
 
 
-def coupled_joints(
-    plant: MultibodyPlant,
-    coupler: Coupler,
-    instance: ModelInstanceIndex | None = None,
-) -> tuple:
+def coupled_joints(plant: MultibodyPlant, coupler: Coupler) -> tuple[Joint, Joint]:
     """Drake's joints of a coupler: the follower and the leader."""
-    joints = tuple(
-        _find_joint(plant, name, instance)
-        for name in (coupler.follower, coupler.leader)
-    )
-    for joint in joints:
+    names, known = (coupler.follower, coupler.leader), joints_of(plant)
+    follower, leader = (one_named(plant, "joint", name, known) for name in names)
+    for joint in (follower, leader):
         if joint.num_positions() != 1:
             raise InvalidInput(
                 f"joint {joint.name()!r} of type {joint.type_name()!r} can neither "
                 "follow nor lead; only a joint of one coordinate can"
             )
-    return joints
-
-
-def _find_joint(plant: MultibodyPlant, name: str, instance: ModelInstanceIndex | None):
-    """The joint called `name`, in an instance, or the only one of that name.
-
-    Where models share names it is "model::joint".
-    """
-    if "::" in name:
-        model, _, name = name.rpartition("::")
-        if not plant.HasModelInstanceNamed(model):
-            indices = map(ModelInstanceIndex, range(plant.num_model_instances()))
-            raise UnknownName("model", model, map(plant.GetModelInstanceName, indices))
-        instance = plant.GetModelInstanceByName(model)
-    if instance is not None and plant.HasJointNamed(name, instance):
-        return plant.GetJointByName(name, instance)
-    joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
-    found = [joint for joint in joints if joint.name() == name]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise InvalidInput(f"joint {name!r} is in several models; write MODEL::{name}")
-    raise UnknownName("joint", name, (joint.name() for joint in joints))
+    return follower, leader

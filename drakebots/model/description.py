@@ -1,4 +1,4 @@
-"""What a model file cannot state: feet, named points and loops, in a YAML beside it.
+"""Facts beside a model file: feet, points and loops in a YAML, named poses in an SRDF.
 
 Beside `robot.urdf` lies `robot.drakebots.yaml` (all in SI):
 
@@ -16,20 +16,34 @@ Beside `robot.urdf` lies `robot.drakebots.yaml` (all in SI):
         side: [1, 0, 0]       # of a weld, across the axis; or side_A and side_B
         rows: hinge           # ball | planar | hinge | weld
         in_file: false        # true when the model file closes it for SAP itself
+
+ROS keeps poses (standing, half sitting, home) as `<group_state>` in an SRDF file, in
+the model's folder or in a folder `srdf` beside it:
+
+    <robot name="dog">
+      <group_state name="standing" group="legs">
+        <joint name="FL_knee" value="-1.6"/>
+      </group_state>
+    </robot>
 """
 
 from __future__ import annotations
 
+import math
 import os
+import xml.etree.ElementTree as ET
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from drakebots.core.checks import array, check, non_negative
-from drakebots.core.errors import DrakebotsError, ModelProblem
+from drakebots.core.checks import array, non_negative
+from drakebots.core.errors import DrakebotsError, ModelProblem, one_line
+from drakebots.core.fields import checked
 from drakebots.core.files import TOP, Fields, read_yaml
+from drakebots.model.find import model_stem
 from drakebots.model.loops import Loop
 
 _POINT = ("body", "p", "radius")
@@ -39,26 +53,18 @@ _LOOP = (
 )
 
 
-@dataclass(frozen=True)
+@checked("point {name}")
 class Point:
-    """A named point F fixed in a body B; a foot when it may touch the ground.
-
-    Attributes:
-        name: name of the point.
-        body: name of the body.
-        p_BF: position of the point in the body (3,) [m].
-        radius: radius of the sphere around the point [m]; 0 for a point contact.
-    """
+    """A named point F fixed in a body B; a foot when it may touch the ground."""
 
     name: str
+    """Name of the point."""
     body: str
-    p_BF: np.ndarray
-    radius: float = 0.0
-
-    def __post_init__(self):
-        check(
-            self, f"point {self.name}", p_BF=array((3,), "m"), radius=non_negative("m")
-        )
+    """Name of the body."""
+    p_BF: Annotated[np.ndarray, array((3,), "m")]
+    """Position of the point in the body (3,)."""
+    radius: Annotated[float, non_negative("m")] = 0.0
+    """Radius of the sphere around the point; 0 for a point contact."""
 
 
 @dataclass(frozen=True)
@@ -133,3 +139,93 @@ def _loop(name: str, row: Fields) -> Loop:
         rows=row.text("rows", "hinge"),
         in_file=row.flag("in_file", False),
     )
+
+
+# --- poses in an SRDF ---
+
+_LARGEST = 4_000_000
+"""An SRDF of more bytes is none."""
+
+
+_STANDING = ("stand", "home", "half_sitting", "default", "neutral", "ready")
+"""Parts of the names of poses that a robot stands in, the best first."""
+
+
+def standing_poses(
+    poses: Mapping[str, Mapping[str, float]],
+) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """The poses whose names say that the robot stands, with their names, best first."""
+    for part in _STANDING:
+        for name, pose in poses.items():
+            if part in name.lower():
+                yield name, pose
+
+
+def standing(poses: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
+    """The best of :func:`standing_poses`; empty without one."""
+    return next((pose for _, pose in standing_poses(poses)), {})
+
+
+def find_srdf(path: Path, robots: Collection[str] = ()) -> Path | None:
+    """The SRDF that belongs to a model file.
+
+    It has the model's stem, or one that the model's begins with ("talos.srdf" for
+    "talos_reduced.urdf"), or a name that the model gives its robot.
+
+    Args:
+        path: the model file.
+        robots: the names inside it.
+    """
+    stem, folder = model_stem(path).lower(), path.absolute().parent
+    names: dict[str, Path] = {}
+    for place in (folder, folder / "srdf", folder.parent / "srdf"):
+        for file in sorted(place.glob("*.srdf")):
+            names.setdefault(file.stem.lower(), file)
+    for name in sorted(names, key=len, reverse=True):
+        if stem == name or stem.startswith((name + "_", name + "-")):
+            return names[name]
+    return next((names[r.lower()] for r in robots if r.lower() in names), None)
+
+
+def read_srdf(
+    path: Path, joints: Collection[str]
+) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """The poses in an SRDF.
+
+    Args:
+        path: the file.
+        joints: names of the model's joints of one degree of freedom; positions of
+            others, as of the base, are left out.
+
+    Returns:
+        The poses that place at least half of the joints they name, by name, positions
+        by joint [rad, m]; and notes, one line each. What is not readable is a note,
+        because the model itself does without it.
+    """
+    try:
+        if not os.path.isfile(path) or path.stat().st_size > _LARGEST:
+            return {}, [f"{path.name} beside it is no SRDF: left out"]
+        root = ET.fromstring(path.read_bytes())
+    except (OSError, ET.ParseError) as error:
+        return {}, [f"{path.name} beside it is left out: {one_line(error)}"]
+    poses = {}
+    for state in root.iter("group_state"):
+        rows = {
+            row.get("name", ""): row.get("value", "") for row in state.iter("joint")
+        }
+        values = {name: finite_number(rows[name]) for name in rows if name in joints}
+        values = {name: value for name, value in values.items() if value is not None}
+        single = [name for name in rows if len(rows[name].split()) == 1]
+        if values and 2 * len(values) >= len(single):
+            # A state of each limb may have the name of the whole pose.
+            poses.setdefault(state.get("name", "pose"), {}).update(values)
+    return poses, [f"poses from {path.name}: {', '.join(poses)}"] if poses else []
+
+
+def finite_number(text: str) -> float | None:
+    """A text as a finite number; None for one that is none."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Where models are: their names, files, endings and the files beside them."""
+"""Locations of models: their names, files, endings and the files beside them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ def package_root() -> Path:
     package = Path(__file__).parents[1]
     inside = package / "_models"
     return inside if os.path.isdir(inside) else package.parent / "models"
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file is one of the models that came with drakebots."""
+    ours = "DRAKEBOTS_MODELS" not in os.environ and package_root().resolve()
+    return bool(ours) and path.resolve().is_relative_to(ours)
 
 
 def available_models() -> list[str]:
@@ -77,12 +83,12 @@ def model_stem(path: Path) -> str:
 
 
 def sidecar_path(path: Path) -> Path:
-    """Where the YAML beside a model file is, if there is one."""
+    """Path of the YAML beside a model file, if there is one."""
     return path.with_name(f"{model_stem(path)}.drakebots.yaml")
 
 
 def skin_path(path: Path) -> Path:
-    """Where the YAML of a model's skin would be, beside the model file."""
+    """Path for the YAML of a model's skin, beside the model file."""
     return path.with_name(f"{model_stem(path)}.skin.yaml")
 
 

@@ -10,17 +10,20 @@ A joint that follows another closes a loop, too, whose linkage is not drawn: eac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from typing import Annotated
 
 import numpy as np
 from pydrake.math import RigidTransform, RotationMatrix
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable, ModelInstanceIndex
+from pydrake.multibody.tree import JacobianWrtVariable, RigidBody
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import Refused, array, check, one_of, optional, text
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.checks import Refused, array, one_of, optional
+from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import check, checked
 from drakebots.model.couplers import Coupled, Coupler, coupled_positions
+from drakebots.model.views import bodies_of, one_named
 
 ROWS = {"ball": 3, "planar": 2, "hinge": 5, "weld": 6}
 """Number of rows of a loop, by kind: a ball joint closes three positions, a planar one
@@ -37,51 +40,46 @@ def _direction(value: Sequence[float]) -> np.ndarray:
     return array((3,))(vector / norm)
 
 
-@dataclass(frozen=True)
+@checked("loop {name}")
 class Loop:
-    """A cut joint between point P of body A and point Q of body B.
-
-    Attributes:
-        name: name of the cut joint.
-        body_A, body_B: names of the two bodies.
-        p_AP, p_BQ: the joint's point in body A and in body B (3,) [m].
-        axis_A, axis_B: the joint's axis in body A and in body B (3,), unit vectors.
-        side_A, side_B: for a weld, a direction across the axis in body A and in body
-            B that coincide when it is closed (3,), unit vectors. By default those
-            that :meth:`across` gives for the two axes.
-        rows: "ball", "planar", "hinge" or "weld"; see :data:`ROWS`.
-        kept: which of its rows count, where others depend on those of this and the
-            other loops; None for all.
-        in_file: whether the model file itself closes the loop for SAP.
-    """
+    """A cut joint between point P of body A and point Q of body B."""
 
     name: str
+    """Name of the cut joint."""
     body_A: str
+    """Name of body A."""
     body_B: str
-    p_AP: np.ndarray
-    p_BQ: np.ndarray
-    axis_A: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
-    axis_B: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
-    side_A: np.ndarray | None = None
-    side_B: np.ndarray | None = None
+    """Name of body B."""
+    p_AP: Annotated[np.ndarray, array((3,), "m")]
+    """The joint's point P in body A (3,)."""
+    p_BQ: Annotated[np.ndarray, array((3,), "m")]
+    """The joint's point Q in body B (3,)."""
+    axis_A: Annotated[np.ndarray, _direction] = field(
+        default_factory=lambda: np.array([0.0, 0.0, 1.0])
+    )
+    """The joint's axis in body A (3,), a unit vector."""
+    axis_B: Annotated[np.ndarray, _direction] = field(
+        default_factory=lambda: np.array([0.0, 0.0, 1.0])
+    )
+    """The joint's axis in body B (3,), a unit vector."""
+    side_A: Annotated[np.ndarray | None, _direction] = None
+    """For a weld, a direction across the axis in body A (3,), a unit vector; where the
+    loop is closed, that of `side_B`. By default the one that :meth:`across` gives."""
+    side_B: Annotated[np.ndarray | None, _direction] = None
+    """For a weld, a direction across the axis in body B (3,), a unit vector; where the
+    loop is closed, that of `side_A`. By default the one that :meth:`across` gives."""
     rows: str = "hinge"
+    """Rows that close it: "ball", "planar", "hinge" or "weld"; see :data:`ROWS`."""
     kept: tuple[int, ...] | None = None
+    """Indices of its rows that count, where others depend on those of this and the
+    other loops; None for all."""
     in_file: bool = False
+    """Whether the model file itself closes the loop for SAP."""
 
     def __post_init__(self):
-        check(self, "loop", rows=text())
-        check(
-            self,
-            f"loop {self.name}",
-            rows=one_of(f"`rows` of loop {self.name}", ROWS),
-            p_AP=array((3,), "m"),
-            p_BQ=array((3,), "m"),
-            axis_A=_direction,
-            axis_B=_direction,
-            side_A=optional(_direction),
-            side_B=optional(_direction),
-            kept=optional(_kept(ROWS.get(self.rows, 0))),
-        )
+        rows = one_of(f"`rows` of loop {self.name}", ROWS)
+        kept = optional(_kept(ROWS.get(self.rows, 0)))
+        check(self, f"loop {self.name}", rows=rows, kept=kept)
 
     @property
     def row_numbers(self) -> tuple[int, ...]:
@@ -99,6 +97,13 @@ class Loop:
         For an axis along a coordinate they are the other two coordinates.
         """
         return _across(self.axis_B)
+
+    def select(self, offset: np.ndarray) -> np.ndarray:
+        """The rows of an offset in B (3, ...) that the loop closes.
+
+        For a planar loop they are those across the axis, for others all three.
+        """
+        return self.across() @ offset if self.rows == "planar" else offset
 
     def direction_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """The directions n in B and a in A of the rows n' R_BA a, (k, 3) each."""
@@ -173,7 +178,6 @@ class LoopClosure:
         loops: with body names that the plant knows.
         couplers: with joint names that the plant knows.
         length_unit: the plant's unit of length [m].
-        instance: the model instance of the bodies and joints.
 
     Attributes:
         coupled: the couplers whose rows are kept, in the plant's coordinates.
@@ -191,21 +195,14 @@ class LoopClosure:
         *,
         couplers: Sequence[Coupler] = (),
         length_unit: float = 1.0,
-        instance: ModelInstanceIndex | None = None,
     ):
         self.plant, self.loops = plant, tuple(loops)
         self.couplers, self.length_unit = tuple(couplers), length_unit
-        self._instance = instance
         self._frames = [
-            (
-                find_body(plant, loop.body_A, instance).body_frame(),
-                find_body(plant, loop.body_B, instance).body_frame(),
-            )
+            [find_body(plant, name).body_frame() for name in (loop.body_A, loop.body_B)]
             for loop in self.loops
         ]
-        self._all_coupled = coupled_positions(
-            plant, self.couplers, length_unit=length_unit, instance=instance
-        )
+        self._all_coupled = coupled_positions(plant, self.couplers, length_unit)
         kept = [coupler.kept for coupler in self.couplers]
         self.coupled = tuple(x for x, keep in zip(self._all_coupled, kept) if keep)
         self.num_rows = sum(loop.num_rows for loop in self.loops) + len(self.coupled)
@@ -214,14 +211,15 @@ class LoopClosure:
             *(coupler.name for coupler in self.couplers if coupler.kept),
         )
 
-    def with_loops(self, loops: Sequence[Loop]) -> LoopClosure:
-        """The same plant and couplers with other loops."""
+    def with_loops(
+        self, loops: Sequence[Loop], couplers: Sequence[Coupler] | None = None
+    ) -> LoopClosure:
+        """The same plant with other loops, and other couplers where they are given."""
         return LoopClosure(
             self.plant,
             loops,
-            couplers=self.couplers,
+            couplers=self.couplers if couplers is None else couplers,
             length_unit=self.length_unit,
-            instance=self._instance,
         )
 
     def residual(self, context: Context) -> np.ndarray:
@@ -282,7 +280,7 @@ class LoopClosure:
         return np.delete(T, followers, axis=1)
 
     def errors(self, context: Context, length: float) -> tuple[np.ndarray, np.ndarray]:
-        """How far all loops are open, without the false zeros of c at half a turn.
+        """Opening of all loops, without the false zeros of c at half a turn.
 
         Positions over a length, and the rotation vector from one frame of a weld, or
         one axis of a hinge, to the other; then the rows of all couplers.
@@ -296,26 +294,15 @@ class LoopClosure:
         """
         e, J = [np.zeros(0)], [np.zeros((0, self.plant.num_velocities()))]
         for loop, frame_A, frame_B in self._placed():
-            p_AP = loop.p_AP / self.length_unit
-            select = loop.across() if loop.rows == "planar" else np.eye(3)
-            e.append(select @ self._offset(context, loop, frame_A, frame_B) / length)
-            J.append(
-                select
-                @ self.plant.CalcJacobianTranslationalVelocity(
-                    context, JacobianWrtVariable.kV, frame_A, p_AP, frame_B, frame_B
-                )
-                / length
-            )
+            offset = self._offset(context, loop, frame_A, frame_B)
+            rates = self._offset_rates(context, loop, frame_A, frame_B)
+            e.append(loop.select(offset) / length)
+            J.append(loop.select(rates) / length)
             if loop.rows in ("hinge", "weld"):
                 R_BA = frame_A.CalcRotationMatrix(context, frame_B).matrix()
                 turn, project = _turn(loop, R_BA)
                 e.append(turn)
-                J.append(
-                    project
-                    @ self.plant.CalcJacobianAngularVelocity(
-                        context, JacobianWrtVariable.kV, frame_A, frame_B, frame_B
-                    )
-                )
+                J.append(project @ self._turning_rates(context, frame_A, frame_B))
         unit = np.array([length if x.slides else 1.0 for x in self._all_coupled])
         e.append(self._slips(context, self._all_coupled) / unit)
         J.append(self._slopes(self._all_coupled) / unit[:, None])
@@ -343,10 +330,22 @@ class LoopClosure:
         p_BP = self.plant.CalcPointsPositions(context, frame_A, p_AP, frame_B).ravel()
         return p_BP - loop.p_BQ / self.length_unit
 
+    def _offset_rates(self, context, loop, frame_A, frame_B) -> np.ndarray:
+        """The derivatives of the offset along v (3, nv)."""
+        p_AP = loop.p_AP / self.length_unit
+        return self.plant.CalcJacobianTranslationalVelocity(
+            context, JacobianWrtVariable.kV, frame_A, p_AP, frame_B, frame_B
+        )
+
+    def _turning_rates(self, context, frame_A, frame_B) -> np.ndarray:
+        """The derivatives along v of A's turn in B, written in B (3, nv)."""
+        return self.plant.CalcJacobianAngularVelocity(
+            context, JacobianWrtVariable.kV, frame_A, frame_B, frame_B
+        )
+
     def _residual(self, context, loop, frame_A, frame_B):
         """The rows of one loop that are kept, and R_BA times its directions in A."""
-        select = loop.across() if loop.rows == "planar" else np.eye(3)
-        value = select @ self._offset(context, loop, frame_A, frame_B)
+        value = loop.select(self._offset(context, loop, frame_A, frame_B))
         normals, directions = loop.direction_rows()
         turned = None
         if len(normals):
@@ -356,16 +355,10 @@ class LoopClosure:
         return value[list(loop.row_numbers)], turned
 
     def _gradient(self, context, loop, frame_A, frame_B, turned) -> np.ndarray:
-        p_AP = loop.p_AP / self.length_unit
-        select = loop.across() if loop.rows == "planar" else np.eye(3)
-        rows = select @ self.plant.CalcJacobianTranslationalVelocity(
-            context, JacobianWrtVariable.kV, frame_A, p_AP, frame_B, frame_B
-        )
+        rows = loop.select(self._offset_rates(context, loop, frame_A, frame_B))
         if turned is not None:
             # d/dt n' R_BA a = n' (w x R_BA a) = (R_BA a x n)' w
-            Jw = self.plant.CalcJacobianAngularVelocity(
-                context, JacobianWrtVariable.kV, frame_A, frame_B, frame_B
-            )
+            Jw = self._turning_rates(context, frame_A, frame_B)
             rows = np.vstack([rows, np.cross(turned, loop.direction_rows()[0]) @ Jw])
         return rows[list(loop.row_numbers)]
 
@@ -398,7 +391,6 @@ def add_ball_constraints(
     *,
     half_length: float,
     length_unit: float = 1.0,
-    instance: ModelInstanceIndex | None = None,
 ) -> int:
     """Closes loops in a discrete SAP plant before it is finalized.
 
@@ -413,15 +405,13 @@ def add_ball_constraints(
         loops: to close.
         half_length: half the distance of a hinge's two balls [m].
         length_unit: the plant's unit of length [m].
-        instance: the model instance of the bodies.
 
     Returns:
         The number of constraints added.
     """
     before = plant.num_constraints()
     for loop in loops:
-        body_A = find_body(plant, loop.body_A, instance)
-        body_B = find_body(plant, loop.body_B, instance)
+        body_A, body_B = (find_body(plant, x) for x in (loop.body_A, loop.body_B))
         for p_AP, p_BQ in ball_points(loop, half_length):
             plant.AddBallConstraint(
                 body_A, p_AP / length_unit, body_B, p_BQ / length_unit
@@ -441,31 +431,13 @@ def ball_points(loop: Loop, half_length: float):
         yield loop.p_AP + offset * loop.axis_A, loop.p_BQ + offset * loop.axis_B
 
 
-def find_body(
-    plant: MultibodyPlant, name: str, instance: ModelInstanceIndex | None = None
-):
+def find_body(plant: MultibodyPlant, name: str) -> RigidBody:
     """The body called `name`, or "model::body" where models share names.
 
     Raises:
         UnknownName: listing the bodies that exist.
+        InvalidInput: for a name that several models have.
     """
-    if "::" in name:
-        model, _, name = name.rpartition("::")
-        if not plant.HasModelInstanceNamed(model):
-            raise UnknownName("model", model, dict(_models(plant)))
-        instance = plant.GetModelInstanceByName(model)
-    if instance is not None and plant.HasBodyNamed(name, instance):
-        return plant.GetBodyByName(name, instance)
-    if plant.NumBodiesWithName(name) == 1:
+    if "::" not in name and plant.NumBodiesWithName(name) == 1:
         return plant.GetBodyByName(name)
-    if plant.NumBodiesWithName(name) > 1:
-        models = (m for m in _models(plant) if plant.HasBodyNamed(name, m[1]))
-        scoped = ", ".join(f"{model}::{name}" for model, _ in models)
-        raise InvalidInput(f"body {name!r} is in several models; write one of {scoped}")
-    bodies = (plant.get_body(BodyIndex(i)).name() for i in range(plant.num_bodies()))
-    raise UnknownName("body", name, bodies)
-
-
-def _models(plant: MultibodyPlant) -> list[tuple[str, ModelInstanceIndex]]:
-    indices = map(ModelInstanceIndex, range(plant.num_model_instances()))
-    return [(plant.GetModelInstanceName(index), index) for index in indices]
+    return one_named(plant, "body", name, bodies_of(plant))

@@ -12,17 +12,17 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import ModelInstanceIndex
 
 from drakebots.model.actuators import Actuator, add_actuators
+from drakebots.model.candidates import FootCandidate
 from drakebots.model.couplers import Coupler
 from drakebots.model.description import Point
-from drakebots.model.feet import FootCandidate
 from drakebots.model.loops import Loop, add_ball_constraints, ball_points
 from drakebots.model.parse import parse_model
-from drakebots.model.reading import Reading
+from drakebots.model.views import joints_of
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a model contains; counts are those of the plant with a free base.
+    """Contents of a model; counts are those of the plant with a free base.
 
     Attributes:
         positions, velocities, actuators: names in Drake's order.
@@ -31,7 +31,7 @@ class Summary:
         constraints: number of constraints that the file declares for SAP.
         mass: total mass [kg].
         loop_rows: number of rows of c(q), of loops and couplers.
-        independent_rows: how many of them are independent.
+        independent_rows: number of independent ones among them.
         loop_gap: largest gap of a loop at the default positions [m].
         joints: names of the joints of one degree of freedom.
         driven: those of them with a motor in the file.
@@ -61,21 +61,21 @@ class Model:
         name: the file's stem, or the name it was loaded by.
         path: the model file.
         loops, feet, points: from the file or the YAML beside it, in SI.
-        summary: what it contains.
-        notes: what was ignored or inferred, one line each.
-        text: what Drake parses in place of the file; None for the file itself.
-        ending: what `text` is: "sdf", "urdf" or "xml" (MJCF).
+        summary: its contents.
+        notes: parts that were ignored or inferred, one line each.
+        text: input of Drake's parser in place of the file; None for the file itself.
+        ending: format of `text`: "sdf" or "urdf".
         actuators: motors added to those of the file.
         packages: folders of packages by name, for a file that Drake reads itself.
         poses: joint positions by joint [rad, m], by the name that the file or one
             beside it gives them ("home", "standing").
         closed: default positions of joints that close the loops, where those of the
             file leave them open, by joint [rad, m].
-        candidates: what could be feet, best first; empty where feet are given by the
+        candidates: possible feet, best first; empty where feet are given by the
             file or the YAML beside it.
         couplers: joints that follow others, from the file; its text holds them in SAP.
         uncoupled: included files whose joints follow others in SAP only.
-        options: what :func:`load` was given besides the file, where it is not the
+        options: arguments of :func:`load` besides the file, where it is not the
             default, as plain values; `units` as its length, mass and time [SI].
         files: hashes of the files that were read, by name; see
             :func:`drakebots.model.find.file_hashes`.
@@ -100,6 +100,10 @@ class Model:
     options: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    def to_yaml(self) -> str:
+        """Form in a YAML file: its path."""
+        return str(self.path)
+
     def add_to(
         self, plant: MultibodyPlant, *, close_loops: bool = True
     ) -> list[ModelInstanceIndex]:
@@ -113,8 +117,7 @@ class Model:
         Returns:
             The model instances that were added.
         """
-        reading = Reading(self.text, self.ending, packages=self.packages)
-        instances = parse_model(plant, self.path, reading)
+        instances = parse_model(plant, self.path, self.text, self.ending, self.packages)
         add_actuators(plant, self.actuators, instances)
         for instance in instances:
             for name, positions in self.closed.items():
@@ -165,8 +168,8 @@ class Model:
         points = [p for loop in self.loops for p in (loop.p_AP, loop.p_BQ)]
         reach = max((float(np.abs(p).max()) for p in points), default=0.0)
         if reach == 0 and points:
-            joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
-            places = [j.frame_on_parent().GetFixedPoseInBodyFrame() for j in joints]
+            frames = [joint.frame_on_parent() for joint in joints_of(plant)]
+            places = [frame.GetFixedPoseInBodyFrame() for frame in frames]
             reach = max(float(np.abs(X.translation()).max()) for X in places)
             reach *= length_unit
         return reach / 20 or 1e-3

@@ -7,10 +7,14 @@
     data = trajectory_dataset(robot, times, states)
 
 `Robot` holds the finalized plant, its units (a gram-sized robot is computed in mm, g,
-ms; everything that leaves it is in SI) and its closed loops. Rooms inside: `twin`
-(CasADi expressions of a plant), `limbs` (soft limbs as chains of joints),
-`posture` (how a robot stands) and
-`hard_contact` (time stepping independent of Drake's contact solvers).
+ms; everything that leaves it is in SI) and its closed loops. Rooms inside are `twin`
+(CasADi expressions of a plant) and `posture` (how a robot stands); :class:`Limb` is a
+soft limb as a chain of joints, :class:`TimeStepper` steps a robot in time independent
+of Drake's contact solvers. What robots stand on is a terrain:
+
+    Flat(), Slope(0.1), Step(0.25, 1.05, 0.11), HeightField(x, y, z)
+    Plateau(0.25, 1.05, 0.11)  # a step without a wall: its normals point up
+    SignedDistance(lambda p: p[2] - 0.02 * ca.sin(p[0]))
 """
 
 from typing import TYPE_CHECKING
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
         root_bodies,
     )
     from drakebots.multibody.extent import Cover, covers, lowest_points
-    from drakebots.multibody.foot_contacts import add_foot_contacts
+    from drakebots.multibody.hard_contact import SteppedPlant, TimeStepper, solve_lcp
     from drakebots.multibody.judging import (
         FALLEN_TILT,
         LEANING,
@@ -48,6 +52,13 @@ if TYPE_CHECKING:
         went,
     )
     from drakebots.multibody.kinematics import ClosedChain
+    from drakebots.multibody.limbs import (
+        Limb,
+        LimbMap,
+        check_limbs,
+        couple_joints,
+        read_limbs,
+    )
     from drakebots.multibody.plant import Ground, Robot, build_robot
     from drakebots.multibody.posture import Posture, find_posture
     from drakebots.multibody.simulate import (
@@ -55,6 +66,20 @@ if TYPE_CHECKING:
         closure_residuals,
         trajectory_dataset,
     )
-    from drakebots.multibody.soles import add_soles, soles_jacobian, touch_by_soles
+    from drakebots.multibody.soles import (
+        add_foot_contacts,
+        add_soles,
+        soles_jacobian,
+        touch_by_soles,
+    )
+    from drakebots.multibody.terrain import (
+        Flat,
+        HeightField,
+        Plateau,
+        SignedDistance,
+        Slope,
+        Step,
+        Terrain,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,4 +1,4 @@
-"""How the base of a robot is attached to the world: four kinds of base.
+"""Attachment of a robot's base to the world: four kinds of base.
 
 quaternion  Drake's default for a free body: 7 positions, 6 velocities
 rpy         RpyFloatingJoint: 6 positions, velocities [w_WB, v_WB]
@@ -14,7 +14,6 @@ import numpy as np
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import (
-    BodyIndex,
     PrismaticJoint,
     RevoluteJoint,
     RigidBody,
@@ -23,7 +22,14 @@ from pydrake.multibody.tree import (
 )
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.model import Model
+from drakebots.model import (
+    Model,
+    bodies_of,
+    free_bodies,
+    is_floating,
+    joints_of,
+    slides,
+)
 
 BASES = ("quaternion", "rpy", "euler", "fixed")
 EULER_JOINTS = ("x", "y", "z", "yaw", "pitch", "roll")
@@ -31,13 +37,9 @@ EULER_JOINTS = ("x", "y", "z", "yaw", "pitch", "roll")
 
 def root_bodies(plant: MultibodyPlant) -> list:
     """The base of each tree: bodies that are no joint's child; before Finalize."""
-    held = {
-        plant.get_joint(i).child_body().index()
-        for i in plant.GetJointIndices()
-        if not plant.get_joint(i).is_ephemeral()
-    }
-    bodies = (plant.get_body(BodyIndex(i)) for i in range(1, plant.num_bodies()))
-    return [body for body in bodies if body.index() not in held]
+    lasting = [joint for joint in joints_of(plant) if not joint.is_ephemeral()]
+    held = {joint.child_body().index() for joint in lasting}
+    return [body for body in bodies_of(plant)[1:] if body.index() not in held]
 
 
 def floats(model: Model) -> bool:
@@ -49,14 +51,12 @@ def floats(model: Model) -> bool:
 
 def base_body(plant: MultibodyPlant) -> RigidBody:
     """The body whose pose stands for the robot: the root of the first tree."""
-    joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
-    for joint in joints:
-        if "floating" in joint.type_name():
-            return joint.child_body()
+    if free := free_bodies(plant):
+        return free[0]
     # Joints come in any order: search outward from the world for the first body
     # with mass.
     below: dict = {}
-    for joint in joints:
+    for joint in joints_of(plant):
         below.setdefault(joint.parent_body().index(), []).append(joint.child_body())
     level = [plant.world_body()]
     while level:
@@ -120,23 +120,19 @@ def set_base_pose(plant: MultibodyPlant, context, X_WB: RigidTransform) -> None:
     Raises:
         InvalidInput: for a plant without a floating base.
     """
-    for index in plant.GetJointIndices():
-        joint = plant.get_joint(index)
-        kind, child = joint.type_name(), joint.child_body()
-        if kind == "quaternion_floating":
-            plant.SetFloatingBaseBodyPoseInWorldFrame(context, child, X_WB)
-            return
-        if kind == "rpy_floating":
+    for joint in joints_of(plant):
+        child = joint.child_body()
+        if is_floating(joint):
             joint.SetPose(context, X_WB)
             return
         on_world = joint.parent_body().index() == plant.world_body().index()
         # A joint of _euler_chain has the name of its massless body.
-        if kind == "prismatic" and on_world and joint.name() == child.name():
+        if slides(joint) and on_world and joint.name() == child.name():
             rpy = X_WB.rotation().ToRollPitchYaw().vector()
             base = child.name().removesuffix("_x")
             for name, value in zip(EULER_JOINTS, [*X_WB.translation(), *rpy[::-1]]):
                 part = plant.GetJointByName(f"{base}_{name}")
-                slides = part.type_name() == "prismatic"
-                (part.set_translation if slides else part.set_angle)(context, value)
+                place = part.set_translation if slides(part) else part.set_angle
+                place(context, value)
             return
     raise InvalidInput("the plant has no floating base to place")

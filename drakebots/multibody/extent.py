@@ -1,4 +1,4 @@
-"""How far a robot's geometry reaches: its shapes as points with a radius.
+"""Extent of a robot's geometry: its shapes as points with a radius.
 
 Every shape is covered by points P_i of a body with one radius r (a ball has one
 point, a box eight with r = 0, a mesh the vertices of its convex hull), so that its
@@ -20,7 +20,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.framework import Context
 
-from drakebots.model import shape_points
+from drakebots.model import bodies_of, shape_points
 
 
 @dataclass(frozen=True)
@@ -38,25 +38,21 @@ class Cover:
     radius: float
 
 
-def covers(
-    plant: MultibodyPlant, scene_graph: SceneGraph, *, visual: bool = True
-) -> tuple[Cover, ...]:
+def covers(plant: MultibodyPlant, scene_graph: SceneGraph) -> tuple[Cover, ...]:
     """The shapes of all bodies but the world's: those of contact, else those drawn.
 
     Args:
         plant: finalized, registered with the scene graph.
-        scene_graph: scene graph of the plant.
-        visual: whether a model without any collision shape is covered by what it
-            draws. Meshes that cannot be read are left out.
+        scene_graph: scene graph of the plant. Meshes that cannot be read are left
+            out.
     """
     inspector = scene_graph.model_inspector()
-    bodies = [plant.get_body(BodyIndex(i)) for i in range(1, plant.num_bodies())]
-    kinds = [plant.GetCollisionGeometriesForBody]
-    if visual:
-        kinds.append(plant.GetVisualGeometriesForBody)
-    for shapes_of in kinds:
+    for shapes_of in (
+        plant.GetCollisionGeometriesForBody,
+        plant.GetVisualGeometriesForBody,
+    ):
         found = []
-        for body in bodies:
+        for body in bodies_of(plant)[1:]:
             for shape in shapes_of(body):
                 X_BG = inspector.GetPoseInFrame(shape)
                 points, radius = shape_points(inspector.GetShape(shape))

@@ -1,4 +1,4 @@
-"""What a verdict on a motion looks at: one meaning and one limit for all robots.
+"""Findings of a verdict on a motion: one meaning and one limit for all robots.
 
     findings = [tilted(np.radians(19)), *strides_of(strides, planned)]
     verdict, message = judged(end, findings, "walks")
@@ -67,7 +67,7 @@ class Finding:
         unit: of value and limits.
         limit: value beyond which a success is one with a "but".
         fails: value beyond which it is no success; infinite where none is.
-        words: what is said of a value beyond a limit, with the number.
+        words: text on a value beyond a limit, with the number.
     """
 
     name: str
@@ -94,10 +94,10 @@ def judged(
     """The verdict of a run, and why, in one line.
 
     Args:
-        end: how the run ended.
-        findings: what is looked at, the gravest first; of those that fail two are
+        end: end of the run.
+        findings: those of the verdict, the gravest first; of those that fail two are
             said, of a fall nothing else.
-        doing: what the robot does where it is a success, for "walks, but ...".
+        doing: activity of the robot where it is a success, for "walks, but ...".
     """
     failed = [finding for finding in findings if finding.failed]
     if end.verdict is Verdict.FAILED:
@@ -161,7 +161,7 @@ def has_fallen(tilt: np.ndarray, height: np.ndarray | float = 1.0) -> np.ndarray
 
 
 def fall(tilt: float, height: float = 1.0) -> str:
-    """How a robot fell, as :func:`has_fallen` has it; "" where it did not."""
+    """Description of a fall, as :func:`has_fallen` has it; "" where there was none."""
     if not has_fallen(tilt, height):
         return ""
     if not tilt <= FALLEN_TILT:
@@ -179,7 +179,7 @@ def fell_at(time: float | None, words: str = "") -> Finding:
 
 
 def tilted(angle: float, fails: float = FALLEN_TILT) -> Finding:
-    """How far a trunk tilts [rad]."""
+    """The finding of a trunk's tilt [rad]."""
     degrees = float(np.degrees(angle))
     words = f"it tilts by {degrees:.2g} degrees"
     return Finding(
@@ -190,8 +190,8 @@ def tilted(angle: float, fails: float = FALLEN_TILT) -> Finding:
 def drifted(
     distance: float, size: float, words: str = "it drifts by", *, pushed: bool = False
 ) -> Finding:
-    """How far a robot ends from where it should be [m], of its size [m]; one that is
-    pushed may step aside."""
+    """The finding of a robot's distance from where it should end [m], for its size [m];
+    one that is pushed may step aside."""
     said, fails = f"{words} {distance:.2g} m", np.inf if pushed else size
     return Finding("drift", float(distance), "m", NARROW * size, fails, said)
 
@@ -229,7 +229,7 @@ def moving(
 
 
 def open_loops(data: xr.Dataset, size: float) -> list[Finding]:
-    """How far the loops of a run open; nothing without loops.
+    """The finding of the loops' gaps in a run; nothing without loops.
 
     Args:
         data: of :func:`~drakebots.multibody.trajectory_dataset`.
@@ -252,14 +252,14 @@ def open_loops(data: xr.Dataset, size: float) -> list[Finding]:
 
 
 def asked(name: str, share: float, words: str) -> Finding:
-    """What was made of what was asked, as a share."""
+    """The finding of the reached share of a command."""
     return Finding(name, abs(1 - share), "1", MISSED, HALF, words)
 
 
 def went(came: float, due: float, how: str = "ahead") -> Finding:
-    """How far a robot went of what was asked for [m]; further is no fault."""
+    """The finding of the distance covered of the one due [m]; further is no fault."""
     words = f"it went {came:.2g} m {how}, of {due:.2g} m"
-    return asked("way missed", min(came / due, 1.0), words)
+    return asked("distance missed", min(came / due, 1.0), words)
 
 
 def strides_of(
@@ -269,7 +269,7 @@ def strides_of(
 
     Args:
         strides: one a cycle.
-        planned: what each should be; None for no more than all the same.
+        planned: target of each; None for no more than all the same.
         unit: of both.
     """
     if not len(strides) or planned == 0:
@@ -293,7 +293,7 @@ def strides_of(
 def saturated(
     efforts: np.ndarray, limits: np.ndarray, names: Sequence[str]
 ) -> list[Finding]:
-    """For how long the worst motor is at its limit; nothing without limits.
+    """The finding of the longest time of a motor at its limit; nothing without limits.
 
     Args:
         efforts: over time (T, nu) [N m, N, V].

@@ -10,36 +10,33 @@ and the velocities follow as v = T v_i with
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import check, each, instance, text
+from drakebots.core.checks import each, instance, text
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.fields import checked
+from drakebots.model import joints_of
 from drakebots.multibody.plant import Robot
 
 TOLERANCE = 1e-12
 """Largest |c(q)| of closed loops, in the plant's unit of length."""
 
 
-@dataclass(frozen=True)
+@checked("closed chain")
 class ClosedChain:
-    """Solves a robot's loops for given positions of some joints.
+    """Solves a robot's loops for given positions of some joints."""
 
-    Attributes:
-        robot: robot on base "fixed" or "euler", so that its velocities are the rates
-            of its positions.
-        joints: names of the independent joints (single-coordinate).
-    """
-
-    robot: Robot
-    joints: tuple[str, ...]
+    robot: Annotated[Robot, instance(Robot)]
+    """Robot on base "fixed" or "euler", so that its velocities are the rates of its
+    positions."""
+    joints: Annotated[tuple[str, ...], each(text(), "names of joints")]
+    """Names of the independent joints (single-coordinate)."""
 
     def __post_init__(self):
-        check(self, "closed chain", robot=instance(Robot))
-        check(self, "closed chain", joints=each(text(), "names of joints"))
         self._split  # noqa: B018  a wrong choice of joints must be found now
 
     @cached_property
@@ -49,7 +46,7 @@ class ClosedChain:
         index = []
         for name in self.joints:
             if not plant.HasJointNamed(name):
-                known = (plant.get_joint(i).name() for i in plant.GetJointIndices())
+                known = (joint.name() for joint in joints_of(plant))
                 raise UnknownName("joint", name, known)
             index.append(plant.GetJointByName(name).position_start())
         if plant.num_positions() != plant.num_velocities():

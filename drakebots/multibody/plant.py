@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from pydrake.geometry import (
@@ -27,11 +28,12 @@ from pydrake.multibody.plant import (
     MultibodyPlant,
     MultibodyPlantConfig,
 )
-from pydrake.multibody.tree import Frame, JacobianWrtVariable
+from pydrake.multibody.tree import Frame
 from pydrake.systems.framework import Context, DiagramBuilder
 
-from drakebots.core.checks import check, check_value, non_negative, optional
+from drakebots.core.checks import check_value, non_negative
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked
 from drakebots.core.units import SI, Scaling
 from drakebots.model import (
     LoopClosure,
@@ -39,6 +41,9 @@ from drakebots.model import (
     Point,
     add_couplers,
     find_body,
+    joints_of,
+    point_jacobian,
+    sliding_motors,
 )
 from drakebots.multibody.base import attach_base, set_base_pose
 from drakebots.multibody.scaled import copy_scaled
@@ -52,32 +57,21 @@ def _not_about_half_spaces(record: logging.LogRecord) -> bool:
 logging.getLogger("drake").addFilter(_not_about_half_spaces)
 
 
-@dataclass(frozen=True)
+@checked("ground")
 class Ground:
     """The half-space z <= 0.
-
-    Attributes:
-        friction: static and dynamic friction coefficient.
-        stiffness: stiffness of point contact [N/m]; None for Drake's default.
-        dissipation: Hunt-Crossley dissipation [s/m]; None for Drake's default. A
-            large one makes impacts inelastic.
 
     Raises:
         InvalidInput: for a negative value.
     """
 
-    friction: float
-    stiffness: float | None = None
-    dissipation: float | None = None
-
-    def __post_init__(self):
-        check(
-            self,
-            "ground",
-            friction=non_negative(),
-            stiffness=optional(non_negative("N/m")),
-            dissipation=optional(non_negative("s/m")),
-        )
+    friction: Annotated[float, non_negative()]
+    """Static and dynamic friction coefficient."""
+    stiffness: Annotated[float | None, non_negative("N/m")] = None
+    """Stiffness of point contact; None for Drake's default."""
+    dissipation: Annotated[float | None, non_negative("s/m")] = None
+    """Hunt-Crossley dissipation; None for Drake's default. A large one makes impacts
+    inelastic."""
 
     def material(self, scaling: Scaling = SI) -> ProximityProperties:
         """Friction, stiffness and dissipation for a plant in units of `scaling`."""
@@ -134,6 +128,11 @@ class Robot:
             self.length_positions()[1], self.scaling.velocity, 1 / self.scaling.time
         )
 
+    def input_units(self) -> np.ndarray:
+        """SI value of one unit of each input (nu,): [N m], or [N] of sliding joints."""
+        unit = self.scaling
+        return np.where(sliding_motors(self.plant), unit.force, unit.torque)
+
     def length_positions(self) -> tuple[np.ndarray, np.ndarray]:
         """Masks of the positions (nq,) and velocities (nv,) that are lengths."""
         plant = self.plant
@@ -141,8 +140,7 @@ class Robot:
             np.zeros(plant.num_positions(), bool),
             np.zeros(plant.num_velocities(), bool),
         )
-        for index in plant.GetJointIndices():
-            joint = plant.get_joint(index)
+        for joint in joints_of(plant):
             kind = joint.type_name()
             masks[0][joint.position_start() + _lengths(kind, True)] = True
             masks[1][joint.velocity_start() + _lengths(kind, False)] = True
@@ -160,14 +158,11 @@ class Robot:
 
     def feet_jacobian(self, context: Context) -> np.ndarray:
         """J (3 num_feet, nv) of the feet's velocities in the world, plant units."""
-        plant, world = self.plant, self.plant.world_frame()
         rows = [
-            plant.CalcJacobianTranslationalVelocity(
-                context, JacobianWrtVariable.kV, frame, p, world, world
-            )
-            for frame, p in self.frames(self.model.feet)
+            point_jacobian(self.plant, context, *point)
+            for point in self.frames(self.model.feet)
         ]
-        return np.vstack([np.zeros((0, plant.num_velocities())), *rows])
+        return np.vstack([np.zeros((0, self.plant.num_velocities())), *rows])
 
     def frames(self, points: Sequence[Point]) -> list[tuple[Frame, np.ndarray]]:
         """Body frame of each point, and its position in it (3,), plant units."""
@@ -243,11 +238,8 @@ def build_robot(
             that follow others under TAMSI.
     """
     check_value("time step", time_step, non_negative("s"))
-    if model.couplers and contact == "tamsi" and time_step > 0:
-        raise InvalidInput(
-            f"{model.name}: joint {model.couplers[0].follower!r} follows another, "
-            "which TAMSI does not know; take contact 'lagged'"
-        )
+    if time_step > 0:
+        _check_contact(model, contact)
     config = MultibodyPlantConfig(
         time_step=time_step / scaling.time,
         discrete_contact_approximation=contact,
@@ -257,10 +249,10 @@ def build_robot(
         plant, scene_graph = MultibodyPlant(config.time_step), None
     else:
         plant, scene_graph = AddMultibodyPlant(config, builder)
+    closed = close_loops and time_step > 0
     if scaling.is_si:
-        model.add_to(plant, close_loops=close_loops and time_step > 0)
+        model.add_to(plant, close_loops=closed)
     else:
-        closed = close_loops and time_step > 0
         _add_scaled(model, plant, scene_graph, scaling, closed)
     attach_base(plant, base)
     if ground is not None and scene_graph is not None:
@@ -272,6 +264,15 @@ def build_robot(
         plant, model.loops, couplers=model.couplers, length_unit=scaling.length
     )
     return Robot(model, plant, scene_graph, scaling, closure)
+
+
+def _check_contact(model: Model, contact: str) -> None:
+    """Refuses joints that follow others in a discrete plant that cannot hold them."""
+    if model.couplers and contact == "tamsi":
+        raise InvalidInput(
+            f"{model.name}: joint {model.couplers[0].follower!r} follows another, "
+            "which TAMSI does not know; take contact 'lagged'"
+        )
 
 
 def _add_scaled(model, plant, scene_graph, scaling, close_loops) -> None:

@@ -29,9 +29,7 @@ from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import (
     BallRpyJoint,
-    BodyIndex,
     FixedOffsetFrame,
-    ForceElementIndex,
     LinearBushingRollPitchYaw,
     LinearSpringDamper,
     ModelInstanceIndex,
@@ -41,7 +39,6 @@ from pydrake.multibody.tree import (
     RevoluteJoint,
     RevoluteSpring,
     SpatialInertia,
-    UniformGravityFieldElement,
     UnitInertia,
     UniversalJoint,
     WeldJoint,
@@ -49,6 +46,14 @@ from pydrake.multibody.tree import (
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import Scaling
+from drakebots.model import (
+    actuators_of,
+    bodies_of,
+    force_elements,
+    is_floating,
+    joints_of,
+    slides,
+)
 
 
 def copy_scaled(
@@ -99,8 +104,8 @@ def _copy_filters(
 ) -> None:
     """Excludes the pairs of geometries that the source excludes.
 
-    Drake does not list the filter groups of a file, but tells of each pair whether it
-    is excluded.
+    Drake does not list the filter groups of a file, but reports for each pair whether
+    it is excluded.
     """
     filters = target.collision_filter_manager()
     for index, first in enumerate(copies):
@@ -128,7 +133,7 @@ _JOINTS = {
     "planar": lambda joint, F, M, d: PlanarJoint(joint.name(), F, M, d),
 }
 _SLIDES = {"prismatic": [True], "planar": [True, True, False]}
-"""Which coordinates of a joint are lengths; elsewhere none are."""
+"""Masks of the coordinates of a joint that are lengths; elsewhere none are."""
 
 
 class _Copier:
@@ -148,8 +153,7 @@ class _Copier:
     def bodies(self) -> None:
         """Adds the bodies with their inertias."""
         source, target, unit = self.source, self.target, self.unit
-        for i in range(1, source.num_bodies()):
-            body = source.get_body(BodyIndex(i))
+        for body in bodies_of(source)[1:]:
             M = body.default_spatial_inertia()
             G = M.get_unit_inertia()
             self.body[body.index()] = target.AddRigidBody(
@@ -187,9 +191,8 @@ class _Copier:
 
     def joints(self) -> None:
         """Adds the joints; poses of free bodies become defaults."""
-        for index in self.source.GetJointIndices():
-            joint = self.source.get_joint(index)
-            if joint.is_ephemeral() and "floating" in joint.type_name():
+        for joint in joints_of(self.source):
+            if joint.is_ephemeral() and is_floating(joint):
                 # Drake adds a floating joint to every free body by itself.
                 child = joint.child_body()
                 self.target.SetDefaultFloatingBaseBodyPose(
@@ -197,7 +200,7 @@ class _Copier:
                     self._pose(self.source.GetDefaultFloatingBaseBodyPose(child)),
                 )
                 continue
-            self.joint[index] = self._joint(joint)
+            self.joint[joint.index()] = self._joint(joint)
 
     def _joint(self, joint):
         """The copy of one joint."""
@@ -230,10 +233,8 @@ class _Copier:
 
     def force_elements(self) -> None:
         """Adds springs, dampers and bushings."""
-        for i in range(self.source.num_force_elements()):
-            element = self.source.get_force_element(ForceElementIndex(i))
-            if not isinstance(element, UniformGravityFieldElement):
-                self.target.AddForceElement(self._force_element(element))
+        for element in force_elements(self.source):
+            self.target.AddForceElement(self._force_element(element))
 
     def _force_element(self, element):
         """The copy of a spring, damper or bushing."""
@@ -279,9 +280,8 @@ class _Copier:
     def actuators(self) -> None:
         """Adds the actuators with limits, rotor inertias and gear ratios."""
         unit = self.unit
-        for index in self.source.GetJointActuatorIndices():
-            actuator = self.source.get_joint_actuator(index)
-            linear = actuator.joint().type_name() == "prismatic"
+        for actuator in actuators_of(self.source):
+            linear = slides(actuator.joint())
             copy = self.target.AddJointActuator(
                 actuator.name(),
                 self.joint[actuator.joint().index()],

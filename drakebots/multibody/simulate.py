@@ -12,7 +12,7 @@ from pydrake.systems.analysis import Simulator
 
 from drakebots.core.errors import one_line
 from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
-from drakebots.model import coupled_joints
+from drakebots.model import coupled_joints, slides
 from drakebots.multibody.base import base_body
 from drakebots.multibody.plant import Robot
 
@@ -95,9 +95,32 @@ def trajectory_dataset(
         (only with `contact_forces`) and loop_gap; all in the world frame. Where joints
         follow others also coupler_slip, |q - gear q_leader - offset|.
     """
+    nq = robot.plant.num_positions()
+    variables = _measured(robot, states, contact_forces)
+    q = states[:, :nq] * robot.position_units()
+    v = states[:, nq:] * robot.velocity_units()
+    mixed = "m or rad: see position_unit", "m/s or rad/s: see velocity_unit"
+    variables["position"] = (mixed[0], ("time", "coordinate"), q)
+    variables["velocity"] = (mixed[1], ("time", "rate"), v)
+    return xr.Dataset(
+        {
+            name: (dims, values, {"units": units})
+            for name, (units, dims, values) in variables.items()
+        },
+        _coordinates(robot, times * robot.scaling.time),
+    )
+
+
+def _measured(
+    robot: Robot, states: np.ndarray, contact_forces: np.ndarray | None
+) -> dict[str, tuple[str, tuple[str, ...], np.ndarray]]:
+    """Units, dimensions and values in SI of all but positions and velocities.
+
+    The arguments are those of :func:`trajectory_dataset`.
+    """
     plant, unit = robot.plant, robot.scaling
     context = plant.CreateDefaultContext()
-    nq, count, feet = plant.num_positions(), len(times), len(robot.model.feet)
+    nq, count, feet = plant.num_positions(), len(states), len(robot.model.feet)
     base = base_body(plant)
     base_position, base_rpy = np.zeros((count, 3)), np.zeros((count, 3))
     foot_position, foot_velocity, foot_force = np.zeros((3, count, feet, 3))
@@ -119,8 +142,6 @@ def trajectory_dataset(
         loop_gap[k] = robot.closure.gaps(context) * unit.length
         slip[k] = robot.closure.slips(context) * slip_units
     by_foot = ("time", "foot", "axis")
-    q = states[:, :nq] * robot.position_units()
-    v = states[:, nq:] * robot.velocity_units()
     variables = {
         "base_position": ("m", ("time", "axis"), base_position),
         # A base that keeps turning passes +-pi.
@@ -136,16 +157,7 @@ def trajectory_dataset(
     if robot.closure.couplers:
         mixed = "m or rad: see coupler_unit"
         variables["coupler_slip"] = (mixed, ("time", "coupler"), slip)
-    mixed = "m or rad: see position_unit", "m/s or rad/s: see velocity_unit"
-    variables["position"] = (mixed[0], ("time", "coordinate"), q)
-    variables["velocity"] = (mixed[1], ("time", "rate"), v)
-    return xr.Dataset(
-        {
-            name: (dims, values, {"units": units})
-            for name, (units, dims, values) in variables.items()
-        },
-        _coordinates(robot, times * unit.time),
-    )
+    return variables
 
 
 def _coordinates(robot: Robot, times: np.ndarray) -> dict:
@@ -175,11 +187,11 @@ def _coordinates(robot: Robot, times: np.ndarray) -> dict:
 def _sliding_followers(robot: Robot) -> list[bool]:
     """Whether the follower of each coupler slides, so that its slip is a length."""
     pairs = (coupled_joints(robot.plant, x) for x in robot.closure.couplers)
-    return [follower.type_name() == "prismatic" for follower, _ in pairs]
+    return [slides(follower) for follower, _ in pairs]
 
 
 def closure_residuals(data: xr.Dataset) -> dict[str, float]:
-    """How far loops and coupled joints came apart in a run, by unit.
+    """Largest gaps of loops and coupled joints in a run, by unit.
 
     Args:
         data: of :func:`trajectory_dataset`.

@@ -1,17 +1,21 @@
-"""Feet that touch the ground as the points that programs plan with.
+"""Feet that touch the ground as the points that programs plan with, or at all.
 
 A foot's own collision geometry may be a mesh, a box (of which point contact finds one
-corner) or nothing at all. With soles, a body that carries feet touches the ground with
-one sphere at each of them; all other bodies touch it with their own geometry, and no
-two bodies of the robot touch each other.
+corner, so that it rocks) or nothing at all (it would sink into the ground). With soles,
+a body that carries feet touches the ground with one sphere at each of them; all other
+bodies touch it with their own geometry, and no two bodies of the robot touch each
+other. :func:`add_foot_contacts` gives such balls only to flat feet and those without a
+shape, and leaves all other contacts as they are.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 from pydrake.geometry import (
+    AddContactMaterial,
     CollisionFilterDeclaration,
     GeometryId,
     GeometrySet,
@@ -20,13 +24,47 @@ from pydrake.geometry import (
     Sphere,
 )
 from pydrake.math import RigidTransform
-from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable
+from pydrake.multibody.plant import CoulombFriction, MultibodyPlant
 from pydrake.systems.framework import Context
 
-from drakebots.model import Point, find_body
-from drakebots.multibody.foot_contacts import POINT
+from drakebots.model import Model, Point, bodies_of, find_body, point_jacobian
 from drakebots.multibody.plant import Robot
+
+POINT = 1e-9
+"""Radius of the ball of a point foot [m]."""
+
+
+def add_foot_contacts(plant: MultibodyPlant, model: Model, friction: float) -> int:
+    """Adds a ball at every point of flat feet, and of feet without collision shapes.
+
+    Args:
+        plant: plant in SI with the model, registered with a scene graph, not finalized.
+        model: model whose feet are used.
+        friction: coefficient of the balls.
+
+    Returns:
+        The number of feet (points) without a collision shape of their own.
+    """
+    points = Counter(foot.body for foot in model.feet)
+    properties = ProximityProperties()
+    AddContactMaterial(
+        friction=CoulombFriction(friction, friction), properties=properties
+    )
+    bare = {
+        name
+        for name in points
+        if not plant.GetCollisionGeometriesForBody(find_body(plant, name))
+    }
+    for foot in model.feet:
+        if foot.body in bare or points[foot.body] > 1:
+            plant.RegisterCollisionGeometry(
+                find_body(plant, foot.body),
+                RigidTransform(foot.p_BF),
+                Sphere(max(foot.radius, POINT)),
+                f"{foot.name}_contact",
+                properties,
+            )
+    return sum(foot.body in bare for foot in model.feet)
 
 
 def add_soles(
@@ -61,8 +99,8 @@ def touch_by_soles(
     manager = scene_graph.collision_filter_manager()
     world = plant.GetCollisionGeometriesForBody(plant.world_body())
     kept, robot, of_feet = set(soles), [], []
-    for i in range(1, plant.num_bodies()):
-        own = plant.GetCollisionGeometriesForBody(plant.get_body(BodyIndex(i)))
+    for body in bodies_of(plant)[1:]:
+        own = plant.GetCollisionGeometriesForBody(body)
         robot += own
         if kept & set(own):
             of_feet += [key for key in own if key not in kept]
@@ -77,14 +115,9 @@ def soles_jacobian(robot: Robot, context: Context) -> np.ndarray:
 
     A round foot that rolls moves at its centre, not there.
     """
-    plant, world = robot.plant, robot.plant.world_frame()
-    rows = [np.zeros((0, plant.num_velocities()))]
+    rows = [np.zeros((0, robot.plant.num_velocities()))]
     for (frame, p), foot in zip(robot.frames(robot.model.feet), robot.model.feet):
         R_WB = frame.CalcPoseInWorld(context).rotation().matrix()
         down = -foot.radius / robot.scaling.length * R_WB[2]
-        rows.append(
-            plant.CalcJacobianTranslationalVelocity(
-                context, JacobianWrtVariable.kV, frame, p + down, world, world
-            )
-        )
+        rows.append(point_jacobian(robot.plant, context, frame, p + down))
     return np.vstack(rows)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         legend_beside,
         line_style,
         literal,
+        panels,
         save,
         write_figure,
     )
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
         draw_struts,
         frame,
         plot_lattice,
-        rod_colour,
     )
-    from drakebots.plots.plan import plot_convergence
     from drakebots.plots.shaded import Solid, box, shaded, turned
     from drakebots.plots.skin import plot_skin
-    from drakebots.plots.summary import plot_motion
+    from drakebots.plots.summary import plot_convergence, plot_motion
+    from drakebots.plots.sweep import AS_NAMED, plot_sweep, shown_metrics
+    from drakebots.view.lattice import rod_colour
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,4 +1,4 @@
-"""What all figures share: their colours, formats, and writing one atomically."""
+"""Common tools of all figures: colours, panels, formats, and writing one atomically."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-transforms = late("matplotlib.transforms")
+transforms, figures = late("matplotlib.transforms"), late("matplotlib.figure")
 
 COLOURS = (
     *("#1f5fa8", "#d1495b", "#2a9d6f", "#e08e26"),
     *("#7b5ea7", "#8c6d46", "#5aa9e6", "#444444"),
 )
-"""Of lines, in turn."""
+"""Colours of lines, in turn."""
 
 _DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)))
 
@@ -39,6 +39,26 @@ def literal(name: object) -> str:
     """
     text = str(name).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
+
+
+def panels(count: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list]:
+    """A figure of some panels in rows, and their axes, open above and to the right.
+
+    Args:
+        count: number of panels.
+        columns: most panels in a row.
+        size: width and height of a panel [inches].
+    """
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    shape = (size[0] * columns, size[1] * rows)
+    figure = figures.Figure(figsize=shape, layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+    for axes in grid:
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in grid[count:]:
+        axes.set_visible(False)
+    return figure, grid[:count]
 
 
 def legend_below(axes: Axes) -> None:

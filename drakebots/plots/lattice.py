@@ -15,22 +15,10 @@ from drakebots.core.errors import InvalidInput
 from drakebots.lattice.pom import Control, actuator_nodes
 from drakebots.lattice.shape import Lattice, LatticeSpec
 from drakebots.plots.file import check_ending, save
+from drakebots.view.lattice import rod_colours
 
 MM = 1e3
 VIEW = {"elev": 22, "azim": -58}
-
-ROD_COLOURS = {
-    "blue": "#1f5fcc",
-    "yellow": "#e6b30e",
-    "red": "#d3292e",
-    "green": "#1f944d",
-}
-"""Colours of the walking robot's actuators by name; others get them in turn."""
-
-
-def rod_colour(name: str, index: int) -> str:
-    """Colour of an actuator, by its name or its index."""
-    return ROD_COLOURS.get(name, list(ROD_COLOURS.values())[index % 4])
 
 
 def plot_lattice(
@@ -139,8 +127,7 @@ def draw_nodes(
 def draw_rods(axis, lattice: Lattice, places, actuators: Sequence[Control]) -> None:
     """Actuators as thick lines between their nodes."""
     rows = actuator_nodes(lattice, actuators)
-    for i, (actuator, pair) in enumerate(zip(actuators, rows)):
-        colour = rod_colour(actuator.name, i)
+    for colour, pair in zip(rod_colours([a.name for a in actuators]), rows):
         axis.plot(*(MM * places[pair].T), color=colour, lw=5, zorder=5, alpha=0.9)
 
 

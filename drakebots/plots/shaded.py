@@ -15,11 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.ndimage import gaussian_filter
+from scipy.sparse import csr_array
 
 from drakebots.core.kernels import njit
+from drakebots.core.lazy import late
+
+trimesh = late("trimesh")
 
 GROUND = (0.86, 0.87, 0.89)
 
@@ -31,7 +36,7 @@ _FINE = 2
 _KEY = np.array([-0.45, -0.62, 0.85])
 """Towards the light; the camera looks along +y."""
 _ELEVATION = 15.0
-"""Of the camera [degrees]."""
+"""Elevation of the camera [degrees]."""
 _AWAY = 4.2
 """Distance of the camera, over the larger side of what is seen."""
 
@@ -54,15 +59,9 @@ class Solid:
 
 
 def box(corners: np.ndarray, colour: tuple[float, float, float]) -> Solid:
-    """A box by its corners (8, 3), in the order of `itertools.product`."""
-    sides = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1)]
-    sides += [(2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
-    triangles = np.array([t for a, b, c, d in sides for t in ((a, b, c), (a, c, d))])
-    x = np.asarray(corners, float)
-    a, b, c = (x[triangles[:, k]] - x.mean(axis=0) for k in range(3))
-    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), a) < 0
-    triangles[inward] = triangles[inward][:, ::-1]
-    return Solid(x, triangles, colour)
+    """A box by its corners (8, 3)."""
+    hull = trimesh.convex.convex_hull(np.asarray(corners, float))
+    return Solid(hull.vertices, hull.faces, colour)
 
 
 def turned(solids: Sequence[Solid], degrees: float) -> list[Solid]:
@@ -153,7 +152,7 @@ class _Camera:
 
     @classmethod
     def of(cls, points, size):
-        """From so far away that all points are in the picture."""
+        """Camera so far away that all points are in the picture."""
         e = np.radians(_ELEVATION)
         back = np.array([0, -np.cos(e), np.sin(e)])
         right = np.array([1.0, 0, 0])
@@ -165,8 +164,8 @@ class _Camera:
         distance = _AWAY * max(half[0], half[1] * w / h, half[2])
         for _ in range(5):
             depth = distance - (p - middle)[:, 2]
-            seen = (p - middle)[:, :2] / depth[:, None]
-            low, high = seen.min(axis=0), seen.max(axis=0)
+            projected = (p - middle)[:, :2] / depth[:, None]
+            low, high = projected.min(axis=0), projected.max(axis=0)
             middle[:2] += distance * (low + high) / 2
         scale = 0.46 * min(w / (high - low)[0], 0.93 * h / (high - low)[1]) * 2
         return cls((middle + np.array([0, 0, distance])) @ R, R, scale, size)
@@ -188,8 +187,7 @@ class _Camera:
         return p @ self.R
 
 
-@dataclass(frozen=True)
-class _Light:
+class _Light(NamedTuple):
     """Depth buffers from the directions of the light, and how they look at the world.
 
     Attributes:
@@ -238,16 +236,7 @@ class _Light:
     def on(self, points, normals):
         """Light (n,) of the lamp and of the sky at points with unit normals (n, 3)."""
         moved = points + self.bias * normals
-        return _lit(
-            np.ascontiguousarray(moved),
-            np.ascontiguousarray(normals),
-            self.towards,
-            self.keys,
-            self.axes,
-            self.depth,
-            self.low,
-            self.scale,
-        )
+        return _lit(np.ascontiguousarray(moved), np.ascontiguousarray(normals), self)
 
 
 def _ground(camera, light):
@@ -358,8 +347,9 @@ def _raster(xy, near, triangles, depth):
 
 
 @njit(cache=True)
-def _lit(points, normals, towards, keys, axes, depth, low, scale):
+def _lit(points, normals, light):
     """Shares of the lamp's and the sky's light (n,) that reach points."""
+    towards, keys, axes, depth, low, scale, _ = light
     n, size = len(points), depth.shape[1]
     lamp, sky = np.zeros(n), np.zeros(n)
     for m in range(n):
@@ -381,32 +371,20 @@ def _lit(points, normals, towards, keys, axes, depth, low, scale):
     return lamp / keys, 2 * sky / (len(towards) - keys)
 
 
-@njit(cache=True)
 def _corner_normals(vertices, triangles, least):
-    """At each corner (m, 3, 3), the mean normal of its faces within the crease."""
-    m = len(triangles)
-    normal = np.zeros((m, 3))
-    for f in range(m):
-        i, j, k = triangles[f]
-        normal[f] = np.cross(vertices[j] - vertices[i], vertices[k] - vertices[i])
-    first = np.zeros(len(vertices) + 1, np.int64)
-    for f in range(m):
-        for k in range(3):
-            first[triangles[f, k] + 1] += 1
-    first = np.cumsum(first)
-    place, of = first.copy(), np.zeros(3 * m, np.int64)
-    for f in range(m):
-        for k in range(3):
-            of[place[triangles[f, k]]] = f
-            place[triangles[f, k]] += 1
-    out = np.zeros((m, 3, 3))
-    for f in range(m):
-        length = np.sqrt((normal[f] ** 2).sum()) + 1e-300
-        for k in range(3):
-            i = triangles[f, k]
-            for at in range(first[i], first[i + 1]):
-                g = of[at]
-                other = np.sqrt((normal[g] ** 2).sum()) + 1e-300
-                if (normal[f] * normal[g]).sum() >= least * length * other:
-                    out[f, k] += normal[g]
-    return out
+    """Mean normals at each corner (m, 3, 3), of its faces within the crease.
+
+    Faces count by their area; `least` is the cosine of the crease's angle.
+    """
+    m, corners = len(triangles), np.arange(3 * len(triangles))
+    a, b, c = vertices[triangles].swapaxes(0, 1)
+    normals = np.cross(b - a, c - a)
+    units = normals / (np.linalg.norm(normals, axis=1)[:, None] + 1e-300)
+    shape = (3 * m, len(vertices))
+    at = csr_array((np.ones(3 * m), (corners, triangles.ravel())), shape)
+    # Corners of all faces that meet in the vertex of a corner.
+    pairs = (at @ at.T).tocoo()
+    one, other = pairs.row // 3, pairs.col // 3
+    smooth = np.einsum("pk,pk->p", units[one], units[other]) >= least
+    around = csr_array((smooth.astype(float), (pairs.row, other)), (3 * m, m))
+    return (around @ normals).reshape(m, 3, 3)

@@ -10,13 +10,15 @@ from matplotlib.figure import Figure
 from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.errors import DrakebotsError, InvalidInput
-from drakebots.model import model_of
+from drakebots.formats import model_of
+from drakebots.model import actuators_of
 from drakebots.plots.file import (
     COLOURS,
     check_ending,
     legend_below,
     line_style,
     literal,
+    panels,
     save,
 )
 from drakebots.results import Result
@@ -46,7 +48,7 @@ def skin_figure(result: Result) -> Figure:
     data = result.data
     if "skin_position" not in data or data.sizes.get("time", 0) < 2:
         raise InvalidInput("the result holds no skinned run to plot")
-    panels = [
+    drawn = [
         panel
         for panel, needed in (
             (_panel_angles, ("position", "joint")),
@@ -57,18 +59,12 @@ def skin_figure(result: Result) -> Figure:
         )
         if all(name in data for name in needed)
     ]
-    if not panels:
+    if not drawn:
         raise InvalidInput("the result holds a skin, but nothing of it to plot")
-    columns = min(2, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(5.2 * columns, 3.4 * rows), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for panel, axes in zip(panels, grid.flat):
-        axes.set_xlabel("time [s]")
-        panel(axes, result)
-        axes.spines[["top", "right"]].set_visible(False)
-    for axes in grid.flat[len(panels) :]:
-        axes.set_visible(False)
+    figure, axes = panels(len(drawn), 2, (5.2, 3.4))
+    for panel, axis in zip(drawn, axes):
+        axis.set_xlabel("time [s]")
+        panel(axis, result)
     verdict = "" if result.ok else f"  ·  {result.verdict}"
     figure.suptitle(f"{literal(result.model)}{verdict}")
     return figure
@@ -114,7 +110,7 @@ def _file_limits(result: Result) -> dict[str, float]:
     except DrakebotsError:
         return {}
     plant.Finalize()
-    actuators = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+    actuators = actuators_of(plant)
     return {a.joint().name(): a.effort_limit() for a in actuators}
 
 
@@ -182,6 +178,3 @@ def _panel_volume(axes, result: Result) -> None:
         title="smallest volume ratio",
         ylim=(min(-0.05, 1.1 * float(ratio.min())), None),
     )
-
-
-__all__ = ["joint_angles", "plot_skin", "skin_figure", "torque_limits"]

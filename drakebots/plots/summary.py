@@ -1,16 +1,12 @@
-"""One figure that summarizes the motion of a robot."""
+"""Figures of any robot: its motion on one page, and how a plan of it converged."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")  # files only; a library must not open windows
-
-import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from drakebots.core.errors import InvalidInput
 from drakebots.plots.file import (
@@ -19,6 +15,7 @@ from drakebots.plots.file import (
     legend_below,
     line_style,
     literal,
+    panels,
     write_figure,
 )
 from drakebots.results import Result
@@ -38,39 +35,24 @@ def plot_motion(result: Result, path: str | Path) -> Path:
     path = check_ending(path)
     if "base_position" not in result.data:
         raise InvalidInput("the result holds no motion to plot")
-    figure = summary_figure(result)
-    try:
-        return write_figure(figure, path)
-    finally:
-        plt.close(figure)
+    return write_figure(summary_figure(result), path)
 
 
-def summary_figure(result: Result):
-    """The summary as a matplotlib figure; the caller closes it."""
+def summary_figure(result: Result) -> Figure:
+    """The summary as a matplotlib figure."""
     data = result.data
-    panels = [_panel_path, _panel_pose]
+    drawn = [_panel_path, _panel_pose]
     if _strides(result).size:
-        panels.append(_panel_strides)
+        drawn.append(_panel_strides)
     if "foot_force" in data:
-        panels.append(_panel_contacts)
+        drawn.append(_panel_contacts)
     if "foot_position" in data and "base_position" in data:
-        panels.append(_panel_feet)
+        drawn.append(_panel_feet)
     if "voltage" in data:
-        panels.append(_panel_voltages)
-    columns = {1: 1, 2: 2, 4: 2}.get(len(panels), 3)
-    rows = -(-len(panels) // columns)
-    figure, axes = plt.subplots(
-        rows,
-        columns,
-        figsize=(4.6 * columns, 3.5 * rows),
-        layout="constrained",
-        squeeze=False,
-    )
-    for panel, axis in zip(panels, axes.flat):
+        drawn.append(_panel_voltages)
+    figure, axes = panels(len(drawn), 2 if len(drawn) == 4 else 3, (4.6, 3.5))
+    for panel, axis in zip(drawn, axes):
         panel(axis, result)
-        axis.spines[["top", "right"]].set_visible(False)
-    for axis in axes.flat[len(panels) :]:
-        axis.set_visible(False)
     figure.suptitle(_title(result))
     return figure
 
@@ -212,3 +194,30 @@ def _last_cycles(result: Result, count: int) -> tuple[np.ndarray, slice]:
     start = t[-1] - count * period if period > 0 else t[0]
     last = slice(int(np.searchsorted(t, start - 1e-9 * t[-1])), None)
     return t[last], last
+
+
+# --- plans --------------------------------------------------------------------
+
+
+def plot_convergence(result: Result, path: str | Path) -> Path:
+    """Objective and largest violation over a solver's iterations.
+
+    Raises:
+        InvalidInput: for a result without an iteration log.
+    """
+    log = result.metrics.get("iteration_log") or {}
+    if not log.get("obj"):
+        raise InvalidInput("the result holds no iteration log; it is no plan")
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    left = figure.subplots()
+    right = left.twinx()
+    count = np.arange(len(log["obj"]))
+    left.plot(count, log["obj"], color="#4e79a7")
+    left.set_ylabel("objective", color="#4e79a7")
+    left.set_xlabel("iteration")
+    if log.get("inf_pr"):
+        violation = np.maximum(log["inf_pr"], 1e-16)
+        right.semilogy(count, violation, color="#e15759")
+    right.set_ylabel("largest violation (scaled)", color="#e15759")
+    left.set_title(f"{literal(result.model)}: {result.verdict}")
+    return write_figure(figure, path)

@@ -1,4 +1,4 @@
-"""The file of a result: netCDF-4 followed by a checksum.
+"""The file of a result: labelled arrays as netCDF-4, followed by a checksum.
 
 A file is a plain netCDF-4 (HDF5) file followed by a block of 128 ASCII bytes:
 
@@ -29,11 +29,13 @@ times the time; without shuffle skins stay at 90 %.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
+import sys
 import warnings
-from collections.abc import Mapping
-from io import BytesIO
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -41,9 +43,13 @@ import h5py
 import numpy as np
 import xarray as xr
 
-from drakebots.core.errors import DrakebotsWarning, ResultProblem
+from drakebots.core.errors import DrakebotsWarning, InvalidInput, ResultProblem
 from drakebots.core.files import replacing
-from drakebots.results.dataset import RESERVED
+from drakebots.core.units import si_factor
+from drakebots.results.origin import check_text
+
+RESERVED = "drakebots_"
+"""Beginning of names of our own in a file."""
 
 FORMAT_VERSION = 1
 
@@ -54,7 +60,6 @@ _BLOCK = re.compile(
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _HEAD = 64  # [bytes]; HDF5's superblock up to the end of the data
 _CHUNK = 1 << 20
-_NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."
 _COMPRESS_FROM = 16 * 1024  # [bytes]
 _FIXED_UP_TO = 32 * 1024  # [bytes]; HDF5 holds at most 64 KiB in an attribute
 
@@ -66,111 +71,35 @@ _READ_ERRORS = (
 )
 
 
-_Stored = tuple[tuple[str, ...], np.ndarray, dict[str, Any]]
-
-
 def write_netcdf(path: str | Path, data: xr.Dataset, header: Mapping[str, str]) -> Path:
     """Writes arrays and header texts as one checksummed file, atomically.
 
     Args:
         path: of the file.
-        data: arrays as :func:`drakebots.results.dataset.frozen_dataset` makes them.
+        data: arrays as :func:`frozen_dataset` makes them.
         header: texts, stored as global attributes `drakebots_<key>`.
 
     Raises:
         FileProblem: when it cannot be written; nothing is left behind.
     """
-    attributes = data.attrs | {RESERVED + key: text for key, text in header.items()}
+    header = {RESERVED + key: text for key, text in header.items()}
+    stored = data.copy(deep=False)
+    stored.attrs = _attributes(data.attrs) | _attributes(header)
+    for variable in stored.variables.values():
+        variable.attrs = _attributes(variable.attrs)
+    encoding = {name: _encoding(v) for name, v in stored.variables.items()}
+    # In a process with a client of dask, xarray would take a lock of its cluster,
+    # which fails for a file in memory.
+    dask = sys.modules.get("dask")
+    alone = nullcontext() if dask is None else dask.config.set(scheduler="synchronous")
     with replacing(path) as part:
         # In memory first: HDF5 2.0 crashes the interpreter when the disk is
         # full (measured), a plain write raises OSError.
-        part.write_bytes(_image(data, attributes))
+        with alone:
+            image = stored.to_netcdf(engine="h5netcdf", encoding=encoding)
+        part.write_bytes(image)
         seal(part)
     return Path(path)
-
-
-def _image(data: xr.Dataset, attributes: Mapping[str, str]) -> bytes:
-    """The bytes of a netCDF-4 file, laid out as h5netcdf does it under xarray.
-
-    Through these a file of 18 small variables took six times as long (88 against 14 ms
-    of processor time), since every variable looked up every dimension again.
-    """
-    variables = {str(name): _stored(data, str(name)) for name in data.variables}
-    sizes = {str(dim): size for dim, size in data.sizes.items()}
-    for dims, values, _ in variables.values():
-        sizes |= dict(zip(dims, values.shape))
-    ids = {dim: np.int32(k) for k, dim in enumerate(sizes)}
-    file = BytesIO()
-    with h5py.File(file, "w", track_order=True) as h5:
-        h5.attrs["_NCProperties"] = np.bytes_(f"version=2,h5py={h5py.__version__}")
-        h5.attrs.update(_attributes(attributes))
-        # Coordinates that no variable names.
-        named = " ".join(
-            v[2].get("coordinates", "") for v in variables.values()
-        ).split()
-        if alone := sorted(
-            {str(c) for c in set(data.coords) - set(data.dims)} - set(named)
-        ):
-            h5.attrs["coordinates"] = " ".join(alone)
-        scales = {}
-        for dim, size in sizes.items():
-            if dim in variables:
-                scales[dim] = _add(h5, dim, variables[dim], ids)
-                scales[dim].make_scale(dim)
-            else:
-                # netCDF knows a length of 0 as one that may grow.
-                grows = {} if size else {"maxshape": (None,)}
-                scales[dim] = h5.create_dataset(dim, (size,), ">f4", **grows)
-                scales[dim].make_scale(f"{_NO_VARIABLE}{size:10}".encode())
-            scales[dim].attrs["_Netcdf4Dimid"] = ids[dim]
-        for name, variable in variables.items():
-            if name not in sizes:
-                added = _add(h5, name, variable, ids)
-                for k, dim in enumerate(variable[0]):
-                    added.dims[k].attach_scale(scales[dim])
-    return file.getvalue()
-
-
-def _add(h5: h5py.File, name: str, variable: _Stored, ids: Mapping) -> h5py.Dataset:
-    """Adds a variable without its dimensions' scales."""
-    dims, values, attributes = variable
-    options: dict[str, Any] = {}
-    if 0 in values.shape:
-        options = {"maxshape": tuple(n or None for n in values.shape), "chunks": True}
-    elif values.dtype.kind == "f" and values.nbytes >= _COMPRESS_FROM:
-        options = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
-    added = h5.create_dataset(name, data=values, track_order=True, **options)
-    if dims:
-        added.attrs["_Netcdf4Coordinates"] = np.array([ids[d] for d in dims], np.int32)
-        added.attrs["_Netcdf4Dimid"] = ids[dims[0]]
-    added.attrs.update(attributes)
-    return added
-
-
-def _stored(data: xr.Dataset, name: str) -> _Stored:
-    """Dimensions, values and attributes of a variable as the file has them."""
-    variable = data.variables[name]
-    dims = tuple(map(str, variable.dims))
-    values = np.asarray(variable.values)
-    attributes = _attributes(variable.attrs)
-    if values.dtype.kind == "U":
-        # Texts of one width share the dimension of their characters.
-        texts = np.char.encode(values, "utf-8")
-        width = max(1, texts.dtype.itemsize)
-        texts = np.ascontiguousarray(texts.astype(f"S{width}"))
-        values = texts.reshape((*values.shape, 1)).view("S1")
-        dims = (*dims, f"{RESERVED}chars{width}")
-        attributes["_Encoding"] = "utf-8"
-    elif values.dtype.kind == "b":
-        values, attributes["dtype"] = values.astype(np.int8), "bool"
-    others = [
-        str(other)
-        for other, coordinate in data.coords.items()
-        if other not in data.dims and set(coordinate.dims) <= set(variable.dims)
-    ]
-    if others and name not in data.coords:
-        attributes["coordinates"] = " ".join(sorted(others))
-    return dims, values, attributes
 
 
 def _attributes(attributes: Mapping[Any, str]) -> dict[str, Any]:
@@ -180,6 +109,20 @@ def _attributes(attributes: Mapping[Any, str]) -> dict[str, Any]:
         else text
         for name, text in attributes.items()
     }
+
+
+def _encoding(variable: xr.Variable) -> dict[str, Any]:
+    if variable.dtype.kind == "U":
+        # Texts of one width share the dimension of their characters. xarray
+        # wants the width, and no other digit, in its name.
+        texts = variable.values.ravel().tolist()
+        width = max([1, *(len(text.encode()) for text in texts)])
+        return {"dtype": "S1", "char_dim_name": f"{RESERVED}chars{width}"}
+    if variable.dtype.kind != "f":
+        return {}
+    # NaN is a value here, not the mark of a missing one.
+    packed = {"zlib": True, "complevel": 4, "shuffle": True}
+    return {"_FillValue": None} | (packed if variable.nbytes >= _COMPRESS_FROM else {})
 
 
 def seal(path: Path, *, version: int = FORMAT_VERSION) -> None:
@@ -311,3 +254,163 @@ def _end_of_data(head: bytes) -> int | None:
         return None
     at = 28 if version > 1 else 40 + 4 * version
     return int.from_bytes(head[at : at + 8], "little")
+
+
+# --- the labelled arrays ------------------------------------------------------
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
+# Attributes by which netCDF, HDF5 and xarray encode values.
+_ENCODING = {
+    *("add_offset", "bounds", "calendar", "compress", "coordinates", "dtype"),
+    *("grid_mapping", "missing_value", "scale_factor"),
+    *("CLASS", "DIMENSION_LABELS", "DIMENSION_LIST", "NAME", "REFERENCE_LIST"),
+}
+
+
+def frozen_dataset(data: xr.Dataset) -> xr.Dataset:
+    """A checked copy whose arrays are read-only.
+
+    Numbers are float32/64, integers or bool, in the byte order of the machine;
+    text is fixed-width Unicode. `time` [s] is float64, finite and strictly
+    increasing.
+
+    Raises:
+        InvalidInput: naming the variable and what is wrong with it.
+    """
+    if not isinstance(data, xr.Dataset):
+        raise InvalidInput(f"data: must be an xarray.Dataset, got {type(data)}")
+    _check_attributes(data.attrs, "data")
+    for name in data.dims:
+        _check_name(name, "dimension")
+    copies = {name: _frozen(name, var, data) for name, var in data.variables.items()}
+    _check_time(copies.get("time"), "time" in data.coords)
+    return xr.Dataset(
+        {name: copies[name] for name in data.data_vars},
+        {name: copies[name] for name in data.coords},
+        dict(data.attrs),
+    )
+
+
+def _frozen(name: Any, variable: xr.Variable, data: xr.Dataset) -> xr.Variable:
+    _check_name(name, "variable")
+    if name in data.dims and variable.dims != (name,):
+        raise InvalidInput(
+            f"variable {name!r}: has the name of a dimension; rename one of them"
+        )
+    _check_attributes(variable.attrs, f"variable {name!r}")
+    array = _plain_array(name, variable.values)
+    if array.dtype.kind != "U":
+        _check_units(name, variable.attrs.get("units"))
+    array.setflags(write=False)
+    return xr.Variable(variable.dims, array, dict(variable.attrs))
+
+
+def _plain_array(name: Any, values: np.ndarray) -> np.ndarray:
+    array = np.asarray(values)
+    kind = array.dtype.kind
+    if kind in "OUT":
+        for text in array.ravel():
+            check_text(text, f"variable {name!r}")
+        return np.array(array, dtype=np.str_)
+    sizes = {"f": (4, 8), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "b": (1,)}
+    if array.dtype.itemsize not in sizes.get(kind, ()):
+        raise InvalidInput(
+            f"variable {name!r}: values of type {array.dtype} cannot be stored; "
+            "use float64, integers, bool or text"
+        )
+    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def _check_name(name: Any, what: str) -> None:
+    if (
+        not isinstance(name, str)
+        or not _NAME.fullmatch(name)
+        or name.startswith(RESERVED)
+    ):
+        raise InvalidInput(
+            f"{what} {name!r}: a name is a letter followed by letters, digits or _ "
+            f"(128 at most), and does not begin with {RESERVED!r}"
+        )
+
+
+def _check_attributes(attributes: Mapping[Any, Any], where: str) -> None:
+    for name, value in attributes.items():
+        _check_name(name, f"{where}: attribute")
+        check_text(value, f"{where}: attribute {name!r}")
+        if name in _ENCODING:
+            raise InvalidInput(
+                f"{where}: attribute {name!r} has a meaning of its own in netCDF; "
+                "use another name"
+            )
+
+
+def _check_units(name: Any, units: str | None) -> None:
+    if not units or not units.strip():
+        raise InvalidInput(
+            f"variable {name!r}: has no units; set attrs['units'], '1' if it has none"
+        )
+    try:
+        factor = si_factor(units)
+    except (InvalidInput, ValueError, ArithmeticError):
+        # Not every unit is in our table ("K", "m or rad"): only what is known
+        # not to be SI is refused.
+        return
+    if factor != 1.0:
+        raise InvalidInput(f"variable {name!r}: {units!r} is not SI; convert it")
+
+
+def _check_time(time: xr.Variable | None, is_coordinate: bool) -> None:
+    if time is None or not is_coordinate or time.dims != ("time",):
+        raise InvalidInput("data: has no coordinate 'time' along a dimension 'time'")
+    if time.dtype != np.float64:
+        raise InvalidInput(f"time: must be float64, got {time.dtype}")
+    if time.attrs["units"] != "s":
+        raise InvalidInput(f"time: must be in 's', got {time.attrs['units']!r}")
+    values = time.values
+    if values.size == 0:
+        raise InvalidInput("time: is empty; keep at least the initial state")
+    if not np.isfinite(values).all():
+        first = int(np.argmin(np.isfinite(values)))
+        raise InvalidInput(f"time: sample {first} is {values[first]}; must be finite")
+    if not (values[1:] > values[:-1]).all():
+        first = 1 + int(np.argmin(values[1:] > values[:-1]))
+        raise InvalidInput(
+            f"time: sample {first} ({values[first]} s) does not come after the one "
+            f"before ({values[first - 1]} s); times must increase"
+        )
+
+
+def columns(data: xr.Dataset) -> Iterator[tuple[str, list[Any]]]:
+    """Every time series as named columns, `time` first.
+
+    A variable with more dimensions than time gives one column for each of its
+    items, named by labels where the dimension has distinct ones and by index
+    where not: "foot_force.front_left.x [N]".
+
+    Yields:
+        (name, values of length n_time).
+    """
+    names = ["time", *(str(n) for n in data.variables if n != "time")]
+    for name in names:
+        variable = data.variables[name]
+        if "time" not in variable.dims:
+            continue
+        others = [str(dim) for dim in variable.dims if dim != "time"]
+        values = variable.transpose("time", *others).values
+        unit = f" [{variable.attrs['units']}]" if "units" in variable.attrs else ""
+        for item in itertools.product(*(_labels(data, dim) for dim in others)):
+            labels = "".join(f".{label}" for _, label in item)
+            where: tuple[Any, ...] = (slice(None), *(index for index, _ in item))
+            column = values[where]
+            yield f"{name}{labels}{unit}", column.tolist()
+
+
+def _labels(data: xr.Dataset, dim: str) -> list[tuple[int, str]]:
+    size = data.sizes[dim]
+    labels = [str(i) for i in range(size)]
+    if dim in data.variables and data.variables[dim].dtype.kind == "U":
+        own = data.variables[dim].values.tolist()
+        # A dot inside a label could give two columns the same name.
+        if len(set(own)) == size and not any("." in label for label in own):
+            labels = own
+    return list(enumerate(labels))

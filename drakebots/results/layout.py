@@ -1,4 +1,4 @@
-"""What the data of each kind of result must be, before anything draws or executes it.
+"""Layout of the data of each kind of result, checked before any use of them.
 
 A file may hold anything that netCDF can, and is summarized as it is. Plots, pages,
 tracks and exports take variables for what their names promise, so :func:`check_layout`
@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
+from drakebots.results.container import AGAIN
 from drakebots.results.result import Result
 
 _LAYOUT = {
@@ -96,17 +97,15 @@ _NEEDED = {
     "quads.frames": "com",
     "quads.control": "patch_force base_position base_rpy",
     "quads.track": "com planned_roll_pitch",
-    "quads.sap_track": "com planned_roll_pitch",
 }
 """Variables without which a kind cannot be drawn or executed."""
 
 _TOGETHER = {"legged.mpc": ("horizon", "horizon_time")}
-"""By kind: a variable that is not always there, and what it cannot be drawn without."""
+"""Variables that are not always there, by kind, with those that they cannot be drawn
+without."""
 
 LARGEST = 1e15
-"""Of a number that is drawn or executed: graphics square it, in single precision."""
-
-_AGAIN = "make it again with the run that wrote it"
+"""Largest number that is drawn or executed: graphics square it, in single precision."""
 
 _PROMISES = {
     name: [tuple(words.partition("[")[0].split()) for words in where.split(",")]
@@ -137,26 +136,26 @@ def check_layout(result: Result) -> None:
     needed += [other] if one in data.variables else []
     for name in needed:
         if name not in data.variables:
-            raise InvalidInput(f"{where}it has no {name}; {_AGAIN}")
+            raise InvalidInput(f"{where}it has no {name}; {AGAIN}")
     sizes = _SIZES | {"axis": 2 if result.kind.startswith("gecko.") else 3}
     for dim, size in sizes.items():
         if data.sizes.get(dim, size) != size:
-            raise InvalidInput(f"{where}{dim} has {data.sizes[dim]} items; {_AGAIN}")
+            raise InvalidInput(f"{where}{dim} has {data.sizes[dim]} items; {AGAIN}")
     for dim in set(_LABELLED) & set(data.dims):
         labels = data[dim].values
         if labels.dtype.kind != "U" or len(set(labels.tolist())) < labels.size:
-            raise InvalidInput(f"{where}each {dim} needs a name of its own; {_AGAIN}")
+            raise InvalidInput(f"{where}each {dim} needs a name of its own; {AGAIN}")
     for name in map(str, data.variables):
         if name not in _PROMISES:
             continue
         found = data[name]
         if found.dims not in _PROMISES[name]:
             wanted = " or ".join(" x ".join(dims) for dims in _PROMISES[name])
-            raise InvalidInput(f"{where}{name} must be {wanted}; {_AGAIN}")
+            raise InvalidInput(f"{where}{name} must be {wanted}; {AGAIN}")
         if _UNITS[name] and found.attrs.get("units") != _UNITS[name]:
-            raise InvalidInput(f"{where}{name} must be in {_UNITS[name]}; {_AGAIN}")
+            raise InvalidInput(f"{where}{name} must be in {_UNITS[name]}; {AGAIN}")
         if found.dtype.kind not in "fiub":
-            raise InvalidInput(f"{where}{name} must be numbers; {_AGAIN}")
+            raise InvalidInput(f"{where}{name} must be numbers; {AGAIN}")
         largest = abs(found.values).max(initial=0.0)
         if not (np.isfinite(found.values).all() and largest < LARGEST):
             raise InvalidInput(f"{where}{name} must be finite, and < {LARGEST:g}")

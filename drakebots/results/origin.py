@@ -1,19 +1,30 @@
-"""The provenance of a result: model files and their hashes, versions, options."""
+"""The provenance of a result: model files and their hashes, versions, options.
+
+And the plain values that it is made of, which a JSON text can hold.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import hashlib
+import json
 import os
 import platform
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from importlib import metadata
-from pathlib import Path
+from pathlib import Path, PurePath
+from types import MappingProxyType
 from typing import Any
 
-from drakebots.core.errors import FileProblem
+import numpy as np
+
+from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.threads import numerics
-from drakebots.results.plain import freeze, thaw
+
+_MAX_DEPTH = 32
+_MAX_BITS = 1024
 
 
 def provenance(
@@ -31,8 +42,8 @@ def provenance(
         options: the options of the run: numbers, texts, lists, mappings and
             dataclasses of them.
         seed: seed of the random numbers, if there are any.
-        model: what the model can be made from again, if its files are gone; see
-            :func:`drakebots.model.model_provenance`.
+        model: description to make the model from again, if its files are gone; see
+            :func:`drakebots.formats.model_provenance`.
 
     Returns:
         `files` (absolute path -> SHA-256 in hexadecimal), `drakebots`, `drake`,
@@ -87,3 +98,83 @@ def _version(package: str) -> str:
     except metadata.PackageNotFoundError:
         # Drake from its tar archive or from source has no package metadata.
         return "unknown"
+
+
+# --- plain values -------------------------------------------------------------
+
+
+def check_text(text: Any, where: str) -> str:
+    """The text, if every reader of result files can read it.
+
+    Raises:
+        InvalidInput: when it is no string, holds NUL or is not valid Unicode.
+    """
+    if not isinstance(text, str):
+        raise InvalidInput(f"{where}: must be text, got {type(text).__name__}")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{where}: {text!r} is not valid Unicode text") from error
+    if "\0" in text:
+        raise InvalidInput(f"{where}: {text!r} holds a NUL character; leave it out")
+    return str(text)
+
+
+def freeze(value: Any, where: str, depth: int = 0) -> Any:
+    """An immutable copy: mappings become read-only, lists and arrays tuples.
+
+    NumPy scalars become Python numbers, paths text, dataclasses mappings.
+
+    Raises:
+        InvalidInput: for a value that JSON cannot hold.
+    """
+    # A limit on the depth also stops at a structure that contains itself.
+    if depth > _MAX_DEPTH:
+        raise InvalidInput(f"{where}: nested deeper than {_MAX_DEPTH} levels")
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None or isinstance(value, bool | np.bool_):
+        return None if value is None else bool(value)
+    if isinstance(value, int | np.integer):
+        if int(value).bit_length() > _MAX_BITS:
+            raise InvalidInput(f"{where}: an integer of more than {_MAX_BITS} bits")
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value)
+    if isinstance(value, str | PurePath):
+        return check_text(str(value), where)
+    if isinstance(value, np.ndarray):
+        return freeze(value.tolist(), where, depth)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return MappingProxyType(
+            {
+                check_text(key, f"a key of {where}"): freeze(
+                    item, f"{where}.{key}", depth + 1
+                )
+                for key, item in value.items()
+            }
+        )
+    if isinstance(value, list | tuple):
+        return tuple(
+            freeze(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)
+        )
+    raise InvalidInput(
+        f"{where}: {type(value).__name__} cannot be stored; use numbers, text, "
+        "lists and mappings of them"
+    )
+
+
+def thaw(value: Any) -> Any:
+    """A frozen value as plain dicts and lists."""
+    if isinstance(value, Mapping):
+        return {key: thaw(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [thaw(item) for item in value]
+    return value
+
+
+def to_json(value: Any, *, sort: bool = False) -> str:
+    """A frozen value as ASCII JSON; NaN and Infinity as Python writes them."""
+    return json.dumps(thaw(value), sort_keys=sort)

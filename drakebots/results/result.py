@@ -23,10 +23,15 @@ from drakebots.core.errors import (
 )
 from drakebots.core.files import replacing
 from drakebots.core.run import Verdict
-from drakebots.results.container import AGAIN, FORMAT_VERSION, read_netcdf, write_netcdf
-from drakebots.results.dataset import columns, frozen_dataset
-from drakebots.results.kinds import unique_kind
-from drakebots.results.plain import check_text, freeze, thaw, to_json
+from drakebots.results.container import (
+    AGAIN,
+    FORMAT_VERSION,
+    columns,
+    frozen_dataset,
+    read_netcdf,
+    write_netcdf,
+)
+from drakebots.results.origin import check_text, freeze, thaw, to_json
 
 _TEXTS = ("kind", "model", "verdict", "message")
 _MAPPINGS = ("residuals", "timings", "metrics", "provenance")
@@ -57,10 +62,10 @@ class Result:
     """The outcome of a simulation or a plan; frozen, comparable, storable.
 
     Attributes:
-        kind: what made it, "hamr.simulation", "quads.plan", ..., and so which data,
+        kind: its origin, "hamr.simulation", "quads.plan", ..., and so which data,
             plots and drawings it has.
         model: name of the model, e.g. "hamr".
-        verdict: how it ended; a :class:`Verdict` or its text.
+        verdict: its outcome; a :class:`Verdict` or its text.
         message: one line: why it ended, and how to go on.
         data: the labelled arrays in SI. Every variable has an attribute
             `units` ("1" if it has none; text needs no units); the coordinate
@@ -117,13 +122,17 @@ class Result:
         for name, value in frozen.items():
             object.__setattr__(self, name, value)
 
+    def to_yaml(self) -> dict[str, str]:
+        """Form in the options of another result."""
+        return {"kind": self.kind, "model": self.model}
+
     @property
     def ok(self) -> bool:
         """Whether the verdict is success."""
         return self.verdict is Verdict.SUCCESS
 
     def places(self, path: str | Path) -> tuple[Path, ...]:
-        """Where a file that the provenance names may be now.
+        """Possible paths of a file that the provenance names.
 
         Args:
             path: absolute, as in `provenance["files"]`.
@@ -157,7 +166,7 @@ class Result:
         return ". ".join(parts) + "."
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the verdict, every short figure, and the data."""
+        """Summary for a notebook: the verdict, every short figure, and the data."""
         facts: dict[str, Any] = {"verdict": self.verdict, "": self.message}
         facts |= {k: v for k, v in self.metrics.items() if len(_shown(v)) <= _SHORT}
         facts |= {f"residual {k}": v for k, v in list(self.residuals.items())[:3]}
@@ -264,12 +273,6 @@ def load_result(path: str | Path) -> Result:
     try:
         texts: dict[str, Any] = {name: header[name] for name in _TEXTS}
         mappings = {name: json.loads(header[name]) for name in _MAPPINGS}
-        texts["kind"] = unique_kind(
-            texts["kind"],
-            texts["model"],
-            mappings["metrics"],
-            [str(name) for name in data.variables],
-        )
         folders = None
         if "folder" in header:
             folders = (Path(json.loads(header["folder"])), Path(_folder(path)))

@@ -2,7 +2,7 @@
 
 A robot is a room of its own with one pattern: `model/` what it is, `simulate`, `plan`,
 `track` what it does, `plots` and `view` what its results look like. Robots never import
-each other. docs/fifth_robot.md tells how to write another one.
+each other. docs/fifth_robot.md says how to write another one.
 """
 
 from typing import TYPE_CHECKING
@@ -21,8 +21,13 @@ if TYPE_CHECKING:
         resolve,
         robots,
     )
-    from drakebots.robots.scenario import Scenario, is_scenario, read_scenario
-    from drakebots.robots.show import (
+    from drakebots.robots.scenario import (
+        Scenario,
+        is_scenario,
+        read_scenario,
+        scenario_schema,
+    )
+    from drakebots.robots.tasks import (
         names_stored_plan,
         plan,
         plot,

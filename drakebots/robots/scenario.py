@@ -8,8 +8,7 @@
 
     # hop.yaml: drakebots plan hop.yaml -o plan.nc
     plan: my_robot.urdf             # beside the scenario, or as from here
-    kind: hop
-    height: 0.1
+    motion: {Hop: {height: 0.1}}
     terrain: {Slope: {angle: 0.1}}  # a class that the field allows, by its name
     weights: {effort: 2.0}
 
@@ -25,29 +24,28 @@ is the default.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
+from drakebots.core.convert import build, names_of, near, schema
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
+from drakebots.core.fields import declared
 from drakebots.core.files import read_yaml
-from drakebots.lattice import shape
 from drakebots.robots.registry import Robot, Task, resolve, robots
 
-COMMANDS = ("simulate", "plan")
+COMMANDS = ("simulate", "mpc", "plan")
 ENDINGS = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What a scenario file asks for.
+    """Contents of a scenario file.
 
     Attributes:
-        command: "simulate" or "plan".
+        command: "simulate", "mpc" or "plan".
         robot: name of the robot in the registry.
-        task: what runs it.
+        task: task that runs it.
         problem: the problem.
     """
 
@@ -65,7 +63,7 @@ def is_scenario(word: str) -> bool:
     if not os.path.isfile(word):
         return False
     try:
-        return not {*COMMANDS}.isdisjoint(_mapping(read_yaml(Path(word)), "it"))
+        return not {*COMMANDS}.isdisjoint(names_of(read_yaml(Path(word)), "it"))
     except InvalidInput:
         return False
     except FileProblem:
@@ -83,7 +81,7 @@ def read_scenario(path: str | Path) -> Scenario:
     path = Path(path)
     document = read_yaml(path)
     try:
-        return _scenario(_mapping(document, "a scenario"), path.parent)
+        return _scenario(names_of(document, "a scenario"), path.parent)
     except FileProblem:
         raise
     except DrakebotsError as error:
@@ -94,23 +92,23 @@ def _scenario(given: dict, folder: Path) -> Scenario:
     found = [command for command in COMMANDS if command in given]
     if len(found) != 1:
         raise InvalidInput(
-            f"has {' and '.join(found) or 'neither'} of the keys simulate and plan; "
+            f"has {' and '.join(found) or 'none'} of the keys {', '.join(COMMANDS)}; "
             "give one, with the robot or model, as `simulate: hamr`"
         )
     command = found[0]
     word = given.pop(command)
     if not isinstance(word, str):
         raise InvalidInput(f"{command} must be a robot or a model, got {word!r}")
-    word = _near(word, folder)
+    word = near(word, folder)
     robot = _robot(word, command)
     task: Task = getattr(robot, command)
     problem = _problem_type(task, given.pop("problem", None))
-    names = {field.name for field in fields(problem) if field.init}
+    names = declared(problem)
     # What the word is: a model, or a lattice of the robot "lattice".
     subject = "model" if "model" in names else robot.name
     if subject in names:
         given.setdefault(subject, word)
-    return Scenario(command, robot.name, task, _build(problem, given, "", folder))
+    return Scenario(command, robot.name, task, build(problem, given, "", folder))
 
 
 def _robot(word: str, command: str) -> Robot:
@@ -130,129 +128,30 @@ def _problem_type(task: Task, name: Any) -> type:
     return choices[name]
 
 
-def _near(word: str, folder: Path) -> str:
-    """A file beside the scenario, or the word itself."""
-    return str(folder / word) if os.path.isfile(folder / word) else word
+def scenario_schema() -> dict[str, Any]:
+    """The JSON Schema of scenario files, for editors that complete and check them.
 
-
-# --- values of types -------------------------------------------------------------
-
-
-class _OtherType(InvalidInput):
-    """A value that has another type than its field."""
-
-    def __init__(self, where: str, what: str, value: Any):
-        self.where, self.what = where, what
-        super().__init__(f"{where} must be {what}, got {value!r:.60}")
-
-
-def _mapping(value: Any, where: str) -> dict:
-    if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
-        raise _OtherType(where, "a mapping of names", value)
-    return dict(value)
-
-
-def _build(kind: type, value: Any, where: str, folder: Path) -> Any:
-    """An instance of a dataclass from a mapping of its fields."""
-    given, hints = _mapping(value, where or "a scenario"), get_type_hints(kind)
-    known = [field.name for field in fields(kind) if field.init]
-    for name in given:
-        if name not in known:
-            raise UnknownName(f"field of {where or kind.__name__}", name, known)
-    converted = {
-        name: _converted(
-            hints[name], entry, f"{where}.{name}" if where else name, folder
-        )
-        for name, entry in given.items()
-    }
-    try:
-        return kind(**converted)
-    except TypeError as error:
-        raise InvalidInput(f"{where or kind.__name__}: {error}") from None
-
-
-def _converted(hint: Any, value: Any, where: str, folder: Path) -> Any:
-    """A value as its field's type has it."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        return _one_of(arguments, value, where, folder)
-    if hint is Any:
-        return value
-    if hint is NoneType:
-        if value is None:
-            return None
-        raise _OtherType(where, "null", value)
-    if hint in (bool, int, str):
-        if type(value) is hint:
-            return value
-        name = {bool: "true or false", int: "a whole number", str: "a text"}[hint]
-        raise _OtherType(where, name, value)
-    if hint is float:
-        return _number(value, where)
-    if hint is Path:
-        if isinstance(value, str):
-            return Path(_near(value, folder))
-        raise _OtherType(where, "a path", value)
-    if hint is tuple or origin is tuple:
-        return _tuple(arguments, value, where, folder)
-    if origin is Sequence:
-        return _tuple((*arguments, ...), value, where, folder)
-    if origin is not None and issubclass(origin, Mapping):
-        given, of = _mapping(value, where), arguments[1]
-        return {k: _converted(of, v, f"{where}.{k}", folder) for k, v in given.items()}
-    if isinstance(value, str) and hint is shape.LatticeSpec:
-        return shape.load_lattice(_near(value, folder))
-    if is_dataclass(hint):
-        return _build(hint, value, where, folder)
-    return _named_class(hint, value, where, folder)
-
-
-def _number(value: Any, where: str) -> float:
-    try:
-        if isinstance(value, bool):
-            raise ValueError
-        return float(value)  # YAML 1.1 takes 1e-3 for a text
-    except (TypeError, ValueError):
-        raise _OtherType(where, "a number", value) from None
-
-
-def _one_of(hints: tuple, value: Any, where: str, folder: Path) -> Any:
-    """A value as the first of several types that takes it."""
-    if Path in hints and isinstance(value, str):
-        return _near(value, folder)
-    wrong = []
-    for hint in hints:
-        try:
-            return _converted(hint, value, where, folder)
-        except _OtherType as error:
-            if error.where != where:  # the type is right, an entry is not
-                raise
-            wrong.append(error.what)
-    raise _OtherType(where, " or ".join(dict.fromkeys(wrong)), value)
-
-
-def _tuple(hints: tuple, value: Any, where: str, folder: Path) -> tuple:
-    if not isinstance(value, list):
-        raise _OtherType(where, "a list", value)
-    if not hints:
-        return tuple(tuple(v) if isinstance(v, list) else v for v in value)
-    if hints[-1] is Ellipsis:
-        hints = (hints[0],) * len(value)
-    if len(hints) != len(value):
-        raise _OtherType(where, f"a list of {len(hints)}", value)
-    pairs = enumerate(zip(hints, value))
-    return tuple(_converted(h, v, f"{where}[{i}]", folder) for i, (h, v) in pairs)
-
-
-def _named_class(base: type, value: Any, where: str, folder: Path) -> Any:
-    """An instance of a subclass by its name, `{Slope: {angle: 0.1}}`."""
-    choices = {c.__name__: c for c in base.__subclasses__() if is_dataclass(c)}
-    if not choices:
-        raise _OtherType(where, f"a {base.__name__}, which no file can say", value)
-    given = {value: {}} if isinstance(value, str) else _mapping(value, where)
-    if len(given) != 1:
-        raise _OtherType(where, f"one of {', '.join(choices)}", value)
-    ((name, inner),) = given.items()
-    if name not in choices:
-        raise UnknownName(where, name, choices)
-    return _build(choices[name], inner or {}, f"{where}.{name}", folder)
+    Each command with each of its problems is a case. Numbers carry `unit`, which
+    validators leave alone.
+    """
+    cases, kinds = [], {}
+    for command in COMMANDS:
+        for robot in robots().values():
+            task = getattr(robot, command)
+            for reference in (task.problem, *task.also) if task else ():
+                kind = resolve(reference)
+                kinds[kind] = None
+                own = {"type": "string"} if robot.matches else {"const": robot.name}
+                named = {command: {"type": "string"} if robot.name == "any" else own}
+                if task.also:
+                    named["problem"] = {"const": kind.__name__}
+                cases.append((kind, robot.name, command, named))
+    found = schema(*kinds)
+    places = {said["$comment"]: said for said in found["$defs"].values()}
+    scenarios = []
+    for kind, name, command, named in cases:
+        said = places[f"{kind.__module__}.{kind.__qualname__}"]
+        needed = [n for n in said["required"] if n not in ("model", name)]
+        said = said | {"properties": named | said["properties"]}
+        scenarios.append(said | {"required": [command, *needed]})
+    return {"title": "a scenario of drakebots", "anyOf": scenarios} | found

@@ -3,10 +3,9 @@
     result = simulate_skinned(SkinSimulation(model="skinned_leg", motion="sine"))
 
 Skeleton and skin advance in one linear system per time step
-(:mod:`drakebots.skin.frame`); :class:`CoupledSkeleton` is the same as a system for
+(:mod:`drakebots.skin.coupled`); :class:`CoupledSkeleton` is the same as a system for
 Drake's diagrams. :mod:`drakebots.skin.file` reads and writes skinned robots,
-:mod:`~drakebots.skin.reduced` makes a skin small enough for control, and
-:mod:`~drakebots.skin.gradients` differentiates motions by parameters of the robot.
+and :mod:`~drakebots.skin.reduced` makes a skin small enough for control.
 """
 
 from typing import TYPE_CHECKING
@@ -14,10 +13,20 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.skin.drake import CoupledSkeleton, SkinDrawing, add_skin
-    from drakebots.skin.motion import MOTIONS, TableMotion, read_motion_file
-    from drakebots.skin.record import SkinRecord
-    from drakebots.skin.simulate import SkinSimulation, simulate_skinned
-    from drakebots.skin.vtu import write_vtu
+    from drakebots.skin.leaf_systems import CoupledSkeleton, SkinDrawing, add_skin
+    from drakebots.skin.record import (
+        SkinRecord,
+        SkinShapes,
+        skeleton_coordinates,
+        with_units,
+        write_vtu,
+    )
+    from drakebots.skin.simulate import (
+        MOTIONS,
+        SkinSimulation,
+        TableMotion,
+        read_motion_file,
+        simulate_skinned,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

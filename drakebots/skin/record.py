@@ -1,17 +1,51 @@
-"""Records the steps of a skinned robot as a labelled dataset in SI."""
+"""Skins' motions: recorded as a labelled dataset in SI, written for ParaView."""
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
+from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
+from drakebots.core.files import check_output, write_text
 from drakebots.fem.assembly import FemModel, von_mises
-from drakebots.fem.mesh import surface_triangles
-from drakebots.skin.file import SkinnedRobot
-from drakebots.skin.frame import CoupledResult, CoupledState, CoupledStepper
-from drakebots.skin.frame.driven import DrivenSkeleton
+from drakebots.fem.mesh import check_mesh, read_mesh, surface_triangles, write_cells
+from drakebots.formats import model_of
+from drakebots.model import Model, skin_path
+from drakebots.results import Result
+from drakebots.skin.coupled import (
+    CoupledResult,
+    CoupledState,
+    CoupledStepper,
+    whole_com,
+)
+from drakebots.skin.coupled.driven import DrivenSkeleton
+from drakebots.skin.file import SkinnedRobot, read_skin
+
+Variables = Mapping[str, tuple[tuple[str, ...], np.ndarray, str]]
+"""Dimensions, values and unit of variables by name."""
+
+
+def with_units(table: Variables) -> dict[str, tuple]:
+    """Variables as xarray takes them, with their units as attributes."""
+    return {
+        name: (dims, values, {"units": unit})
+        for name, (dims, values, unit) in table.items()
+    }
+
+
+def skeleton_coordinates(stepper: DrivenSkeleton) -> dict[str, list[str]]:
+    """Names of the axes and of a skeleton's positions, velocities and torques."""
+    plant = stepper.plant
+    return {
+        "axis": list("xyz"),
+        "position_name": list(plant.GetPositionNames(always_add_suffix=False)),
+        "velocity_name": list(plant.GetVelocityNames(always_add_suffix=False)),
+        "joint": list(stepper.joint_names),
+    }
 
 
 def vertex_stress(model: FemModel, x: np.ndarray) -> np.ndarray:
@@ -22,6 +56,45 @@ def vertex_stress(model: FemModel, x: np.ndarray) -> np.ndarray:
     stress = np.repeat(von_mises(model, x), 4)
     n = len(mesh.vertices)
     return np.bincount(corners, weight * stress, n) / np.bincount(corners, weight, n)
+
+
+class SkinShapes:
+    """Shapes of a skin at some times, with the stress at its vertices.
+
+    Args:
+        model: the skin.
+    """
+
+    def __init__(self, model: FemModel):
+        self.model = model
+        self._rows: list[tuple[float, np.ndarray, np.ndarray]] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, time: float, x: np.ndarray) -> None:
+        """Adds the shape of positions x (N, 3) [m] at a time [s]."""
+        position = x[: len(self.model.space.mesh.vertices)].astype(np.float32)
+        stress = vertex_stress(self.model, x).astype(np.float32)
+        self._rows.append((time, position, stress))
+
+    @property
+    def largest_stress(self) -> float:
+        """Largest stress of a vertex [Pa]."""
+        return float(max(stress.max() for _, _, stress in self._rows))
+
+    def variables(self) -> Variables:
+        """The shapes over skin_time, and the skin's triangles and rest."""
+        mesh, of_vertices = self.model.space.mesh, ("skin_time", "vertex")
+        time, position, stress = map(np.array, zip(*self._rows))
+        triangles = surface_triangles(mesh).astype(np.int32)
+        return {
+            "skin_time": (("skin_time",), time, "s"),
+            "skin_position": ((*of_vertices, "axis"), position, "m"),
+            "skin_stress": (of_vertices, stress, "Pa"),
+            "skin_triangle": (("triangle", "corner"), triangles, "1"),
+            "skin_rest": (("vertex", "axis"), mesh.vertices.astype(np.float32), "m"),
+        }
 
 
 class _Rows:
@@ -76,7 +149,7 @@ class SkinRecord:
         self.robot, self.stepper = robot, stepper
         self._every = max(1, round(skin_period / (period or stepper.dt)))
         self._rows = _Rows()
-        self._skin: dict[str, list] = {"time": [], "position": [], "stress": []}
+        self._shapes = SkinShapes(stepper.model)
         self.worst_ratio, self.worst_gap = 1.0, 0.0
 
     @property
@@ -93,9 +166,9 @@ class SkinRecord:
         last: bool = False,
     ) -> None:
         """Adds the state and result of a step; the initial state has no result."""
-        robot, glue, model = self.robot, self.robot.glue, self.stepper.model
+        glue = self.robot.glue
         links, m = glue.by_body(), len(self.stepper.joint_names)
-        solution = getattr(result, "solution", None)
+        solution = None if result is None else result.solution
         pull = np.zeros((len(glue), 3)) if solution is None else solution.glue_forces
         feet = sum(len(p.p_BC) for p in self.stepper.patches)
         row = {
@@ -104,7 +177,7 @@ class SkinRecord:
             "velocity": state.v,
             "target": np.asarray(target, float),
             "torque": np.zeros(m) if result is None else result.torques,
-            "com": _centre_of_mass(self.stepper, state),
+            "com": self._com(state),
             # Forces of the skin on the links.
             "link_force": np.array([-pull[r].sum(axis=0) for r in links.values()]),
             "worst_volume_ratio": 1.0 if result is None else result.smallest_ratio,
@@ -118,11 +191,13 @@ class SkinRecord:
             self.worst_gap = max(self.worst_gap, self.stepper.glue_gap(state))
         self._rows.add(row)
         if (self.frames - 1) % self._every == 0 or last:
-            n = len(robot.mesh.vertices)
-            self._skin["time"].append(state.skin.time)
-            self._skin["position"].append(state.skin.positions[:n].astype(np.float32))
-            stress = vertex_stress(model, state.skin.positions)
-            self._skin["stress"].append(stress.astype(np.float32))
+            self._shapes.add(state.skin.time, state.skin.positions)
+
+    def _com(self, state: CoupledState) -> np.ndarray:
+        """Centre of mass p_WCcm of skeleton and skin together (3,) [m]."""
+        run = self.stepper
+        run.pose(state.q, state.v)
+        return whole_com(run.plant, run.context, run.model, state.skin.positions)
 
     @property
     def largest_torque(self) -> float:
@@ -147,16 +222,15 @@ class SkinRecord:
     @property
     def largest_stress(self) -> float:
         """Largest stress of a vertex in the stored shapes [Pa]."""
-        return float(np.max(self._skin["stress"]))
+        return self._shapes.largest_stress
 
     def dataset(self) -> xr.Dataset:
-        """All steps as a dataset; docs/skin.md describes its variables."""
-        plant, robot, stepper = self.stepper.plant, self.robot, self.stepper
-        of = self._rows.of
-        mesh, glued = robot.mesh, robot.glue.vertices
-        glued = np.sort(glued[glued < len(mesh.vertices)])
-        shape = self._skin
-        table = {
+        """All steps as a dataset; every variable states its unit."""
+        robot, stepper, of = self.robot, self.stepper, self._rows.of
+        glued = robot.glue.vertices
+        glued = np.sort(glued[glued < len(robot.mesh.vertices)]).astype(np.int32)
+        by_joint = ("time", "joint")
+        rows: Variables = {
             "position": (
                 ("time", "position_name"),
                 of("position"),
@@ -167,60 +241,96 @@ class SkinRecord:
                 of("velocity"),
                 "m/s or rad/s: see velocity_unit",
             ),
-            "target": (("time", "joint"), of("target"), "rad"),
-            "torque": (("time", "joint"), of("torque"), "N m"),
+            "target": (by_joint, of("target"), "rad"),
+            "torque": (by_joint, of("torque"), "N m"),
             "com": (("time", "axis"), of("com"), "m"),
             "link_force": (("time", "link", "axis"), of("link_force"), "N"),
             "worst_volume_ratio": (("time",), of("worst_volume_ratio"), "1"),
-            "patch_force": (
-                ("time", "patch", "axis"),
-                of("patch_force"),
-                "N",
-            ),
-            "skin_position": (
-                ("skin_time", "vertex", "axis"),
-                np.array(shape["position"]),
-                "m",
-            ),
-            "skin_stress": (("skin_time", "vertex"), np.array(shape["stress"]), "Pa"),
-            "skin_triangle": (
-                ("triangle", "corner"),
-                surface_triangles(mesh).astype(np.int32),
-                "1",
-            ),
-            "skin_rest": (("vertex", "axis"), mesh.vertices.astype(np.float32), "m"),
-            "skin_glued": (("glued",), glued.astype(np.int32), "1"),
+            "patch_force": (("time", "patch", "axis"), of("patch_force"), "N"),
         }
-        variables = {
-            name: (dims, values, {"units": unit})
-            for name, (dims, values, unit) in table.items()
-            if values.size or name.startswith("skin_")
-        }
+        rows = {name: row for name, row in rows.items() if row[1].size}
+        skin = {**self._shapes.variables(), "skin_glued": (("glued",), glued, "1")}
         q_lengths, v_lengths = robot.robot.length_positions()
-        q_units = ["m" if length else "rad" for length in q_lengths]
-        v_units = ["m/s" if length else "rad/s" for length in v_lengths]
         coordinates = {
             "time": ("time", of("time"), {"units": "s"}),
-            "skin_time": ("skin_time", np.array(shape["time"]), {"units": "s"}),
-            "axis": list("xyz"),
-            "position_name": list(plant.GetPositionNames(always_add_suffix=False)),
-            "velocity_name": list(plant.GetVelocityNames(always_add_suffix=False)),
-            "position_unit": ("position_name", q_units),
-            "velocity_unit": ("velocity_name", v_units),
-            "joint": list(stepper.joint_names),
+            **skeleton_coordinates(stepper),
+            "position_unit": (
+                "position_name",
+                ["m" if x else "rad" for x in q_lengths],
+            ),
+            "velocity_unit": (
+                "velocity_name",
+                ["m/s" if x else "rad/s" for x in v_lengths],
+            ),
             "link": list(robot.glue.by_body()),
         }
         patches = [f"{p.foot}_{k}" for p in stepper.patches for k in range(len(p.p_BC))]
         if patches:
             coordinates["patch"] = patches
+        variables = with_units({**rows, **skin})
         return xr.Dataset(variables, coordinates, {"system": "skinned"})
 
 
-def _centre_of_mass(stepper: CoupledStepper, state: CoupledState) -> np.ndarray:
-    """Centre of mass p_WCcm of skeleton and skin together (3,) [m]."""
-    plant, model = stepper.plant, stepper.model
-    stepper.pose(state.q, state.v)
-    links = plant.CalcCenterOfMassPositionInWorld(stepper.context)
-    mass = plant.CalcTotalMass(stepper.context)
-    skin = model.node_mass @ state.skin.positions
-    return (mass * links + skin) / (mass + model.total_mass)
+# --- files for ParaView --------------------------------------------------------
+
+
+def write_vtu(result: Result, path: str | Path, model: Model | None = None) -> Path:
+    """Writes a skin's motion: `run.pvd`, which ParaView opens, and `run/0000.vtu`, ...
+
+    Each file holds the skin at one time: its vertices in the world [m], the
+    `displacement` from rest [m], the von Mises `stress` [Pa] where the result has it,
+    and whether a vertex is `glued`. Cells are the tets of the model's skin file, or
+    the surface's triangles where that is gone or has changed.
+
+    Args:
+        result: result with a skin.
+        path: file of the series (.pvd), in a folder that exists.
+        model: model of the robot; found by the result's name if None.
+
+    Raises:
+        InvalidInput: for a result without a skin.
+        FileProblem: for another ending, or a file that cannot be written.
+    """
+    path, data = Path(path), result.data
+    if "skin_position" not in data or "skin_triangle" not in data:
+        raise InvalidInput(f"a result of kind {result.kind} has no skin to write")
+    if path.suffix.lower() != ".pvd":
+        raise FileProblem(path, "needs the ending .pvd")
+    check_output(path)
+    folder = path.with_suffix("")
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise FileProblem(folder, f"cannot be made ({error})") from error
+    rest = data.skin_rest.values
+    cells = _cells(result, model)
+    glued = np.zeros(len(rest), np.int32)
+    if "skin_glued" in data:
+        glued[data.skin_glued.values] = 1
+    series = ET.Element("VTKFile", type="Collection", version="0.1")
+    collection = ET.SubElement(series, "Collection")
+    for number, (time, x) in enumerate(zip(data.skin_time.values, data.skin_position)):
+        values = {"displacement": x.values - rest, "glued": glued}
+        if "skin_stress" in data:
+            values["stress"] = data.skin_stress.values[number]
+        file = folder / f"{number:04d}.vtu"
+        write_cells(file, x.values, cells, values)
+        entry = {"timestep": repr(float(time)), "file": f"{folder.name}/{file.name}"}
+        ET.SubElement(collection, "DataSet", entry)
+    ET.indent(series)
+    write_text(path, ET.tostring(series, "unicode") + "\n")
+    return path
+
+
+def _cells(result: Result, model: Model | None) -> np.ndarray:
+    """Tets (n, 4) of the model's skin, or the surface's triangles (n, 3)."""
+    try:
+        beside = skin_path((model or model_of(result)).path)
+        mesh, _ = check_mesh(read_mesh(beside.parent / read_skin(beside).mesh))
+    except DrakebotsError:
+        return result.data.skin_triangle.values
+    rest = result.data.skin_rest.values
+    same = mesh.vertices.shape == rest.shape
+    if same and np.allclose(mesh.vertices, rest, rtol=1e-5, atol=1e-7):
+        return mesh.tets
+    return result.data.skin_triangle.values

@@ -6,130 +6,275 @@ result.data.skin_position           # (skin_time, vertex, axis) [m]
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from drakebots.core.checks import (
     MOST_THREADS,
-    check,
+    array,
     check_log,
+    check_value,
     finite,
     flag,
+    known,
     non_negative,
-    optional,
+    one_of,
     positive,
     whole,
 )
-from drakebots.core.errors import InvalidInput
+from drakebots.core.convert import as_yaml, changed
+from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.fields import checked
 from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
 from drakebots.core.stages import spent, timed
 from drakebots.core.threads import calm_threads
 from drakebots.fem import Penalty, self_contact, wall_size
 from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.material import Material
-from drakebots.model import model_provenance, skin_path
-from drakebots.multibody import judged, looked_at, saturated
+from drakebots.formats import load, model_provenance
+from drakebots.model import skin_path
+from drakebots.multibody import build_robot, judged, looked_at, saturated
 from drakebots.results import Result
+from drakebots.skin.coupled import (
+    Collisions,
+    CoupledStepper,
+    PatchContact,
+    SkinGround,
+    actuated_joints,
+    link_contact,
+)
 from drakebots.skin.file import (
     SkinnedRobot,
     check_above_ground,
     check_modulus,
     load_skinned,
 )
-from drakebots.skin.frame import (
-    Collisions,
-    CoupledStepper,
-    PatchContact,
-    SkinGround,
-    link_contact,
-)
-from drakebots.skin.motion import NamedMotion, TableMotion
 from drakebots.skin.record import SkinRecord
+
+COLLISIONS = ("all", "itself", "links", "none")
+"""What a skin may collide with, besides the ground."""
 
 STIFFNESS = 10.0
 """Contact stiffness of a vertex over Young's modulus times the skin's mean edge: so
 much stiffer than a tet that the skin gives, and not the contact."""
 
 
+# --- targets of the actuated joints over time ---------------------------------
+
+MOTIONS = ("hold", "sine", "steps")
+"""hold: the rest pose; sine: sines of the joints, each a quarter period after the one
+before; steps: from the rest pose to +amplitude, to -amplitude and back, each held for
+half a period."""
+
+
+@checked()
+class NamedMotion:
+    """A motion about the rest pose.
+
+    Raises:
+        UnknownName, InvalidInput: for another name or a value out of range.
+    """
+
+    name: Annotated[str, one_of("motion", MOTIONS)] = "sine"
+    """One of MOTIONS."""
+    amplitude: Annotated[float, finite("rad")] = 0.4
+    """Amplitude of each joint."""
+    period: Annotated[float, positive("s")] = 2.0
+    """Period of the motion."""
+    rise: Annotated[float, positive("s")] = 0.2
+    """Rise time of a step, and of a sine's amplitude at the start."""
+
+    def at(self, time: float, rest: np.ndarray) -> np.ndarray:
+        """Targets (m,) [rad] at a time [s]."""
+        rest = np.asarray(rest, float)
+        begin = _smooth(time / self.rise)
+        if self.name == "hold":
+            return rest.copy()
+        if self.name == "sine":
+            phase = 2 * np.pi * time / self.period - np.pi / 2 * np.arange(len(rest))
+            return rest + self.amplitude * begin * np.sin(phase)
+        half = self.period / 2
+        levels = (0.0, 1.0, -1.0)
+        k = int(time // half)
+        now, before = levels[k % 3], levels[(k - 1) % 3] if k else 0.0
+        share = _smooth((time - k * half) / self.rise)
+        return rest + self.amplitude * (before + (now - before) * share)
+
+
+def _smooth(s):
+    s = np.clip(s, 0.0, 1.0)
+    return s * s * (3 - 2 * s)
+
+
 @dataclass(frozen=True)
-class SkinSimulation:
-    """A simulation of a skinned robot.
+class TableMotion:
+    """Targets at given times, linear between them and constant before and after.
 
     Attributes:
-        model: name or path of a skeleton with a `.skin.yaml` beside it.
-        duration: duration of the motion [s].
-        time_step: time step of skeleton and skin [s].
-        motion: motion of the joints: "hold", "sine", "steps", or a table.
-        amplitude: amplitude of a named motion [rad].
-        period: period of a named motion [s].
-        self_collision: whether the skin collides with itself.
-        link_collision: whether the skin collides with the links.
-        ground: whether there is ground at z = 0 under contact points and skin.
-        friction: friction coefficient of the ground.
-        youngs_modulus: Young's modulus of all regions of the skin [Pa]; the file's by
-            default; the paper prints 9e7.
-        material: kind of material of all regions; the file's by default.
-        poisson_ratio: Poisson's ratio of all regions; the file's by default.
-        unlimited: whether to ignore the effort limits of the servos.
-        threads: number of threads of the sparse solver.
-        skin_period: time between stored shapes of the skin [s].
-        time_limit: limit of the wall time [s]; what was reached is kept.
+        times: increasing times (n,) [s].
+        positions: joint positions (n, m) [rad].
+
+    Raises:
+        InvalidInput: for other shapes, or numbers that are not finite.
+    """
+
+    times: tuple[float, ...]
+    positions: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self):
+        times = check_value("motion: times", self.times, array((None,), "s"))
+        rows = check_value("motion: positions", self.positions, array((None, None)))
+        if not len(times) == len(rows) > 0:
+            raise InvalidInput(
+                f"motion: {len(times)} times and {len(rows)} rows of positions; needs "
+                "as many of each"
+            )
+        if (np.diff(times) <= 0).any():
+            raise InvalidInput("motion: times must increase")
+        object.__setattr__(self, "times", tuple(times.tolist()))
+        object.__setattr__(self, "positions", tuple(map(tuple, rows.tolist())))
+
+    def at(self, time: float, rest: np.ndarray) -> np.ndarray:
+        """Targets (m,) [rad] at a time [s].
+
+        Raises:
+            InvalidInput: when the table has another number of joints.
+        """
+        rows = np.array(self.positions)
+        if rows.shape[1] != len(rest):
+            raise InvalidInput(
+                f"motion: {rows.shape[1]} joints, the robot has {len(rest)}"
+            )
+        return np.array([np.interp(time, self.times, column) for column in rows.T])
+
+
+@dataclass(frozen=True)
+class MotionFile:
+    """A table from a file, before the robot's joints are known.
+
+    Attributes:
+        path: the file.
+        rows: texts of each row by column.
+    """
+
+    path: Path
+    rows: tuple[dict[str, str], ...]
+
+    def motion(self, joints: tuple[str, ...]) -> TableMotion:
+        """The targets of a robot's joints.
+
+        Raises:
+            FileProblem: for a joint without a column, or an entry that is no number.
+        """
+        columns = ("time", *joints)
+        missing = [
+            name for name in columns if not self.rows or name not in self.rows[0]
+        ]
+        if missing:
+            raise FileProblem(
+                self.path, f"has no column {missing[0]!r}; needs {', '.join(columns)}"
+            )
+        try:
+            table = [[float(row[name]) for name in columns] for row in self.rows]
+            values = np.array(table)
+            return TableMotion(tuple(values[:, 0]), tuple(map(tuple, values[:, 1:])))
+        except (TypeError, ValueError, InvalidInput) as error:
+            raise FileProblem(self.path, f"not a table of numbers: {error}") from error
+
+
+def read_motion_file(path: str | Path) -> MotionFile:
+    """Reads a CSV with a column `time` [s] and one [rad] for each joint, in any order.
+
+    The times are checked; joints are checked by :meth:`MotionFile.motion`.
+
+    Raises:
+        FileProblem: for a file that is missing, no table, or without increasing times.
+    """
+    path = Path(path)
+    try:
+        rows = list(csv.DictReader(path.read_text().splitlines()))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise FileProblem(path, f"cannot be read as a table: {error}") from error
+    file = MotionFile(path, tuple(rows))
+    if not rows or "time" not in rows[0]:
+        raise FileProblem(
+            path, "has no column 'time'; needs time and one for each actuated joint"
+        )
+    file.motion(())
+    return file
+
+
+# --- the simulation -----------------------------------------------------------
+
+
+@checked()
+class SkinSimulation:
+    """A simulation of a skinned robot.
 
     Raises:
         InvalidInput, UnknownName: for a value out of range or an unknown name.
     """
 
     model: str = "skinned_leg"
-    duration: float = 2.0
-    time_step: float = 5e-3
-    motion: str | TableMotion = "sine"
-    amplitude: float = 0.4
-    period: float = 2.0
-    self_collision: bool = True
-    link_collision: bool = True
-    ground: bool = True
-    friction: float = 0.8
-    youngs_modulus: float | None = None
-    material: str | None = None
-    poisson_ratio: float | None = None
-    unlimited: bool = False
-    threads: int = 1
-    skin_period: float = 0.02
-    time_limit: float | None = None
+    """Name or path of a skeleton with a `.skin.yaml` beside it."""
+    duration: Annotated[float, positive("s")] = 2.0
+    """Duration of the motion."""
+    time_step: Annotated[float, positive("s")] = 5e-3
+    """Time step of skeleton and skin."""
+    motion: Annotated[str | MotionFile | TableMotion, known(MOTIONS)] = "sine"
+    """Motion of the joints, or a table of time and joints (.csv)."""
+    amplitude: Annotated[float, finite("rad")] = 0.4
+    """Amplitude of a named motion."""
+    period: Annotated[float, positive("s")] = 2.0
+    """Period of a named motion."""
+    collisions: Annotated[str, one_of("kind of collisions", COLLISIONS)] = "all"
+    """What the skin collides with: "itself", "links", "all" of these or "none"."""
+    ground: Annotated[bool, flag()] = True
+    """Whether there is ground at z = 0 under contact points and skin."""
+    friction: Annotated[float, non_negative()] = 0.8
+    """Friction coefficient of the ground."""
+    material: Mapping[str, float | str] = field(default_factory=dict)
+    """Fields of the material in all regions, in place of the file's, as youngs_modulus
+    (the paper prints 9e7) or kind."""
+    unlimited: Annotated[bool, flag()] = False
+    """Whether to ignore the effort limits of the servos."""
+    threads: Annotated[int, whole(1, MOST_THREADS)] = 1
+    """Number of threads of the sparse solver."""
+    skin_period: Annotated[float, positive("s")] = 0.02
+    """Time between stored shapes of the skin."""
+    time_limit: Annotated[float | None, positive("s")] = None
+    """Limit of the wall time; what was reached is kept."""
 
     def __post_init__(self):
-        seconds = positive("s")
-        check(self, "", duration=seconds, time_step=seconds, skin_period=seconds)
-        check(self, "", time_limit=optional(seconds), period=seconds)
-        check(self, "", amplitude=finite("rad"), friction=non_negative())
-        check(self, "", threads=whole(1, MOST_THREADS), unlimited=flag(), ground=flag())
-        check(self, "", self_collision=flag(), link_collision=flag())
         if self.time_step > self.duration:
             raise InvalidInput(
                 f"time_step {self.time_step:g} s is longer than the run, "
                 f"{self.duration:g} s"
             )
         check_log(self.duration, self.time_step, 2e3)
+        if isinstance(self.motion, str) and Path(self.motion).suffix:
+            object.__setattr__(self, "motion", read_motion_file(self.motion))
         self.joint_motion()
         self.changed(Material())
-        if self.youngs_modulus is not None:
-            check_modulus("", self.youngs_modulus)
+        if "youngs_modulus" in self.material:
+            check_modulus("", self.material["youngs_modulus"])
 
     def joint_motion(self) -> NamedMotion | TableMotion:
-        """The motion of the joints."""
+        """The motion of the joints; of none where a file is not yet read for them."""
+        if isinstance(self.motion, MotionFile):
+            return self.motion.motion(())
         if isinstance(self.motion, TableMotion):
             return self.motion
         return NamedMotion(self.motion, self.amplitude, self.period)
 
     def changed(self, material: Material) -> Material:
         """A material with this problem's values in place of its own."""
-        new = {
-            "kind": self.material,
-            "youngs_modulus": self.youngs_modulus,
-            "poisson_ratio": self.poisson_ratio,
-        }
-        return replace(material, **{k: v for k, v in new.items() if v is not None})
+        return changed(material, self.material, "material")
 
 
 def skin_model(problem: SkinSimulation, robot: SkinnedRobot) -> FemModel:
@@ -159,9 +304,9 @@ def build_stepper(problem: SkinSimulation, robot: SkinnedRobot) -> CoupledSteppe
     links = itself = contact = ground = None
     edge, wall = wall_size(robot.mesh, np.ones(len(robot.mesh.tets), bool))
     penalty = skin_penalty(robot.fem, edge)
-    if problem.link_collision:
+    if problem.collisions in ("all", "links"):
         links = link_contact(robot.fem, robot.glue, robot.plant, robot.context, penalty)
-    if problem.self_collision:
+    if problem.collisions in ("all", "itself"):
         itself = self_contact(robot.fem, penalty, margin=wall / 8, reach=wall / 2)
     if problem.ground:
         check_above_ground(robot.mesh, robot.plant, robot.context, robot.skin.patches)
@@ -194,6 +339,10 @@ def simulate_skinned(
     Raises:
         DrakebotsError: for a fault of model or problem, before the run.
     """
+    if isinstance(problem.motion, MotionFile):
+        # Joints are known without the skin, which takes seconds to load.
+        joints = actuated_joints(build_robot(load(problem.model)).plant)
+        problem = replace(problem, motion=problem.motion.motion(joints))
     robot = load_skinned(problem.model)
     robot = replace(robot, fem=skin_model(problem, robot))
     motion, dt = problem.joint_motion(), problem.time_step
@@ -216,34 +365,7 @@ def simulate_skinned(
         return None
 
     def reached(end: RunEnd) -> Result:
-        path, data = robot.model.path, record.dataset()
-        findings = saturated(data.torque.values, stepper.effort_limits, robot.joints)
-        verdict, message = judged(end, findings, "it moves")
-        files = [skin_path(path), path.parent / robot.skin.mesh]
-        return Result(
-            kind="skin.simulation",
-            model=robot.model.name,
-            verdict=verdict,
-            message=message,
-            data=data,
-            residuals={"glue gap [m]": record.worst_gap},
-            timings=spent(),
-            metrics={
-                "system": "skinned",
-                "sparse_solver": stepper.solver.name,
-                "frames": end.steps,
-                "wall_s_per_simulated_s": end.wall / max(end.time, dt),
-                "frame_ms": 1e3 * end.wall / max(end.steps, 1),
-                "worst_volume_ratio": record.worst_ratio,
-                "largest_torque_N_m": record.largest_torque,
-                "saturated_share": record.saturated_share,
-                "tracking_error_rad": record.tracking_error,
-                "largest_stress_Pa": record.largest_stress,
-                "judged": looked_at(findings),
-                **{k: v for k, v in robot.report().items() if k.endswith("_kg")},
-            },
-            provenance=model_provenance(robot.model, asdict(problem), files=files),
-        )
+        return _simulated(problem, record, end)
 
     with calm_threads():
         end = run_steps(
@@ -256,3 +378,36 @@ def simulate_skinned(
             reached=reached,
         )
     return reached(end)
+
+
+def _simulated(problem: SkinSimulation, record: SkinRecord, end: RunEnd) -> Result:
+    """The result of a simulation that ended."""
+    robot, stepper, data = record.robot, record.stepper, record.dataset()
+    findings = saturated(data.torque.values, stepper.effort_limits, robot.joints)
+    verdict, message = judged(end, findings, "it moves")
+    path = robot.model.path
+    files = [skin_path(path), path.parent / robot.skin.mesh]
+    return Result(
+        kind="skin.simulation",
+        model=robot.model.name,
+        verdict=verdict,
+        message=message,
+        data=data,
+        residuals={"glue gap [m]": record.worst_gap},
+        timings=spent(),
+        metrics={
+            "system": "skinned",
+            "sparse_solver": stepper.solver.name,
+            "frames": end.steps,
+            "wall_s_per_simulated_s": end.wall / max(end.time, stepper.dt),
+            "frame_ms": 1e3 * end.wall / max(end.steps, 1),
+            "worst_volume_ratio": record.worst_ratio,
+            "largest_torque_N_m": record.largest_torque,
+            "saturated_share": record.saturated_share,
+            "tracking_error_rad": record.tracking_error,
+            "largest_stress_Pa": record.largest_stress,
+            "judged": looked_at(findings),
+            **{k: v for k, v in robot.report().items() if k.endswith("_kg")},
+        },
+        provenance=model_provenance(robot.model, as_yaml(problem), files=files),
+    )

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import inspect
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -25,11 +23,9 @@ import xarray as xr
 
 from drakebots import __version__
 from drakebots.core.errors import DrakebotsError, InvalidInput, UnknownName
+from drakebots.core.fields import declared
 from drakebots.core.units import si_factor
 from drakebots.results import Result, file_hash
-
-AS_NAMED = "as named"
-"""Unit of a metric in a sweep's table: its name says it, stride_mm."""
 
 
 @dataclass(frozen=True)
@@ -126,24 +122,15 @@ def label_of(value: Any) -> str:
 
 
 def unit_of(problem: Any, name: str) -> str:
-    """The SI unit that a docstring gives a field: "stride frequency [Hz]"; or "1"."""
+    """The SI unit of a field, "Hz"; or "1" where it has none, or several."""
     *owners, last = name.split(".")
     for owner in owners:
         problem = getattr(problem, owner)
-    # From the field's line to that of another field, or to the end of the section.
-    entry = re.compile(
-        rf"^    (?:\w+, )*{last}(?:, \w+)*: (.*?)(?=^    \w+(?:, \w+)*: |^\S|\Z)",
-        re.MULTILINE | re.DOTALL,
-    )
-    for kind in type(problem).__mro__:
-        found = entry.search(inspect.cleandoc(kind.__dict__.get("__doc__") or ""))
-        unit = found and re.search(r"\[([^\]]+)\]", found[1])
-        try:
-            if unit and si_factor(unit[1]) == 1:
-                return unit[1]
-        except (InvalidInput, ValueError):
-            continue
-    return "1"
+    unit = declared(type(problem))[last].unit
+    try:
+        return unit if unit and si_factor(unit) == 1 else "1"
+    except InvalidInput:
+        return "1"
 
 
 # --- keys -------------------------------------------------------------------

@@ -5,9 +5,15 @@
     table.data.stride_mm.sel(frequency=10, surface="card")
     load_result(f"out/{table.data.file.sel(frequency=10, surface='card').item()}")
 
+    runs = starts(hamr.Tracking(plan), 20)
+    spread(runs.data.stride_mm_per_cycle.values)    # {"mean": ..., "worst": ..., ...}
+
 Each case's result is a file in the folder, named by the case's key and written whole or
 not at all. What a folder has is not computed again: a sweep that was killed goes on,
 and one with more values adds to it.
+
+Impacts amplify what rounding changes: near instability another processor's last bits
+make another stride. Such a figure is a distribution, and one run is a sample of it.
 """
 
 from __future__ import annotations
@@ -15,8 +21,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -30,9 +35,10 @@ from drakebots.core.errors import FileProblem, InvalidInput, ResultProblem
 from drakebots.core.files import check_output, claimed, replacing
 from drakebots.core.run import Progress, Verdict, ended_by, saving
 from drakebots.core.stages import spent, timed
+from drakebots.plots import AS_NAMED
 from drakebots.results import Result, load_result, provenance
 from drakebots.robots import find_task
-from drakebots.sweeps.cases import AS_NAMED, Case, label_of, make_cases, unit_of
+from drakebots.sweeps.cases import Case, label_of, make_cases, unit_of
 from drakebots.sweeps.workers import Job, Outcome, run_here, run_on_cluster
 
 KIND = "sweep"
@@ -79,7 +85,6 @@ def sweep(
             before any work.
         FileProblem: when the folder cannot be written, or another sweep writes to it.
     """
-    began = time.perf_counter()
     run = find_task(problem).run
     cases = make_cases(problem, over)
     count = check_value("workers", _cores() if workers is None else workers, whole(1))
@@ -87,46 +92,61 @@ def sweep(
         spare = stack.enter_context(tempfile.TemporaryDirectory())
         folder = _folder(spare if out is None else out)
         stack.enter_context(claimed([folder / "sweep.nc"]))
-        found = _found(cases, folder)
-        missing = [k for k in range(len(cases)) if k not in found]
-        here, stopped = scheduler is None, False
-        jobs = [
-            Job(run, cases[k].problem, _path(folder, cases[k]) if here else None)
-            for k in missing
-        ]
-        outcomes, done = dict(found), len(found)
-        solved = run_here(jobs, count) if here else run_on_cluster(jobs, scheduler)
+        found, stopped = _found(cases, folder), False
+        outcomes = dict(found)
         try:
-            with closing(solved):
-                _report(progress, done, len(cases))
-                for at, outcome in solved:
-                    k = missing[at]
-                    outcomes[k] = _kept(outcome, folder, cases[k])
-                    done += 1
-                    _report(progress, done, len(cases))
+            _solve(run, cases, outcomes, folder, scheduler or count, progress)
         except KeyboardInterrupt as error:
             stopped = True
             ended_by(error)
             # A file may be there of which nobody could tell any more.
             outcomes = _found(cases, folder) | outcomes
-        table = _table(problem, cases, outcomes, len(found), stopped, began)
+        table = _table(problem, cases, outcomes, len(found), stopped)
         if out is not None:
-            with saving():
-                table.save(folder / "sweep.nc")
-                with replacing(folder / "sweep.csv") as part:
-                    table.data.drop_vars("time").to_dataframe().to_csv(part)
+            _save(table, folder)
     return table
+
+
+def _solve(
+    run: str,
+    cases: Sequence[Case],
+    outcomes: dict[int, Outcome],
+    folder: Path,
+    where: Any,
+    progress: Progress | None,
+) -> None:
+    """Adds the outcomes of the cases that have none, each as soon as it is kept.
+
+    `where` is the number of processes of this machine, or a cluster's scheduler, from
+    which results come back.
+    """
+    missing = [k for k in range(len(cases)) if k not in outcomes]
+    here = isinstance(where, int)
+    jobs = [
+        Job(run, cases[k].problem, _path(folder, cases[k]) if here else None)
+        for k in missing
+    ]
+    solved = run_here(jobs, where) if here else run_on_cluster(jobs, where)
+    report = progress or (lambda *_: None)
+    with closing(solved):
+        report("cases", len(outcomes), len(cases))
+        for at, outcome in solved:
+            k = missing[at]
+            outcomes[k] = _kept(outcome, folder, cases[k])
+            report("cases", len(outcomes), len(cases))
+
+
+def _save(table: Result, folder: Path) -> None:
+    with saving():
+        table.save(folder / "sweep.nc")
+        with replacing(folder / "sweep.csv") as part:
+            table.data.drop_vars("time").to_dataframe().to_csv(part)
 
 
 def _cores() -> int:
     """Cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
     return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-def _report(progress: Progress | None, done: int, count: int) -> None:
-    if progress is not None:
-        progress("cases", done, count)
 
 
 def _folder(path: str | Path) -> Path:
@@ -174,7 +194,6 @@ def _table(
     outcomes: Mapping[int, Outcome],
     found: int,
     stopped: bool,
-    began: float,
 ) -> Result:
     rows = [
         outcomes.get(k, Outcome("missing", "not computed")) for k in range(len(cases))
@@ -293,3 +312,68 @@ def case_rows(table: Result, metrics: Sequence[str] = ()) -> list[dict[str, Any]
         case = data.isel(dict(zip(dims, at)))
         rows.append({n: case[n].item() for n in (*dims, "verdict", *metrics)})
     return rows
+
+
+# --- starts that differ by a rounding -----------------------------------------
+
+START_ERROR = 1e-9
+"""Largest change of a start's positions and angles [m, rad]."""
+
+STARTS = 20
+"""Number of starts of a figure that is published."""
+
+
+def starts(
+    problem: Any,
+    count: int = STARTS,
+    *,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """A sweep of a problem over starts that differ by :data:`START_ERROR`.
+
+    Args:
+        problem: with the fields `start_error` and `seed`, which makes the changes;
+            seeds go on from its own.
+        count: number of starts.
+        out, workers, progress: as of :func:`sweep`.
+
+    Raises:
+        InvalidInput, FileProblem: as :func:`sweep`.
+    """
+    check_value("count", count, whole(1))
+    seeds = range(problem.seed, problem.seed + count)
+    problem = replace(problem, start_error=START_ERROR)
+    return sweep(problem, {"seed": seeds}, out=out, workers=workers, progress=progress)
+
+
+def spread(values: Iterable[float]) -> dict[str, float | int | None]:
+    """Mean, standard deviation and worst of a figure over some starts.
+
+    Args:
+        values: the figure of each run, the larger the better; NaN where it has none,
+            which counts as the worst.
+
+    Returns:
+        mean and deviation over the runs that have it, worst (the least, or None where
+        a run has none), starts (number of runs), failed (of those without).
+    """
+    all_of = np.array(list(values), float)
+    there = all_of[np.isfinite(all_of)]
+    failed = len(all_of) - len(there)
+    return {
+        "mean": float(there.mean()) if len(there) else None,
+        "deviation": float(there.std()) if len(there) else None,
+        "worst": float(there.min()) if len(there) and not failed else None,
+        "starts": len(all_of),
+        "failed": failed,
+    }
+
+
+def spread_text(found: Mapping[str, Any] | None) -> str:
+    """A :func:`spread` in a table's cell: "9.02 ± 0.31, worst 8.26"."""
+    if found is None or found["mean"] is None:
+        return "-"
+    worst = "none" if found["worst"] is None else f"{found['worst']:.2f}"
+    return f"{found['mean']:.2f} ± {found['deviation']:.2f}, worst {worst}"

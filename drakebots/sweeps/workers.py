@@ -1,4 +1,4 @@
-"""Where the cases of a sweep are solved: processes of this machine, or a cluster.
+"""Workers that solve the cases of a sweep: processes of this machine, or a cluster.
 
 Both give the outcome of each job as it comes, and neither lets one job's end be
 another's: a job that raises is an outcome like any other, and one whose process dies
@@ -7,7 +7,6 @@ is tried once more in a new process.
 
 from __future__ import annotations
 
-import importlib
 import os
 import select
 import signal
@@ -26,9 +25,10 @@ from typing import Any
 
 from drakebots.core.errors import DrakebotsError, InvalidInput, one_line
 from drakebots.results import Result
+from drakebots.robots import resolve
 
 TRIES = 2
-"""How often a job is started whose process dies."""
+"""Number of times that a job is started whose process dies."""
 
 _ONE_THREAD = ("OMP", "OPENBLAS", "MKL", "NUMBA")
 """Libraries that would use all cores in each of several processes."""
@@ -40,7 +40,7 @@ class Job:
 
     Attributes:
         run: "module:function", called as run(problem).
-        problem: what it is called with.
+        problem: its argument.
         path: file for the result; None to send the result back instead.
     """
 
@@ -51,7 +51,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job came to.
+    """Outcome of a job.
 
     Attributes:
         verdict: of the result, or "error" where there is none.
@@ -99,8 +99,7 @@ def run_job(job: Job) -> Outcome:
         return time.perf_counter() - began[0], time.process_time() - began[1]
 
     try:
-        module, _, name = job.run.partition(":")
-        result = getattr(importlib.import_module(module), name)(job.problem)
+        result = resolve(job.run)(job.problem)
         used = spent()
         if job.path is not None:
             result.save(job.path)
@@ -122,7 +121,7 @@ def run_here(jobs: Sequence[Job], count: int) -> Iterator[tuple[int, Outcome]]:
     hear Ctrl-C, and ends when this process does, whatever ends it.
 
     Args:
-        jobs: what to solve.
+        jobs: jobs to solve.
         count: number of processes.
     """
     waiting, tries = deque(range(len(jobs))), Counter[int]()
@@ -195,7 +194,7 @@ class _Worker:
         self.job = index
 
     def died(self) -> str:
-        """How the process ended, for a job's message."""
+        """End of the process in words, for a job's message."""
         code = self.process.wait()
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return f"its process ended {TRIES} times without a result ({name})"
@@ -254,7 +253,7 @@ def run_on_cluster(
     come back through the scheduler: no folder need be shared.
 
     Args:
-        jobs: what to solve, without paths.
+        jobs: jobs to solve, without paths.
         scheduler: its address, "tcp://host:8786", or a `distributed.Client`.
 
     Raises:

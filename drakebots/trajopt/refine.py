@@ -21,9 +21,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from drakebots.core.checks import check, non_negative, optional, positive, whole
+from drakebots.core.checks import non_negative, positive, whole
+from drakebots.core.fields import checked
 from drakebots.core.run import Progress, RunEnd, Stop, Verdict, run_steps
 from drakebots.results import Result
 
@@ -90,41 +91,27 @@ class Refinable(Protocol):
         """A new plan from an execution, for an advance of `asked` per cycle [m]."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked(kw_only=True)
 class RefineOptions:
-    """When the loop ends.
-
-    Attributes:
-        rounds: largest number of new plans.
-        trials: largest number of executions of one plan; between them its feed-forward
-            is corrected.
-        enough: score that ends the loop.
-        growth: smallest growth of the score that counts.
-        patience: number of rounds in a row without growth that ends the loop.
-        time_limit: limit of the wall time, checked between rounds [s].
+    """Options for the end of the loop.
 
     Raises:
         InvalidInput: for a value out of its range.
     """
 
-    rounds: int = 2
-    trials: int = 8
-    enough: float = 0.99
-    growth: float = 0.005
-    patience: int = 2
-    time_limit: float | None = None
-
-    def __post_init__(self):
-        check(
-            self,
-            "",
-            rounds=whole(0),
-            trials=whole(1),
-            enough=positive(),
-            growth=non_negative(),
-            patience=whole(1),
-            time_limit=optional(positive("s")),
-        )
+    rounds: Annotated[int, whole(0)] = 2
+    """Largest number of new plans."""
+    trials: Annotated[int, whole(1)] = 8
+    """Largest number of executions of one plan; between them its feed-forward is
+    corrected."""
+    enough: Annotated[float, positive()] = 0.99
+    """Score that ends the loop."""
+    growth: Annotated[float, non_negative()] = 0.005
+    """Smallest growth of the score that counts."""
+    patience: Annotated[int, whole(1)] = 2
+    """Number of rounds in a row without growth that ends the loop."""
+    time_limit: Annotated[float | None, positive("s")] = None
+    """Limit of the wall time, checked between rounds."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +120,7 @@ class Refined:
 
     Attributes:
         trials: every execution, in order; the first is that of the given plan.
-        end: how the loop ended.
+        end: end of the loop.
         notes: new plans that failed, one line each.
     """
 
@@ -166,7 +153,7 @@ def refine_plan(
         robot: executes, learns and plans.
         plan: plan to start from.
         goal: desired advance per cycle of executions [m].
-        options: when the loop ends.
+        options: conditions that end the loop.
         progress: called as progress("refine", rounds done, rounds).
 
     Returns:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.view.browser import screenshot
     from drakebots.view.mcap import write_mcap
     from drakebots.view.motion import (
+        ContactMarks,
         check_playback,
         draw_ground_lines,
         draw_trail,

@@ -26,12 +26,11 @@ import numpy as np
 import xarray as xr
 from pydrake.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, Mesh, Sphere
 from pydrake.math import RigidTransform
-from pydrake.multibody.tree import BodyIndex
 
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.core.files import check_output, replacing
-from drakebots.model import Model, model_of, obj_mesh
-from drakebots.multibody.exchange import Part, plain_robot, read_parts
+from drakebots.formats import Part, model_of, obj_mesh, plain_robot, read_parts
+from drakebots.model import Model, bodies_of
 from drakebots.results import Result
 from drakebots.view.motion import position_names, positions_in_order
 
@@ -141,7 +140,7 @@ def _motion(data: xr.Dataset, model: Model) -> Iterator[tuple[str, str, float, d
     plant = robot.plant
     positions, times = positions_in_order(robot, data), data.time.values
     context = plant.CreateDefaultContext()
-    bodies = [plant.get_body(BodyIndex(i)) for i in range(1, plant.num_bodies())]
+    bodies = bodies_of(plant)[1:]
     entities = [_entity(part) for part in read_parts(robot) if part.forms]
     start = float(times[0])
     scene = {"deletions": [], "entities": [e for e in entities if e]}
@@ -162,7 +161,7 @@ def _motion(data: xr.Dataset, model: Model) -> Iterator[tuple[str, str, float, d
 
 
 def _entity(part: Part) -> dict[str, Any]:
-    """What is drawn of a body."""
+    """Drawing of a body."""
     shapes: dict[str, list] = {}
     for form in part.forms:
         if form.rgba is not None:

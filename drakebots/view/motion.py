@@ -11,7 +11,8 @@ from pydrake.geometry import Rgba, Sphere
 from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model import Model, model_of
+from drakebots.formats import model_of
+from drakebots.model import Model, joints_of
 from drakebots.results import Result
 from drakebots.view.scene import ROOT, Scene, Stage, make_scene
 
@@ -27,21 +28,29 @@ def check_playback(**values: float) -> None:
             raise InvalidInput(f"{name} must be > 0, got {value}")
 
 
-def frame_samples(
+def frame_times(
     times: np.ndarray, slow: float, frames_per_second: float, most: int
 ) -> tuple[float, np.ndarray]:
-    """The playback's rate [1/s], and the sample that each of its frames shows (n,).
+    """The playback's rate [1/s], and the times of its frames (n,) [s].
 
     Args:
-        times: of the samples (T,) [s].
-        slow: how many times slower than these to play.
+        times: of the motion's samples (T,) [s].
+        slow: factor by which to play slower than these.
         frames_per_second: wanted; fewer when there would be too many frames.
         most: of frames.
     """
     length = slow * float(times[-1] - times[0])
-    count = int(np.clip(length * frames_per_second, 2, most))
-    samples = np.searchsorted(times, np.linspace(times[0], times[-1], count))
-    return count / length, np.minimum(samples, len(times) - 1)
+    count = int(np.clip(np.ceil(length * frames_per_second - 1e-9) + 1, 2, most))
+    return (count - 1) / length, np.linspace(times[0], times[-1], count)
+
+
+def frame_samples(
+    times: np.ndarray, slow: float, frames_per_second: float, most: int
+) -> tuple[float, np.ndarray]:
+    """As :func:`frame_times`, with the sample that each frame shows (n,)."""
+    rate, moments = frame_times(times, slow, frames_per_second, most)
+    samples = np.searchsorted(times, moments)
+    return rate, np.minimum(samples, len(times) - 1)
 
 
 def play(
@@ -62,7 +71,7 @@ def play(
         count: of frames.
         show: called with the frame and its time [s].
         start: the motion's time in the first frame [s], for the page's clock.
-        slow: how many times slower than real it plays.
+        slow: factor by which it plays slower than real time.
         publish: whether to send it to the browsers that are connected.
     """
     meshcat = stage.meshcat
@@ -135,9 +144,9 @@ def _free_base(
     plant = scene.plant
     names = plant.GetPositionNames(always_add_suffix=False)
     floating = [
-        plant.get_joint(i)
-        for i in plant.GetJointIndices()
-        if plant.get_joint(i).type_name() == "quaternion_floating"
+        joint
+        for joint in joints_of(plant)
+        if joint.type_name() == "quaternion_floating"
     ]
     if len(floating) != 1 or "base_rpy" not in data:
         return {}
@@ -168,7 +177,7 @@ def record_motion(
     Args:
         result: with `position` and `base_position`.
         model: that moved; found by the result's name if None.
-        slow: how many times slower than real time; None chooses one so that a
+        slow: factor by which it plays slower than real time; None chooses one so that a
             stride takes half a second.
         frames_per_second: of the playback.
         port: of the server.
@@ -194,7 +203,7 @@ def record_motion(
         draw_ground_lines(scene, data)
         draw_trail(scene, data)
     rate, samples = frame_samples(times, slow, frames_per_second, MAX_FRAMES)
-    marks = _ContactMarks(scene, data)
+    marks = ContactMarks(scene, data)
 
     def show(frame: int, time: float) -> None:
         scene.show(q[samples[frame]], time)
@@ -205,21 +214,38 @@ def record_motion(
     return scene
 
 
-class _ContactMarks:
-    """A mark under each foot, visible while it carries load."""
+class ContactMarks:
+    """A ball at each foot, visible while it carries load.
 
-    def __init__(self, scene: Scene, data: xr.Dataset):
-        self.scene, self.shown = scene, {}
+    Args:
+        scene: to draw in.
+        data: with `foot_force` and `foot_position`; without them nothing is drawn.
+        radius: of the balls [m]; by default in proportion to the scene.
+        share: of the largest load from which on a foot counts as loaded.
+        colour: of the balls.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        data: xr.Dataset,
+        *,
+        radius: float | None = None,
+        share: float = 0.01,
+        colour: Rgba = _CONTACT,
+    ):
+        self.scene = scene
         self.active = "foot_force" in data and data.sizes.get("foot", 0) > 0
         if not self.active:
             return
         self.loaded = data.foot_force.values[..., 2]
-        self.loaded = self.loaded > 0.01 * max(self.loaded.max(), 1e-12)
+        self.loaded = self.loaded > share * max(self.loaded.max(), 1e-12)
         self.places = data.foot_position.values
-        scene.caption.add(_CONTACT, "a foot that carries load")
+        scene.caption.add(colour, "a foot that carries load")
+        ball = Sphere(0.022 * scene.reach if radius is None else radius)
         self.paths = [f"{ROOT}/contact/{name}" for name in data.foot.values]
         for path in self.paths:
-            scene.meshcat.SetObject(path, Sphere(0.022 * scene.reach), _CONTACT)
+            scene.meshcat.SetObject(path, ball, colour)
 
     def show(self, k: int, time: float) -> None:
         if not self.active:
@@ -239,9 +265,7 @@ def draw_trail(scene: Scene, data: xr.Dataset) -> None:
     path[:, 2] = 0.002 * scene.reach
     step = max(1, len(path) // 2000)
     scene.caption.add(_TRAIL, "the path of the base")
-    scene.meshcat.SetLine(
-        f"{ROOT}/path", np.asfortranarray(path[::step].T), 3.0, _TRAIL
-    )
+    scene.meshcat.SetLine(f"{ROOT}/path", path[::step].T, 3.0, _TRAIL)
 
 
 def draw_ground_lines(scene: Scene, data: xr.Dataset) -> None:
@@ -250,19 +274,14 @@ def draw_ground_lines(scene: Scene, data: xr.Dataset) -> None:
     base = data.base_position.values
     low = np.floor((base.min(axis=0) - 2 * scene.reach) / spacing)
     high = np.ceil((base.max(axis=0) + 2 * scene.reach) / spacing)
-    z = 0.001 * scene.reach
-    starts, ends = [], []
-    for a, b in ((0, 1), (1, 0)):
-        for k in np.arange(low[a], high[a] + 1):
-            for point, side in ((starts, low), (ends, high)):
-                p = np.zeros(3)
-                p[a], p[b], p[2] = k * spacing, side[b] * spacing, z
-                point.append(p)
+    x, y = (np.arange(low[k], high[k] + 1) for k in range(2))
+    starts = [(a, low[1]) for a in x] + [(low[0], b) for b in y]
+    ends = [(a, high[1]) for a in x] + [(high[0], b) for b in y]
+    height = np.full(len(starts), 0.001 * scene.reach)
     scene.caption.add(_LINES, f"lines every {spacing * 1e3:g} mm")
     scene.meshcat.SetLineSegments(
         f"{ROOT}/lines_every_{spacing * 1e3:g}_mm",
-        np.asfortranarray(np.array(starts).T),
-        np.asfortranarray(np.array(ends).T),
+        *(np.vstack([spacing * np.transpose(k), height]) for k in (starts, ends)),
         1.0,
         _LINES,
     )

@@ -7,6 +7,7 @@ published keep their SI numbers.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from html import escape
 from itertools import product
@@ -21,22 +22,23 @@ from pydrake.geometry import (
     MeshcatVisualizerParams,
     Rgba,
     Role,
+    Sphere,
 )
-from pydrake.math import RigidTransform
+from pydrake.math import RigidTransform, RotationMatrix
 from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, MultibodyPlant
+from pydrake.multibody.tree import BodyIndex, RigidBody
 from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 
 from drakebots.core.errors import InvalidInput
-from drakebots.core.files import replacing
-from drakebots.model import Model
-from drakebots.view.caption import Caption
-from drakebots.view.sticks import add_sticks
+from drakebots.core.files import write_text
+from drakebots.model import Model, bodies_of, joints_of
+from drakebots.view.page import Caption
 
 VIEW = (0.72, -0.90, 0.58)
 """Direction from what is shown to the default camera."""
 
 _FIELD_OF_VIEW = 40.0
-"""Of the camera, from bottom to top [deg]."""
+"""Field of view of the camera, from bottom to top [deg]."""
 
 _ASPECT = 1.5
 """Width over height of the narrowest window in which all is to be seen."""
@@ -79,7 +81,7 @@ class Stage:
         low, high: corners of what is shown at first (3,) [m].
         scale: scale of the scene.
         ground: the point that is drawn at the scene's origin (3,) [m].
-        caption: what its page says beside it.
+        caption: caption of its page.
     """
 
     meshcat: Meshcat
@@ -139,8 +141,8 @@ class Stage:
             sides = np.stack([away @ right / (half * _ASPECT), away @ up / half], 1)
             depth = away @ back
             distance = float((abs(sides).max(axis=1) + depth).max())
-            seen = sides / (distance - depth)[:, None]
-            off = distance * (seen.min(axis=0) + seen.max(axis=0)) / 2
+            projected = sides / (distance - depth)[:, None]
+            off = distance * (projected.min(axis=0) + projected.max(axis=0)) / 2
             target = target + off[0] * half * _ASPECT * right + off[1] * half * up
         self.look(target + _MARGIN * distance * back, target)
 
@@ -159,7 +161,7 @@ class Stage:
         return self.caption.on(self.meshcat.StaticHtml())
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the page, in a frame of the cell's width."""
+        """Page in a frame of a notebook cell's width."""
         style = "width: 100%; height: 420px; border: 0"
         return f'<iframe srcdoc="{escape(self.html())}" style="{style}"></iframe>'
 
@@ -170,8 +172,7 @@ class Stage:
             FileProblem: when the folder cannot be written to.
         """
         path = Path(path)
-        with replacing(path) as part:
-            part.write_text(self.html(), encoding="utf-8")
+        write_text(path, self.html())
         return path
 
 
@@ -281,7 +282,7 @@ def set_stage(meshcat: Meshcat, low, high, ground_height: float | None) -> Stage
 
 
 def _drawn_role(scene_graph) -> Role:
-    """What to draw: visual geometry, or collision geometry where there is none."""
+    """Role of the geometry to draw: visual, or collision where there is none."""
     inspector = scene_graph.model_inspector()
     has_visuals = bool(inspector.GetAllGeometryIds(Role.kIllustration))
     return Role.kIllustration if has_visuals else Role.kProximity
@@ -326,3 +327,83 @@ def _scaling(scale: float, origin: np.ndarray) -> np.ndarray:
     matrix[:3, 3] = -scale * origin
     matrix[3, 3] = 1.0
     return matrix
+
+
+# --- a model without any geometry ---------------------------------------------
+
+_STICK = np.array([0.45, 0.50, 0.58, 1.0])
+_BALL = np.array([0.85, 0.45, 0.20, 1.0])
+_THICKNESS = 0.05
+"""Radius of the sticks, as a share of the median of their lengths."""
+
+_LONE_RADIUS = 0.05
+"""Radius of the ball that stands for a model without any length [m]."""
+
+
+def add_sticks(plant: MultibodyPlant, model: Model) -> None:
+    """Adds visual geometry to the bodies of a model that has none, before Finalize.
+
+    A link's sticks begin at the joint that holds it, or at its origin, and end at the
+    joints and feet that it carries; a link that carries none gets one to its COM.
+
+    Args:
+        plant: plant with the model's bodies, registered with a SceneGraph.
+        model: model that was added to it.
+    """
+    starts, ends = _ends(plant, model)
+    sticks = [
+        (body, starts[body], end)
+        for body, found in ends.items()
+        for end in found
+        if np.linalg.norm(end - starts[body]) > 1e-9
+    ]
+    lengths = [float(np.linalg.norm(end - start)) for _, start, end in sticks]
+    radius = _THICKNESS * float(np.median(lengths)) if lengths else _LONE_RADIUS
+    for k, ((index, start, end), length) in enumerate(zip(sticks, lengths)):
+        # The cylinder's axis is z.
+        R = RotationMatrix.MakeFromOneVector(end - start, 2)
+        plant.RegisterVisualGeometry(
+            plant.get_body(index),
+            RigidTransform(R, (start + end) / 2),
+            Cylinder(radius, length),
+            f"stick_{k}",
+            _STICK,
+        )
+    for index, start in starts.items():
+        plant.RegisterVisualGeometry(
+            plant.get_body(index),
+            RigidTransform(start),
+            Sphere(1.6 * radius),
+            "joint_ball",
+            _BALL,
+        )
+
+
+def _ends(
+    plant: MultibodyPlant, model: Model
+) -> tuple[dict[BodyIndex, np.ndarray], dict[BodyIndex, list[np.ndarray]]]:
+    """Starts (3,) and ends of each body's sticks, in the body [m]."""
+    bodies = bodies_of(plant)[1:]
+    starts = {body.index(): np.zeros(3) for body in bodies}
+    ends: dict[BodyIndex, list[np.ndarray]] = defaultdict(list)
+    for joint in joints_of(plant):
+        inner, outer = joint.frame_on_parent(), joint.frame_on_child()
+        if joint.child_body().index() in starts:
+            p = outer.GetFixedPoseInBodyFrame().translation()
+            starts[joint.child_body().index()] = p
+        if joint.parent_body().index() in starts:
+            p = inner.GetFixedPoseInBodyFrame().translation()
+            ends[joint.parent_body().index()].append(p)
+    for foot in model.feet:
+        for body in bodies:
+            if body.name() == foot.body:
+                ends[body.index()].append(foot.p_BF)
+    for body in bodies:
+        if not ends[body.index()]:
+            ends[body.index()].append(_com(body))
+    return starts, ends
+
+
+def _com(body: RigidBody) -> np.ndarray:
+    p = np.array(body.default_com())
+    return p if np.isfinite(p).all() else np.zeros(3)

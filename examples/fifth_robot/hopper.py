@@ -8,8 +8,9 @@ python examples/fifth_robot/hopper.py track plan.nc -o run.nc --html run.html
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from pydrake.systems.analysis import Simulator
@@ -18,12 +19,13 @@ from pydrake.systems.primitives import LogVectorOutput
 
 from drakebots import Ground, Result, build_robot, load
 from drakebots.cli import main
-from drakebots.core.checks import check, non_negative
+from drakebots.core.checks import non_negative, positive, whole
+from drakebots.core.fields import checked
 from drakebots.core.run import Progress
-from drakebots.model import model_provenance
+from drakebots.formats import model_provenance
 from drakebots.multibody import advance, trajectory_dataset
 from drakebots.robots import Kind, Robot, Task, register
-from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
+from drakebots.trajopt.locomotion import Hop, LocomotionProblem, plan_locomotion
 
 MODEL = Path(__file__).with_name("hopper.sdf")
 BEND = 0.6  # of the thighs when the hopper stands [rad]
@@ -54,25 +56,18 @@ class Servos(LeafSystem):
         output.SetFromVector(np.clip(u, -TORQUE, TORQUE))
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked("hopper", kw_only=True)
 class Setting:
-    """What simulations and executed plans share.
+    """What simulations and executed plans share."""
 
-    Attributes:
-        friction: friction coefficient of the ground.
-        kp: feedback gain of the joint angles [N m/rad].
-        kd: feedback gain of the joint rates [N m s/rad].
-        time_limit: limit of wall time [s]; what was reached is kept.
-    """
-
-    friction: float = 0.8
-    kp: float = 150.0
-    kd: float = 2.0
-    time_limit: float | None = None
-
-    def __post_init__(self):
-        numbers = [name for name in vars(self) if name not in ("plan", "time_limit")]
-        check(self, "hopper", **dict.fromkeys(numbers, non_negative()))
+    friction: Annotated[float, non_negative()] = 0.8
+    """Friction coefficient of the ground."""
+    kp: Annotated[float, non_negative("N m/rad")] = 150.0
+    """Feedback gain of the joint angles."""
+    kd: Annotated[float, non_negative("N m s/rad")] = 2.0
+    """Feedback gain of the joint rates."""
+    time_limit: Annotated[float | None, positive("s")] = None
+    """Limit of wall time; what was reached is kept."""
 
 
 def _run(what: str, problem: Setting, target, start, duration, progress) -> Result:
@@ -106,19 +101,16 @@ def _run(what: str, problem: Setting, target, start, duration, progress) -> Resu
     )
 
 
-@dataclass(frozen=True)
+@checked("hopper", kw_only=True)
 class Simulation(Setting):
-    """The hopper whose servos stretch and bend its legs periodically.
+    """The hopper whose servos stretch and bend its legs periodically."""
 
-    Attributes:
-        duration: duration of the motion [s].
-        stroke: amplitude of the bend [rad].
-        frequency: frequency of the hops [Hz].
-    """
-
-    duration: float = 2.0
-    stroke: float = 0.25
-    frequency: float = 2.0
+    duration: Annotated[float, positive("s")] = 2.0
+    """Duration of the motion."""
+    stroke: Annotated[float, non_negative("rad")] = 0.25
+    """Amplitude of the bend."""
+    frequency: Annotated[float, non_negative("Hz")] = 2.0
+    """Frequency of the hops."""
 
 
 def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result:
@@ -134,37 +126,32 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
     return _run("simulation", problem, target, start, problem.duration, progress)
 
 
-@dataclass(frozen=True)
+@checked("hopper")
 class Problem:
-    """A hop on the spot, from standing to standing.
+    """A hop on the spot, from standing to standing."""
 
-    Attributes:
-        height: desired height of the feet at the apex [m].
-        knots: number of knots.
-    """
-
-    height: float = 0.05
-    knots: int = 21
+    height: Annotated[float, positive("m")] = 0.05
+    """Desired height of the feet at the apex."""
+    knots: Annotated[int, whole(5)] = 21
+    """Number of knots."""
 
 
 def plan(problem: Problem, *, progress: Progress | None = None) -> Result:
     """Plans a hop; the program decides when the feet leave the ground."""
     pose = dict(zip(load(MODEL).summary.actuators, leg_angles(BEND).tolist()))
-    hop = LocomotionProblem(MODEL, "hop", pose=pose, **vars(problem))
+    motion = Hop(problem.height)
+    hop = LocomotionProblem(MODEL, motion, knots=problem.knots, pose=pose)
     return replace(plan_locomotion(hop, progress=progress), kind="hopper.plan")
 
 
-@dataclass(frozen=True)
+@checked("hopper")
 class Tracking(Setting):
-    """A planned hop, executed in simulation.
-
-    Attributes:
-        plan: result of :func:`plan`.
-        settle: time to hold the last pose after the plan [s].
-    """
+    """A planned hop, executed in simulation."""
 
     plan: Result
-    settle: float = 0.5
+    """Result of :func:`plan`."""
+    settle: Annotated[float, non_negative("s")] = 0.5
+    """Time to hold the last pose after the plan."""
 
 
 def track(problem: Tracking, *, progress: Progress | None = None) -> Result:

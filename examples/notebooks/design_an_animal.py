@@ -75,4 +75,5 @@ assert report["inverted"] == 0 and report["joints"] == 16
 assert result.ok
 
 # %% [markdown]
-# [Designing skinned quad-robots](../../docs/design.md) has the stages, Table 1 of the paper, and what the skin costs the motors.
+# [Designing skinned quad-robots](../../docs/design.md) has the stages and options, [its evidence](../../docs/evidence/design.md)
+# Table 1 of the paper, and what the skin costs the motors.

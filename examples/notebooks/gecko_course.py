@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from drakebots import gecko, record
-from drakebots.robots.gecko.pose_step import cycle_motion
+from drakebots.robots.gecko.engines import cycle_motion
 
 # %% [markdown]
 # ## One gait
@@ -30,7 +30,7 @@ for steering in (-0.5, -0.25, 0.0, 0.25, 0.5):
 # ## The course of the paper
 #
 # Four targets, each reached when the torso's front end is within 10 cm. Here the pose step simulates the robot too;
-# `engine="drake"` takes a robot with 38 velocities and switched suction feet.
+# `engine=gecko.Drake()` takes a robot with 38 velocities and switched suction feet.
 
 # %%
 problem = gecko.Simulation(epsilon=0.10)
@@ -59,5 +59,5 @@ assert 35 <= result.metrics["half_cycles"] <= 45
 # ## And on
 #
 # `obstacles=` are polygons that it walks around, `final_heading=` the direction in which it arrives,
-# `gecko.simulate_climb(gecko.Climb())` a wall of 84 degrees. [The gecko](../../docs/gecko.md) has all figures beside the
-# paper's.
+# `gecko.Drake(incline=gecko.STEEPEST)` walks up a wall of 84 degrees. [The gecko](../../docs/gecko.md) has the other
+# options, [its evidence](../../docs/evidence/gecko.md) all figures beside the paper's.

@@ -63,4 +63,4 @@ assert result.metrics["loop_gap_max_mm"] < 1e-3
 # ## And on
 #
 # Try `surface="sandpaper"`, `frequency=30` (the robot is thrown around), `gait="pronk"`. [HAMR-VI](../../docs/hamr.md) has the
-# strides on three surfaces beside the paper's; [Plan a gait](plan_a_gait.py) finds a better one.
+# other options, [its evidence](../../docs/evidence/hamr.md) the strides on three surfaces beside the paper's; [Plan a gait](plan_a_gait.py) finds a better one.

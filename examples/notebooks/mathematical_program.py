@@ -9,12 +9,12 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from drakebots import record, trajopt
-from drakebots.trajopt.solvers import ExactIpoptSolver
+from drakebots import record
+from drakebots.trajopt.locomotion import LocomotionProblem, Walk
 
-motion = trajopt.walk("../my_robot.urdf", forward=0.2)
-program = motion.mathematical_program()
-print(program.lowered.program)
+problem = LocomotionProblem("../my_robot.urdf", Walk(forward=0.2))
+program = problem.mathematical_program()
+print(program.program)
 
 # %% [markdown]
 # The rows `dynamics` are the discrete Euler-Lagrange equations at the knots: the momentum at the end of an interval is that
@@ -27,27 +27,26 @@ print(program.lowered.program)
 # ## Solve it
 #
 # `program.prog` is a `pydrake.solvers.MathematicalProgram` with a binding for every block and the planner's first guess.
-# `ExactIpoptSolver` is a Drake solver that knows the exact sparse Hessians of these bindings.
+# `program.solve()` is IPOPT with the exact sparse Hessians of these bindings; `solver="snopt"` and `"ipopt"` are Drake's.
 
 # %%
-result = ExactIpoptSolver().Solve(program.prog)
-worst = max(program.lowered.program.residuals(result.get_x_val()).values())
-print(result.get_solver_details().status, f"cost {result.get_optimal_cost():.4f}")
-print(f"largest residual {worst:.1e}")
-assert result.is_success() and worst < 1e-6
+result = program.solve()
+print(result.get_solver_details().summary())
+assert result.is_success()
+assert max(result.get_solver_details().residuals.values()) < 1e-6
 
 # %% [markdown]
 # ## A cost of our own
 #
 # `program["q.trunk_z"]` is the height of the trunk at every knot [m], as symbolic expressions of the decision variables
-# (which are in units of the robot's own size and weight). The walk bobs up and down; ask for a trunk that stays at 97 % of
+# (which are scaled). The walk bobs up and down; ask for a trunk that stays at 97 % of
 # the height that it has now. The Hessian stays exact.
 
 # %%
 height = program.values(result, "q.trunk_z").mean()
 for z in program["q.trunk_z"]:
     program.prog.AddCost(1e4 * (z - 0.97 * height) ** 2)
-low = ExactIpoptSolver().Solve(program.prog)
+low = program.solve()
 assert low.is_success()
 
 # %% [markdown]
@@ -59,9 +58,26 @@ assert low.is_success()
 most = 0.8 * abs(program.values(low, "u")).max()
 for torque in program["u"].ravel():
     program.prog.AddConstraint(torque, -most, most)
-weak = ExactIpoptSolver().Solve(program.prog)
+weak = program.solve()
 assert weak.is_success()
 assert abs(program.values(weak, "u")).max() <= most + 1e-6
+
+# %% [markdown]
+# ## Functions of bodies
+#
+# Where a point of a body is, the centre of mass, the angular momentum: each is a few variables of its own, in SI. Halfway
+# through, the left front foot shall pass 2 cm further out.
+
+# %%
+foot = next(iter(program.bodies.points))
+knot = program["q"].shape[0] // 2
+place = program.position(knot, foot)
+outward = program.solve()
+side = outward.GetSolution(place[1]).Evaluate()
+program.prog.AddLinearConstraint(place[1] >= side + 0.02)
+outward = program.solve()
+print(foot, side, outward.GetSolution(place[1]).Evaluate())
+assert outward.is_success()
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
@@ -86,5 +102,7 @@ assert plan.ok
 record(plan)
 
 # %% [markdown]
-# [Planning through contact](../../docs/planning.md) has all equations. Drake's SNOPT and IPOPT take the same program; a program
+# `plan_locomotion(problem, add=...)` does all this within the planner. [Your own trajectory
+# optimization](../../docs/optimize.md) shows the same for other robots, [planning through contact](../../docs/planning.md)
+# has all equations. Drake's SNOPT and IPOPT take the same program; a program
 # written from its parts, with free contacts, is in `examples/mathematical_program.py`.

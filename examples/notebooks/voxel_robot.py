@@ -81,5 +81,5 @@ assert (
 assert walk.ok and 0.9 < walk.metrics["marker_slope_vs_pom"] < 1.05
 
 # %% [markdown]
-# The first cycle starts from rest and goes backwards; later ones go forwards. `voxels.search_gait(voxels.GaitSearch())`
+# The first cycle starts from rest and goes backwards; later ones go forwards. `voxels.search_gait(voxels.SearchProblem())`
 # finds a gait that goes three times as far. [Voxel robots](../../docs/voxel.md) says when to trust which model.

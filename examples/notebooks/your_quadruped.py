@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 from drakebots import load, record
 from drakebots.multibody import find_posture
 from drakebots.robots.legged import Simulation, Tracking, simulate, track
-from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
+from drakebots.trajopt.locomotion import LocomotionProblem, Walk, plan_locomotion
 
 model = load("../my_robot.urdf")
 for note in model.notes:
@@ -37,7 +37,7 @@ held
 # stays level, feet do not slide. Otherwise the verdict is "failed", with the reason.
 
 # %%
-plan = plan_locomotion(LocomotionProblem(model, "walk", forward=0.3))
+plan = plan_locomotion(LocomotionProblem(model, Walk(forward=0.3)))
 print(plan.summary())
 
 # %%

@@ -305,7 +305,7 @@ ANIMALS = {
 
 @dataclass(frozen=True)
 class Pose:
-    """How an animal's joints are turned from where it stands [rad].
+    """Turns of an animal's joints from where it stands [rad].
 
     Attributes:
         stride: of hips, forward and back in a trot, and of the knees that swing.

@@ -3,7 +3,7 @@
 python scripts/bench/contact.py            # all models of contact
 python scripts/bench/contact.py --quick
 
-Stride, duty factors, and the largest loop gap (docs/hamr.md): hard contact by
+Stride, duty factors, and the largest loop gap (docs/evidence/hamr.md): hard contact by
 our time stepping, SAP with Drake's defaults, and SAP on the ground that is
 used, in mm-g-ms and in SI.
 
@@ -24,8 +24,7 @@ from pydrake.systems.primitives import LogVectorOutput
 from drakebots import Ground, build_robot, load
 from drakebots.cli.output import Measurement, figure, print_table
 from drakebots.core.units import GRAVITY, MM_G_MS, SI, Scaling
-from drakebots.multibody import trajectory_dataset
-from drakebots.multibody.hard_contact import TimeStepper
+from drakebots.multibody import TimeStepper, trajectory_dataset
 from drakebots.robots.hamr import GaitSource, hamr_ground, make_waveform
 from drakebots.robots.hamr.model import PiezoDrive, hamr_benders, parameters
 

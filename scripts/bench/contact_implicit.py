@@ -47,10 +47,11 @@ from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.locomotion import (
     HARD,
     LocomotionProblem,
-    Standing,
+    Targets,
     first_guess,
     locomotion_program,
     stand,
+    targets,
 )
 from drakebots.trajopt.program import Program, assemble, compile_blocks
 from drakebots.trajopt.solvers import TOLERANCE
@@ -82,11 +83,11 @@ NOISE = 0.02
 
 
 # ------------------------------------------------------------------- quadruped
-def quadruped(knots: int, folder: Path) -> tuple[Problem, LocomotionProblem, Standing]:
+def quadruped(knots: int, folder: Path) -> tuple[Problem, Targets]:
     """The walk of the quadruped of program_robots.py, contacts hard."""
     model = robots.written(folder, "quadruped", robots.quadruped_urdf())
-    standing, plan = stand(model), LocomotionProblem(model, "walk", knots=knots)
-    _, target = locomotion_program(plan, standing, slack_weight=SLACK_WEIGHT)
+    walk = targets(LocomotionProblem(model, knots=knots), stand(model))
+    _, target = locomotion_program(walk, slack_weight=SLACK_WEIGHT)
     compile_blocks([t.block for t in (*target.terms, *target.costs)])
 
     def accept(x: np.ndarray) -> bool:
@@ -94,7 +95,8 @@ def quadruped(knots: int, folder: Path) -> tuple[Problem, LocomotionProblem, Sta
         return bool(hard and violation(target, x) <= TOLERANCE)
 
     functions = assemble(target, threads=1)
-    return Problem(target, Recipe(standing.system), functions, accept), plan, standing
+    recipe = Recipe(walk.standing.system)
+    return Problem(target, recipe, functions, accept), walk
 
 
 def start(target: Program, x: np.ndarray, seed: int) -> np.ndarray:
@@ -171,9 +173,9 @@ def main(argv: Sequence[str] | None = None) -> dict:
         parser.error("seeds, starts and limit must be > 0")
     result: dict = {}
     with tempfile.TemporaryDirectory() as folder:
-        problem, plan, standing = quadruped(knots, Path(folder))
+        problem, walk = quadruped(knots, Path(folder))
     target = problem.program
-    first = first_guess(plan, standing, target)
+    first = first_guess(walk, target)
     point = anywhere(target, first)
     error = agreement(problem.recipe, target, point)
     each = evaluation_ms(problem, point)

@@ -1,4 +1,4 @@
-"""What derivatives cost: the CasADi twin beside Drake's AutoDiffXd, on HAMR.
+"""Cost of derivatives: the CasADi twin beside Drake's AutoDiffXd, on HAMR.
 
 python scripts/bench/derivatives.py
 python scripts/bench/derivatives.py --quick

@@ -37,7 +37,7 @@ from drakebots.skin import SkinSimulation, simulate_skinned
 from drakebots.skin.file import load_skinned
 
 SUNK = 0.02
-"""How far a robot that stands may sink [m]."""
+"""Largest sinking of a robot that stands [m]."""
 
 SMOOTH = 10_000
 """Number of vertices below which edges are longer than teeth, which are left out."""
@@ -81,8 +81,7 @@ def measure_animal(name: str, folder: Path, pose: Pose) -> dict:
                 duration=2.0,
                 time_step=0.01,  # a thin tail vibrates from step to step at 20 ms
                 motion="hold",
-                link_collision=False,
-                self_collision=False,
+                collisions="none",
             )
         )
     except DrakebotsError as error:

@@ -39,7 +39,11 @@ from drakebots.results import Result
 from drakebots.robots import robots
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "evidence").glob("*.md")),
+]
 
 _COMMAND = re.compile(r"^ *((?:drakebots|make|pip install|python \S+\.py)(?: .*)?)$")
 _FENCE = re.compile(r"^ *```(\w*)")
@@ -52,7 +56,8 @@ OUTPUTS = (
 
 QUICK = (
     *("drakebots show", "drakebots limbs", "drakebots attach", "drakebots calibrate"),
-    *("drakebots plan lattice.json", "drakebots plan voxel", "drakebots models"),
+    *("drakebots plan lattice.json", "drakebots plan voxel --target"),
+    "drakebots models",
 )
 """Commands that take less than a second and need no other command's files."""
 
@@ -82,7 +87,8 @@ def blocks(page: Path) -> list[Block]:
             found[-1].append(command[1])
         elif found[-1]:
             found.append([])
-    return [Block(page.name, tuple(lines)) for lines in found if lines]
+    name = str(page.relative_to(ROOT))
+    return [Block(name, tuple(lines)) for lines in found if lines]
 
 
 @contextlib.contextmanager
@@ -107,7 +113,7 @@ def copy_examples(folder: Path) -> None:
 
 
 def failure(command: str, *, run: bool) -> str:
-    """What is wrong with a line; "" if nothing is.
+    """Fault of a line; "" for none.
 
     Args:
         command: the line.
@@ -139,7 +145,7 @@ def failure(command: str, *, run: bool) -> str:
 
 
 def _of_a_script(words: Sequence[str]) -> str:
-    """What is wrong with a script's command line."""
+    """Fault of a script's command line."""
     script = ROOT / words[0]
     if not script.is_file():
         return f"no script {words[0]}"
@@ -180,7 +186,7 @@ def _stand_in(kind: str) -> Result:
 
 
 def docs_commands_ok_of(*, run: bool = True) -> tuple[int, int, list[str]]:
-    """How many shell commands of the pages are right, of how many, and what fails.
+    """Number of the pages' shell commands that are right, of how many, and the faults.
 
     Args:
         run: whether the quick ones run, or are only parsed.
@@ -192,7 +198,7 @@ def docs_commands_ok_of(*, run: bool = True) -> tuple[int, int, list[str]]:
                 for command in block.commands:
                     count += 1
                     if why := failure(command, run=run):
-                        failed.append(f"{page.name}: {command}: {why}")
+                        failed.append(f"{block.page}: {command}: {why}")
     return count - len(failed), count, failed
 
 

@@ -27,9 +27,9 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots import load
 from drakebots.cli.output import Measurement, figure, one_line_errors, print_rows
+from drakebots.formats import write_mjcf, write_urdf
 from drakebots.model import Model, available_models
 from drakebots.multibody import build_robot
-from drakebots.multibody.exchange import write_mjcf, write_urdf
 
 STEP, SAMPLES = 1e-4, 10
 TARGET = 1e-4
@@ -47,7 +47,7 @@ _COORDINATES = {
 
 @dataclass
 class Throw:
-    """How a robot starts, by name.
+    """Start of a robot, by name.
 
     Attributes:
         rates: of joints [rad/s, m/s].

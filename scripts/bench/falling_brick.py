@@ -1,4 +1,4 @@
-"""How fast the variational steps converge, in flight and through impacts.
+"""Convergence of the variational steps, in flight and through impacts.
 
 python scripts/bench/falling_brick.py                  # some five minutes
 python scripts/bench/falling_brick.py --quick          # two samples, coarse reference
@@ -34,16 +34,13 @@ matplotlib.use("Agg")  # files only
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.integrate import solve_ivp
+from variational_stepper import VariationalStepper
 
 from drakebots import build_robot, load
 from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.core.files import replacing
-from drakebots.multibody.hard_contact import TimeStepper
-from drakebots.trajopt.contact_implicit import (
-    INTEGRATORS,
-    ContactSystem,
-    VariationalStepper,
-)
+from drakebots.multibody import TimeStepper
+from drakebots.trajopt.contact_implicit import INTEGRATORS, ContactSystem
 
 FRICTION = 0.5  # ours; that of the authors' study is not stored
 DURATION = 2.0  # [s]

@@ -28,24 +28,29 @@ from scipy.optimize import minimize
 
 from drakebots.cli.output import Measurement, figure, print_table
 from drakebots.core.errors import NoSolution
-from drakebots.robots.gecko.drake import DrakeWalk, simulate_walk
+from drakebots.robots.gecko import Problem
+from drakebots.robots.gecko.engines import (
+    Drake,
+    Walk,
+    cycle_motion,
+    half_cycle,
+    pose_step,
+    simulate_walk,
+)
 from drakebots.robots.gecko.generator import (
     GaitPatternGenerator,
     GeneratorOptions,
     MotionPolynomial,
-    VelocitySpace,
-    simulated_motion,
+    Published,
 )
-from drakebots.robots.gecko.generator.velocity_space import Q1_GRID
 from drakebots.robots.gecko.model import (
     Pose,
     fixation,
     gait_law,
     gecko,
     pose_at,
-    saturate,
 )
-from drakebots.robots.gecko.pose_step import cycle_motion, half_cycle, pose_step
+from drakebots.robots.gecko.plan import Q1_GRID, simulated_motion
 from drakebots.robots.gecko.simulate import START_ANGLES
 
 CM, DEG = 1e-2, np.pi / 180
@@ -108,7 +113,7 @@ def slsqp(pose: Pose, reference, hold, robot=ROBOT, iterations: int = 500):
 def pose_steps(count: int) -> dict:
     """Both solvers on the same steps."""
     steps = random_steps(count)
-    ours, theirs, better, worse, loose = [], [], 0, [], 0
+    ours, theirs, better, worse, slips = [], [], 0, [], 0
     for step in steps:
         began = time.process_time()
         mine = pose_step(ROBOT, *step)
@@ -120,7 +125,7 @@ def pose_steps(count: int) -> dict:
             objective, gap = np.inf, np.inf
         theirs.append(time.process_time() - began)
         if gap > 1e-6:
-            loose += 1
+            slips += 1
             continue
         excess = objective - mine.objective
         better += excess < -1e-3
@@ -131,7 +136,7 @@ def pose_steps(count: int) -> dict:
         "slsqp_ms": 1e3 * float(np.median(theirs)),
         "ratio": float(np.median(np.array(theirs) / np.array(ours))),
         "steps": count,
-        "slsqp_lets_feet_slip": loose,
+        "slsqp_lets_feet_slip": slips,
         "slsqp_lower_by_more_than_1e-3": int(better),
         "slsqp_higher_by_more_than_1": int((np.array(worse) > 1).sum()),
         "slsqp_excess_median": float(np.median(worse)),
@@ -160,7 +165,7 @@ def decisions(count: int) -> dict:
 
 def half_cycles_to(target, options: GeneratorOptions, size: str, pressure: bool):
     """Half cycles of the pose step to a target (2,) [m]; LOST when it is missed."""
-    robot, limit = gecko(size), saturate if pressure else None
+    robot = gecko(size)
     pose = pose_at(robot, START_ANGLES)
     generator = GaitPatternGenerator([target], options)
     for count in range(LOST):
@@ -168,21 +173,20 @@ def half_cycles_to(target, options: GeneratorOptions, size: str, pressure: bool)
         if decision is None:
             return count
         q1 = (-1) ** count * decision.q1
-        pose = half_cycle(robot, pose, q1, decision.q2, limit).pose
+        pose = half_cycle(robot, pose, q1, decision.q2, pressure).pose
     return LOST
 
 
 def courses(count: int) -> dict:
     """Random targets by four rules."""
     random, rows = np.random.default_rng(0), []
-    published = {"rule": "published"}
-    rules = [published | {"patience": patience} for patience in (None, 8, 32)]
+    rules = [Published(patience=patience) for patience in (0, 8, 32)]
     far, bearing = random.uniform(0.05, 3, count), random.uniform(-np.pi, np.pi, count)
     for k, target in enumerate(far * np.exp(1j * bearing)):
         size, pressure = ("small", "large")[k % 2], bool(k // 2 % 2)
-        motion = simulated_motion(VelocitySpace(order=3, size=size, pressure=pressure))
+        motion = simulated_motion(Problem(order=3, size=size, pressure=pressure))
         ours = GeneratorOptions(motion=motion)
-        every = [ours, *(GeneratorOptions(**rule) for rule in rules)]
+        every = [ours, *(GeneratorOptions(rule=rule) for rule in rules)]
         place = target.real, target.imag
         rows.append([half_cycles_to(place, each, size, pressure) for each in every])
     rows = np.array(rows)
@@ -206,7 +210,7 @@ def prediction(q1_grid=Q1_GRID, q2_grid=(0.1, 0.3, 0.5)) -> dict:
     """
     table, rows = MotionPolynomial.table_3(), []
     for q1, q2 in product(q1_grid, q2_grid):
-        walk = DrakeWalk(q1=q1, q2=q2, cycles=2, pressure=True)
+        walk = Walk(q1=q1, q2=q2, cycles=2, engine=Drake())
         turn = simulate_walk(walk).metrics["rotation_per_cycle_rad"]
         right, left = table.motion(q1, np.array([q2, -q2]))[:, 0]
         pose = cycle_motion(ROBOT, q1, q2, settle=1).rotation
@@ -226,8 +230,8 @@ def prediction(q1_grid=Q1_GRID, q2_grid=(0.1, 0.3, 0.5)) -> dict:
 
 def drake(cycles: int) -> dict:
     """Simulated seconds a wall second, dt = 1 ms; it wants an idle machine."""
-    plain_run = simulate_walk(DrakeWalk(cycles=cycles))
-    pressure = simulate_walk(DrakeWalk(cycles=cycles, pressure=True))
+    plain_run = simulate_walk(Walk(cycles=cycles))
+    pressure = simulate_walk(Walk(cycles=cycles, engine=Drake()))
     return {
         "drake_real_time_factor": plain_run.metrics["real_time_factor"],
         "with_pressure_control": pressure.metrics["real_time_factor"],

@@ -36,7 +36,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 HERE = Path(__file__).resolve()
-sys.path.insert(0, str(HERE.parents[1]))
+sys.path.insert(0, str(HERE.parents[1] / "tools"))
 
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")  # a fork keeps no threads
@@ -125,7 +125,7 @@ def fuzz(
 def _load(chosen: Mapping[str, Family]) -> None:
     """Imports what inputs need, so that no child has to."""
     if all(name in FORMATS for name in chosen):
-        for name in ("cli.look", "cli.simulate", "view", "multibody.exchange"):
+        for name in ("cli.look", "cli.task", "view", "formats.write.mjcf"):
             importlib.import_module(f"drakebots.{name}")
         importlib.import_module("trimesh")
     else:
@@ -163,7 +163,7 @@ def keep(outcomes: list[Outcome], chosen: Mapping[str, Family], folder: Path) ->
 
 
 def figures(outcomes: list[Outcome], *, stops: bool = True) -> dict[str, object]:
-    """What the last line holds."""
+    """Figures of the last line."""
     words = Counter(o.word for o in outcomes)
     found: dict[str, object] = {
         "inputs": len(outcomes),

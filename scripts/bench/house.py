@@ -1,4 +1,4 @@
-"""How the code is laid out: its size, circles, imports against the floors.
+"""Layout of the code: its size, circles, imports against the floors.
 
 python scripts/bench/house.py
 python scripts/bench/house.py --quick    # measures no time
@@ -9,10 +9,13 @@ that of processes of its own.
 
 A line of code is no docstring, comment, import or blank. `upward_strings` are rooms
 further down that a room names as text, "drakebots.room.module:name", and imports later.
-tests/house holds limits of these figures, which only fall.
+`field_declarations` are the places at which one field is declared, `option_bag_fields`
+the fields of the largest problem. tests/house holds limits of these figures, which only
+fall.
 
-JSON: code_lines, modules, single_importer_modules, functions_over_60_lines, circles,
-upward_imports, upward_strings, largest_folder_files.
+JSON: code_lines, modules, single_importer_modules, functions_over_60_lines,
+field_declarations, option_bag_fields, circles, upward_imports, upward_strings,
+largest_folder_files.
 """
 
 from __future__ import annotations
@@ -35,8 +38,18 @@ from drakebots.cli.output import Measurement, figure
 ROOT = Path(__file__).resolve().parents[2]
 
 FLOORS = (
-    *("core", "results", "model", "fem", "lattice", "multibody", "view", "skin"),
-    *("trajopt", "plots", "design", "robots", "sweeps", "envs", "cli"),
+    *("core", "results", "model", "fem", "lattice", "multibody", "formats", "view"),
+    *(
+        "skin",
+        "trajopt",
+        "control",
+        "plots",
+        "design",
+        "robots",
+        "sweeps",
+        "envs",
+        "cli",
+    ),
 )
 """Rooms in order: a room imports only from those before it."""
 
@@ -45,6 +58,8 @@ TARGETS = {
     "modules": 380,
     "single_importer_modules": 45,
     "functions_over_60_lines": 40,
+    "field_declarations": 1,
+    "option_bag_fields": 14,
     "circles": 0,
     "upward_imports": 0,
     "upward_strings": 0,
@@ -67,6 +82,7 @@ class House:
         strings: "module:name" that are written as text, to be imported later.
         code_lines: lines of code of each module; see :func:`code_lines`.
         long_functions: functions of more than 60 lines, with their number.
+        classes: the classes with their modules, by name.
     """
 
     files: dict[str, Path]
@@ -79,6 +95,7 @@ class House:
     strings: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     code_lines: dict[str, int] = field(default_factory=dict)
     long_functions: dict[str, int] = field(default_factory=dict)
+    classes: dict[str, tuple[str, ast.ClassDef]] = field(default_factory=dict)
 
     def is_package(self, module: str) -> bool:
         """Whether a module is a folder."""
@@ -112,6 +129,8 @@ def _count(house: House, name: str, tree: ast.Module) -> None:
             length = node.end_lineno - node.lineno + 1
             if length > 60:
                 house.long_functions[f"{name}:{node.name}"] = length
+        elif isinstance(node, ast.ClassDef):
+            house.classes[f"{name}:{node.name}"] = (name, node)
         elif isinstance(getattr(node, "value", None), str) and named.fullmatch(
             node.value
         ):
@@ -311,6 +330,63 @@ def single_importers(house: House) -> list[str]:
     )
 
 
+def declarations(house: House) -> dict[str, int]:
+    """The places that declare the fields of classes which check them, by class.
+
+    One is the annotation with its rule. Another are entries under "Attributes:" of the
+    docstring, a third calls `check(self, ...)` of rules that know nothing of it.
+    """
+    found = {}
+    for name, (_, node) in house.classes.items():
+        if not any("checked" in ast.unparse(mark) for mark in node.decorator_list):
+            continue
+        listed = any(
+            f"    {own}:" in (ast.get_docstring(node) or "") for own in _fields(node)
+        )
+        calls = [
+            keyword.value
+            for call in ast.walk(node)
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "check"
+            for keyword in call.keywords
+            if keyword.arg in _fields(node)
+        ]
+        names = [{n.id for n in ast.walk(v) if isinstance(n, ast.Name)} for v in calls]
+        own = {
+            n.id
+            for n in ast.walk(node)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        } | {"self"}
+        found[name] = 1 + listed + any(not (used & own) for used in names)
+    return found
+
+
+def bags(house: House) -> dict[str, int]:
+    """The number of fields of each class that checks them, inherited ones included."""
+    found = {}
+    for name, (module, node) in house.classes.items():
+        if any("checked" in ast.unparse(mark) for mark in node.decorator_list):
+            found[name] = len(set(_all_fields(house, module, node)))
+    return found
+
+
+def _fields(node: ast.ClassDef) -> list[str]:
+    entries = [e for e in node.body if isinstance(e, ast.AnnAssign)]
+    return [e.target.id for e in entries if isinstance(e.target, ast.Name)]
+
+
+def _all_fields(house: House, module: str, node: ast.ClassDef) -> Iterable[str]:
+    yield from _fields(node)
+    for base in node.bases:
+        place = next(
+            (m for m, entry, _ in house.texts[module] if entry == ast.unparse(base)),
+            module,
+        )
+        home = _home(house, place, ast.unparse(base))
+        found = house.classes.get(f"{home}:{ast.unparse(base)}")
+        if found is not None:
+            yield from _all_fields(house, *found)
+
+
 def largest_folder(house: House) -> tuple[str, int]:
     """The folder with most files, and how many."""
     counts: Mapping[str, int] = defaultdict(int)
@@ -320,12 +396,14 @@ def largest_folder(house: House) -> tuple[str, int]:
 
 
 def figures(house: House) -> dict[str, int]:
-    """What is counted."""
+    """Figures that are counted."""
     return {
         "code_lines": sum(house.code_lines.values()),
         "modules": len(house.files),
         "single_importer_modules": len(single_importers(house)),
         "functions_over_60_lines": len(house.long_functions),
+        "field_declarations": max(declarations(house).values(), default=0),
+        "option_bag_fields": max(bags(house).values(), default=0),
         "circles": len(circles(house)),
         "upward_imports": len(upward_imports(house)),
         "upward_strings": len(upward_strings(house)),

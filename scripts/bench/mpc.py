@@ -4,7 +4,7 @@
     python scripts/bench/mpc.py --quick
     python scripts/bench/mpc.py --only quadruped --seeds 3
     python scripts/bench/mpc.py --only quadruped climb --feedback servos
-    python scripts/bench/mpc.py --only righting --first 20     # other twenty seeds
+    python scripts/bench/mpc.py --only self_righting --first 20     # other twenty seeds
 
 A quadruped like MIT's Mini Cheetah trots at 0.4 m/s, ahead or turning, and takes a push
 of 0.1 s at a random time in a random direction, on ground and with masses that are off
@@ -12,9 +12,9 @@ by 20 %, each up or down. Beside contact-implicit control it is held by whole-bo
 control of the same motion, planned once, and by a sampling planner (MPPI), all from the
 same starts. The sampling planner plans 20 times a second and takes all of a processor,
 several times what contact-implicit control does. `climb` has the quadruped trot at 0.3
-m/s up a step of 6 cm, at a random distance, and not pushed; `righting` begins on its
-left side and has 8 s to get up and stand. Falls are counted over seeds that differ by
-far more than rounding (`seeds_differ_by`), so that a fall is a share of robots.
+m/s up a step of 6 cm, at a random distance, and not pushed; `self_righting` begins on
+its left side and has 8 s to get up and stand. Falls are counted over seeds that differ
+by far more than rounding (`seeds_differ_by`), so that a fall is a share of robots.
 
 A rate is that of the median solve; `ms` are of the processor time of the thread that
 solves, and the delay of an answer in the simulation is that time.
@@ -27,30 +27,29 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import repeat
 
 import numpy as np
+from control_baselines import sampling, tracking
 
 from drakebots import load
 from drakebots.cli.output import Measurement, print_rows
+from drakebots.control import FEEDBACK
 from drakebots.model import Model
-from drakebots.robots.legged.mpc import Control, Push, control
-from drakebots.robots.legged.mpc.problem import FEEDBACK
-from drakebots.trajopt import Step
+from drakebots.multibody import Step
+from drakebots.robots.legged import Control, Mpc, Push, Rigid, control
 
 OFF = 0.2
 """Share by which friction and masses are off."""
 
-CASES = {
-    "quadruped": "mpc",
-    "without_mpc": "tracking",
-    "sampling": "sampling",
-}
+CASES = {"quadruped": None, "without_mpc": tracking, "sampling": sampling}
 """Controllers of the quadruped that falls or not, by case."""
 
 DIFFER = "push, turn, friction and masses; of climb the step's distance, not the push"
-"""What seeds change; `righting` has friction and masses only."""
+"""Differences between seeds; `self_righting` has friction and masses only."""
 
 SPEEDS = {"hopper": "monopod", "closed_loop": "minitaur"}
 """Robots of which only the speed counts, by case."""
@@ -61,7 +60,7 @@ ITERATIONS = {"hopper": 4, "closed_loop": 2, "climb": 4}
 STEP = 0.06
 """Height of the step to climb [m]: a fifth of the height at which the robot stands."""
 
-RIGHTING = 8.0
+SELF_RIGHTING = 8.0
 """Time in which the robot has to get up from its side [s]."""
 
 CLIMB_PERIOD = 0.025
@@ -80,22 +79,26 @@ def pushed(
         speed=0.4,
         turn=float(random.choice([-0.3, 0.0, 0.3])),
         pushes=(push,),
-        friction_error=float(random.choice([-OFF, OFF])),
-        mass_error=float(random.choice([-OFF, OFF])),
+        plant=_other(random, [-OFF, OFF], time_step=2e-3),
+        controller=Mpc(**more),
         duration=duration,
-        time_step=2e-3,
-        seed=seed,
-        **more,
     )
+
+
+def _other(random: np.random.Generator, either: list[float], **more) -> Rigid:
+    """A plant whose friction and masses are off, each by one of two shares."""
+    friction, mass = (float(random.choice(either)) for _ in range(2))
+    return Rigid(mass, friction, **more)
 
 
 def quadruped(case: str, seeds: range, force: float, feedback: str, **more) -> dict:
     """Falls and times of one controller over all seeds."""
     model, controller = load("mini_cheetah"), CASES[case]
-    own = {"period": 0.05} if controller == "sampling" else {"feedback": feedback}
-    more |= own | {"controller": controller}
-    posed = (pushed(model, s, force, **more) for s in seeds)
-    return _falls(case, posed)
+    more |= {"period": 0.05} if controller is sampling else {"feedback": feedback}
+    posed = [pushed(model, s, force, **more) for s in seeds]
+    if controller is sampling:
+        return _falls(case, posed, [partial(sampling, seed=s) for s in seeds])
+    return _falls(case, posed, [controller] * len(posed))
 
 
 def climbing(model: Model, seed: int) -> Control:
@@ -108,11 +111,9 @@ def climbing(model: Model, seed: int) -> Control:
         goal=(1.5, 0.0),
         speed=0.3,
         terrain=Step(start, start + 3.0, STEP),
-        friction_error=float(random.choice([-OFF, OFF])),
-        mass_error=float(random.choice([-OFF, OFF])),
+        plant=_other(random, [-OFF, OFF]),
+        controller=Mpc(period=CLIMB_PERIOD, iterations=ITERATIONS["climb"]),
         duration=5.0,
-        iterations=ITERATIONS["climb"],
-        period=CLIMB_PERIOD,
     )
 
 
@@ -120,32 +121,33 @@ def climb(seeds: range, feedback: str) -> dict:
     """Falls and times on the way up a step."""
     model = load("mini_cheetah")
     posed = (climbing(model, seed) for seed in seeds)
-    return _falls("climb", (replace(p, feedback=feedback) for p in posed))
+    return _falls("climb", [_fed_back(p, feedback) for p in posed])
 
 
 def lying(model: Model, seed: int) -> Control:
     """The quadruped of a seed that lies on its side."""
     random = np.random.default_rng(seed)
-    return Control(
-        model,
-        start="side",
-        friction_error=float(random.uniform(-OFF, OFF)),
-        mass_error=float(random.uniform(-OFF, OFF)),
-        duration=RIGHTING,
-    )
+    friction, mass = (float(random.uniform(-OFF, OFF)) for _ in range(2))
+    plant = Rigid(mass, friction)
+    return Control(model, start="side", plant=plant, duration=SELF_RIGHTING)
 
 
-def righting(seeds: range, feedback: str) -> dict:
+def self_righting(seeds: range, feedback: str) -> dict:
     """Robots that do not stand in the end, as falls, and when the others stood."""
     model = load("mini_cheetah")
     posed = (lying(model, seed) for seed in seeds)
-    return _falls("righting", (replace(p, feedback=feedback) for p in posed))
+    return _falls("self_righting", [_fed_back(p, feedback) for p in posed])
 
 
-def _falls(case: str, problems: Iterable[Control]) -> dict:
+def _fed_back(problem: Control, feedback: str) -> Control:
+    """The same with another feedback between solves."""
+    return replace(problem, controller=replace(problem.controller, feedback=feedback))
+
+
+def _falls(case: str, problems: Sequence[Control], controllers=repeat(None)) -> dict:
     runs, began = [], time.process_time()
-    for problem in problems:
-        runs.append(control(problem))
+    for problem, controller in zip(problems, controllers):
+        runs.append(control(problem, controller=controller))
         fell = runs[-1].metrics["fell"]
         print("F" if fell else ".", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
@@ -179,13 +181,13 @@ def speed(case: str) -> dict:
     """Times of a robot that stands and takes a light push."""
     name, began = SPEEDS[case], time.process_time()
     push = Push(5.0, 0.5, 0.1, 0.0)
-    given = {"pushes": (push,), "duration": 1.5, "time_step": 2e-3}
-    run = control(Control(name, iterations=ITERATIONS[case], **given))
+    given = {"pushes": (push,), "duration": 1.5, "plant": Rigid(time_step=2e-3)}
+    run = control(Control(name, controller=Mpc(iterations=ITERATIONS[case]), **given))
     return _row(case, [run], time.process_time() - began)
 
 
-OTHERS = {"climb": climb, "righting": righting}
-"""What else the quadruped does, by case."""
+OTHERS = {"climb": climb, "self_righting": self_righting}
+"""Other tasks of the quadruped, by case."""
 
 
 def main(argv: Sequence[str] | None = None) -> dict:
@@ -213,7 +215,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         else:
             rows[case] = quadruped(case, seeds, args.push, args.feedback, **more)
     print_rows(
-        f"control; pushes of {args.push:g} N but for climb, righting",
+        f"control; pushes of {args.push:g} N but for climb, self_righting",
         list(rows.values()),
     )
     facts = {"push_N": args.push, "seeds": args.seeds, "first_seed": args.first}

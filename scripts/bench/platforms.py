@@ -28,12 +28,13 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
+from skin_frame import unit_loads
 
 from drakebots.cli.output import Measurement, print_rows
 from drakebots.core.threads import calm_threads, find_mkl
 from drakebots.fem.solver.mumps import find_mumps
+from drakebots.skin.coupled import ReducedSystem
 from drakebots.skin.file import load_skinned
-from drakebots.skin.frame import ReducedSystem, condense
 
 MODELS = ("beetle", "lizard", "skinned_leg")
 TARGETS = {"mumps_vs_pardiso_ratio": 2.0, "scipy_vs_mumps_ratio": 10.0}
@@ -43,8 +44,9 @@ REFINED = "pardiso, refined"
 
 def condensed(stepper, state) -> np.ndarray:
     """Displacement of every node in one condensed step (N, 3) [m]."""
-    system = ReducedSystem(stepper.frame(state), stepper.solver)
-    return condense(system).solution().du
+    system = ReducedSystem(stepper.equations(state), stepper.solver)
+    system.back(unit_loads(system))
+    return system.solve().du
 
 
 def measure(name: str, rounds: int) -> dict:

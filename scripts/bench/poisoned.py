@@ -33,7 +33,7 @@ FILLS = {"8": "8", "128": "128", "numpy": None}
 """Values of MALLOC_PERTURB_ beside none; with "numpy", NumPy's arrays are filled."""
 
 CLOCKS = ("solve_ms", "solve_p99_ms", "solve_hz")
-"""What the machine's clock decides, beside all that is named `seconds`."""
+"""Figures that the machine's clock decides, beside all that is named `seconds`."""
 
 Arrays = Iterator[np.ndarray | tuple[str, np.ndarray]]
 ITEMS: dict[str, Callable[[], Arrays]] = {}
@@ -144,7 +144,7 @@ def energies() -> Arrays:
     from drakebots.fem import Penalty, self_contact
     from drakebots.fem.assembly import build_model, elastic_energy, force_and_tangent
     from drakebots.fem.material import KINDS, Material
-    from drakebots.fem.mesh.shapes import box_mesh
+    from drakebots.fem.mesh import box_mesh
 
     mesh = box_mesh((1, 1, 1), (3, 3, 3))
     rng = np.random.default_rng(0)
@@ -158,7 +158,7 @@ def energies() -> Arrays:
     model = build_model(mesh, Material())
     folded = model.rest * [1, 1, 0.02]
     touch = self_contact(model, Penalty(1e3), margin=0.01, reach=0.05)
-    yield touch.forces(folded, np.zeros_like(folded))[0]
+    yield from vars(touch.find(folded)).values()
 
 
 @item("geometry")
@@ -178,9 +178,11 @@ def geometry() -> Arrays:
 @item("control")
 def control() -> Arrays:
     """Predictive control of a hopper."""
-    from drakebots.robots.legged.mpc import Control, control
+    from drakebots.robots.legged import Control, Mpc, control
 
-    yield from _arrays(control(Control("monopod", duration=0.3, delay=0.0)))
+    yield from _arrays(
+        control(Control("monopod", duration=0.3, controller=Mpc(delay=0.0)))
+    )
 
 
 @item("reduced")
@@ -199,8 +201,8 @@ def reduced() -> Arrays:
 def step(name: str) -> Arrays:
     """Condensed steps of a skin by each solver, and refined ones."""
     from drakebots.core.errors import InvalidInput
+    from drakebots.skin.coupled import ReducedSystem, glue_stiffness
     from drakebots.skin.file import load_skinned
-    from drakebots.skin.frame import ReducedSystem, condense, glue_stiffness
 
     robot = load_skinned(name)
     for options in (
@@ -212,18 +214,19 @@ def step(name: str) -> Arrays:
             stepper = robot.stepper(5e-3, threads=1, **options)
         except InvalidInput:
             continue
-        state = stepper.start()
+        # Moving joints load the skin: a robot that only falls does not.
+        state = stepper.start(v=np.linspace(-1, 1, stepper.plant.num_velocities()))
         yield state.skin.positions
         for _ in range(2):
             result = stepper.step(state)
             assert result.converged, result.message
             state = result.state
             yield from (state.q, state.v, state.skin.positions)
-        system = ReducedSystem(stepper.frame(state), stepper.solver)
+        system = ReducedSystem(stepper.equations(state), stepper.solver)
         yield system.matrix
-        maps = condense(system)
-        yield from (maps.Q, maps.U, maps.L, maps.solution().du)
-    J = stepper.frame(state).skeleton.J
+        found = system.solve()
+        yield from (found.dq, found.du, found.glue_forces)
+    J = stepper.equations(state).skeleton.J
     yield glue_stiffness(robot.fem, robot.glue, J)
 
 
@@ -271,7 +274,10 @@ def plan_quads() -> Arrays:
     from drakebots.robots import quads
 
     problem = quads.Problem(
-        model="beetle", motion="lift_single", duration=1.0, max_iterations=1
+        model="beetle",
+        motion="lift_single",
+        duration=1.0,
+        alternation=quads.Alternation(max_iterations=1),
     )
     yield from _arrays(quads.plan(problem))
 
@@ -279,9 +285,10 @@ def plan_quads() -> Arrays:
 @item("plan:legged")
 def plan_legged() -> Arrays:
     """A walk by the locomotion program."""
-    from drakebots import trajopt
+    from drakebots.trajopt.locomotion import LocomotionProblem, Walk, plan_locomotion
 
-    yield from _arrays(trajopt.walk("mini_cheetah", forward=0.2).plan())
+    problem = LocomotionProblem("mini_cheetah", Walk(forward=0.2))
+    yield from _arrays(plan_locomotion(problem))
 
 
 # --- comparison ---------------------------------------------------------------------
@@ -339,7 +346,7 @@ def answers(
 
 
 def compare(name: str, folder: Path) -> str:
-    """What differs between an item's answers; nothing where none does."""
+    """Differences between an item's answers; nothing where there are none."""
     plain, said = answers(name, "none", folder)
     if said:
         return said

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from drakebots import load
-from drakebots.model.model import Model
+from drakebots.model import Model
 
 CROUCH = 0.5
 """Of thighs back from vertical and shanks forward at zero angles [rad]."""

@@ -24,19 +24,19 @@ from scipy.sparse import block_array, csc_array, csr_array, diags_array
 from scipy.sparse.linalg import norm as sparse_norm
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.quads.frames import (
+from drakebots.robots.quads.robot import Feet, FeetKinematics
+from drakebots.robots.quads.steps import (
     FREE,
     STICK,
-    FrameQpcc,
-    FrameTargets,
-    FrameWeights,
     LabelledQp,
     QpPoint,
-    frame_objective,
+    StepQpcc,
+    StepTargets,
+    StepWeights,
     requested_flips,
+    step_objective,
 )
-from drakebots.robots.quads.robot import Feet, FeetKinematics
-from drakebots.skin.frame import CoupledFrame
+from drakebots.skin.coupled import StepEquations
 
 LEAST = 1e-7
 """Multipliers below this are rounding errors of the interior-point method."""
@@ -55,7 +55,7 @@ class UncondensedQp(LabelledQp):
     """QPs of labels with all unknowns, for :func:`~.qpcc.solve_qpcc`.
 
     Args:
-        frame: the QPCC, which gives limits, labels and COP rows.
+        qpcc: the QPCC, which gives limits, labels and COP rows.
         coupled: the equations it was condensed from.
         feet, feet_kinematics: the feet and their kinematics.
         anchors: anchors of the patches (P, 3) [m].
@@ -72,18 +72,18 @@ class UncondensedQp(LabelledQp):
 
     def __init__(
         self,
-        frame: FrameQpcc,
-        coupled: CoupledFrame,
+        qpcc: StepQpcc,
+        coupled: StepEquations,
         feet: Feet,
         feet_kinematics: FeetKinematics,
         anchors: np.ndarray,
-        targets: FrameTargets,
-        weights: FrameWeights,
+        targets: StepTargets,
+        weights: StepWeights,
         units: np.ndarray,
         *,
         tolerance: float = 1e-9,
     ):
-        super().__init__(frame)
+        super().__init__(qpcc)
         if len(feet_kinematics.p) != self.P:
             raise InvalidInput("uncondensed QPCC: contacts on the skin are left out")
         skeleton, n = coupled.skeleton, len(coupled.b_d)
@@ -92,7 +92,7 @@ class UncondensedQp(LabelledQp):
         self._y0 = (feet_kinematics.p - anchors).ravel()
         self._J = feet_kinematics.J
         view = _Unknowns(m, np.zeros(nv), np.eye(nv, m + nv, m))
-        self._E = frame_objective(view, feet, feet_kinematics, targets, weights, units)
+        self._E = step_objective(view, feet, feet_kinematics, targets, weights, units)
         prog = self._prog = MathematicalProgram()
         self._tau = prog.NewContinuousVariables(m, "tau")
         self._f = prog.NewContinuousVariables(3 * self.P, "f")
@@ -119,7 +119,7 @@ class UncondensedQp(LabelledQp):
         A = diags_array(length) @ A
         every = np.concatenate([self._tau, self._f, self._dq, du, force])
         prog.AddLinearEqualityConstraint(csc_array(A), length * b, every)
-        prog.AddBoundingBoxConstraint(-frame.limits, frame.limits, self._tau)
+        prog.AddBoundingBoxConstraint(-qpcc.limits, qpcc.limits, self._tau)
         x, size = np.concatenate([self._tau, self._dq]), np.r_[scales[0], scales[2]]
         H = self._E.H * np.outer(size, size)
         prog.AddQuadraticCost(H, size * self._E.g, self._E.c, x, is_convex=True)
@@ -133,7 +133,7 @@ class UncondensedQp(LabelledQp):
 
     def _rows(self, labels, rows, cop):
         """Rows of the labels: equalities on [f, dq], and inequalities >= 0."""
-        c, nv = self.frame.compliance, self._J.shape[1]
+        c, nv = self.qpcc.compliance, self._J.shape[1]
         equal, bound, beyond = [], [], []
 
         def of_force(matrix, i):
@@ -149,19 +149,19 @@ class UncondensedQp(LabelledQp):
             return row, matrix @ self._y0[at] / c
 
         for i in range(self.P):
-            k = labels[i] if self.frame.near[i] else FREE
+            k = labels[i] if self.qpcc.near[i] else FREE
             piece = self.table[k]
             if k != STICK:
                 # f lies in the span of T.
                 u, _, _ = np.linalg.svd(piece.T)
                 equal.append(of_force(u[:, piece.T.shape[1] :].T, i))
             equal.append(of_y(piece.R, i))
-            if rows and self.frame.near[i]:
+            if rows and self.qpcc.near[i]:
                 bound += [of_force(piece.on_f, i), of_y(piece.on_y, i)]
                 beyond += [(i, other) for other in piece.beyond]
-        if cop and len(self.frame.cop):
-            C = np.zeros((len(self.frame.cop), 3 * self.P + nv))
-            C[:, : 3 * self.P] = self.frame.cop
+        if cop and len(self.qpcc.cop):
+            C = np.zeros((len(self.qpcc.cop), 3 * self.P + nv))
+            C[:, : 3 * self.P] = self.qpcc.cop
             bound.append((C, np.zeros(len(C))))
         return _stacked(equal), _stacked(bound), beyond
 
@@ -193,7 +193,7 @@ class UncondensedQp(LabelledQp):
             result.GetSolution(v) * unit
             for v, unit in zip((self._tau, self._f, self._dq), self._scales)
         )
-        y = self._y0 + self._J @ dq + self.frame.compliance * f
+        y = self._y0 + self._J @ dq + self.qpcc.compliance * f
         y, f = y.reshape(-1, 3), f.reshape(-1, 3)
         energy = self._E(np.concatenate([tau, dq]))
         flips = requested_flips(pull, beyond, labels, y, LEAST)

@@ -27,19 +27,17 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 
 from drakebots.cli.output import Measurement, print_rows
+from drakebots.control import Push
 from drakebots.results import Result
-from drakebots.robots.quads.control import (
-    Built,
-    Control,
-    Push,
-    build,
-    control,
-)
-from drakebots.skin.reduced import measure_reduced
+from drakebots.robots.quads import Box, Built, Control, Skinned, build, control
+
+sys.path.append(str(Path(__file__).parents[1] / "papers" / "quads"))
+from reduced_error import measure_reduced
 
 PLANTS = ("reduced", "full")
 GROUNDS = ("flat", "box", "up")
@@ -56,7 +54,7 @@ def calm(args: argparse.Namespace, ground: str) -> Control:
         slope=slope,
         duration=args.duration,
         log_period=0.05,
-        skin_period=10.0,
+        plant=Skinned(skin_period=10.0),
     )
 
 
@@ -66,8 +64,8 @@ def disturbed(args: argparse.Namespace, seed: int) -> tuple[str, Control]:
     ground = GROUNDS[seed % len(GROUNDS)]
     way = random.uniform(0, 2 * np.pi)
     push = Push(args.push, random.uniform(0.8, 1.6), 0.1, way)
-    box = {"step": BOX, "step_at": random.uniform(0.2, 0.3)}
-    own = box if ground == "box" else {}
+    box = Box(BOX, at=random.uniform(0.2, 0.3))
+    own = {"box": box} if ground == "box" else {}
     return ground, replace(calm(args, ground), pushes=(push,), **own)
 
 
@@ -78,7 +76,8 @@ def run_of(
     calm_run = isinstance(seed, str)
     ground, problem = (seed, calm(args, seed)) if calm_run else disturbed(args, seed)
     built = _built(args, ground if calm_run else _slope_of(args, seed))
-    run = control(replace(problem, plant=plant), replay=replay, built=built)
+    problem = replace(problem, plant=replace(problem.plant, skin=plant))
+    run = control(problem, replay=replay, built=built)
     print("F" if run.metrics["fell"] else ".", end="", file=sys.stderr, flush=True)
     return {"seed": seed, "ground": ground, **_row(run)}, run
 
@@ -106,10 +105,10 @@ def _slope_of(args: argparse.Namespace, seed: int) -> str:
 
 
 def plant_error(args: argparse.Namespace, run: Result) -> float:
-    """How far the reduced plant's torques are from the full skin's, on a run's targets:
+    """Error of the reduced plant's torques against the full skin's, on a run's targets:
     rms over joints and time steps, over the rms torque."""
     built, targets = _built(args, "flat"), run.data.command.values
-    dt = built.problem.time_step
+    dt = built.problem.plant.time_step
 
     def at(time: float) -> np.ndarray:
         return targets[min(round(time / dt) - 1, len(targets) - 1)]

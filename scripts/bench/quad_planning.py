@@ -26,8 +26,10 @@ reduced_model_speedup, reduced_model_torque_error, reduced_model_hz.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from qpcc_uncondensed import UncondensedQp
@@ -36,17 +38,6 @@ from skin_paper_systems import solve_right_sides
 
 from drakebots.cli.output import Measurement, figure, print_table
 from drakebots.core.errors import DrakebotsError, NoSolution
-from drakebots.robots.quads.frames import (
-    FREE,
-    STICK,
-    FrameOptions,
-    FramePlanner,
-    FrameProblem,
-    FrameTargets,
-    LabelledQp,
-    make_planner,
-    position_error,
-)
 from drakebots.robots.quads.motion import library_motion
 from drakebots.robots.quads.robot import feet_kinematics, load_planned, settled_state
 from drakebots.robots.quads.space_time import (
@@ -54,14 +45,27 @@ from drakebots.robots.quads.space_time import (
     nearest_poses,
     plan_space_time,
 )
+from drakebots.robots.quads.steps import (
+    FREE,
+    STICK,
+    LabelledQp,
+    StepOptions,
+    StepPlanner,
+    StepsProblem,
+    StepTargets,
+    make_planner,
+    position_error,
+)
 from drakebots.skin.file import load_skinned
 from drakebots.skin.reduced import (
     ReducedOptions,
-    measure_reduced,
     random_targets,
     train_on_random_motion,
-    walk_targets,
 )
+
+sys.path.append(str(Path(__file__).parents[1] / "papers" / "quads"))
+from quad_setting import around_lift_off
+from reduced_error import measure_reduced, walk_targets
 
 TARGETS = {"beetle": 0.32, "monster": 0.9, "lizard": 0.9, "cow": 0.9}
 """Seconds per step on two cores; the paper's: 3.2, 8.98, 8.41, 6.56."""
@@ -77,24 +81,24 @@ REPLAYED = ("beetle", "trot", "monster")
 DT = 5e-3
 
 
-def lift_off(name: str, frames: int, threads: int) -> tuple[FramePlanner, FrameProblem]:
+def lift_off(name: str, steps: int, threads: int) -> tuple[StepPlanner, StepsProblem]:
     """A robot and the steps of its lift around lift-off."""
     robot = load_planned(name)
     quad = robot.quad
-    motion = library_motion("lift_single", quad).around_lift_off(frames)
+    motion = around_lift_off(library_motion("lift_single", quad), steps)
     inertia = quad.tree.inertia + robot.link_skin.inertia
     order = [motion.footfall.feet.index(foot) for foot in quad.feet]
     contact = motion.footfall.contact[:, order]
     poses = nearest_poses(quad, motion, np.arange(len(motion)), inertia)
-    planner = make_planner(robot.skinned, DT, FrameOptions(), threads=threads)
-    return planner, FrameProblem(robot.coordinates.positions(poses.q), contact)
+    planner = make_planner(robot.skinned, DT, StepOptions(), threads=threads)
+    return planner, StepsProblem(robot.coordinates.positions(poses.q), contact)
 
 
-def timed(planner: FramePlanner, plan: FrameProblem) -> dict:
+def timed(planner: StepPlanner, plan: StepsProblem) -> dict:
     """Time of the steps after the first, and statistics of their QPCCs."""
     state = settled_state(planner.stepper, plan.q_ref[0])
     memory, spent, parts, qps = planner.start(state), [], [], []
-    residual, limits, dropped = 0.0, planner.limits, 0
+    residual, limits, dropped = 0.0, planner.torque_limits, 0
     for k in range(len(plan.q_ref) - 1):
         start = time.perf_counter()
         step = planner.step(state, memory, plan.goal(k))
@@ -123,7 +127,7 @@ def timed(planner: FramePlanner, plan: FrameProblem) -> dict:
     }
 
 
-def comparison(planner: FramePlanner, plan: FrameProblem) -> dict:
+def comparison(planner: StepPlanner, plan: StepsProblem) -> dict:
     """One step in three ways: condensed, all unknowns, eq. (10) for every QP."""
     stepper = planner.stepper
     state = settled_state(stepper, plan.q_ref[0])
@@ -132,9 +136,9 @@ def comparison(planner: FramePlanner, plan: FrameProblem) -> dict:
     planner.step(state, memory, goal)  # first calls compile and load
     start = time.perf_counter()
     ready = planner.prepare(state, memory, goal)
-    frame = ready.qpcc
-    labels = np.where(frame.near & frame.scheduled, STICK, FREE)
-    found = LabelledQp(frame).solve(labels, rows=False)
+    qpcc = ready.qpcc
+    labels = np.where(qpcc.near & qpcc.scheduled, STICK, FREE)
+    found = LabelledQp(qpcc).solve(labels, rows=False)
     if found is None:
         raise RuntimeError("the held contacts' QP of the comparison has no solution")
     w = np.concatenate([found.torques, found.forces.ravel()])
@@ -142,7 +146,7 @@ def comparison(planner: FramePlanner, plan: FrameProblem) -> dict:
     mine = time.perf_counter() - start
 
     start = time.perf_counter()
-    coupled = stepper.frame(state)
+    coupled = stepper.equations(state)
     feet = feet_kinematics(stepper.plant, stepper.context, planner.feet)
     error = position_error(stepper.plant, stepper.context, goal.q)
     engine = UncondensedQp(
@@ -151,7 +155,7 @@ def comparison(planner: FramePlanner, plan: FrameProblem) -> dict:
         planner.feet,
         feet,
         memory.anchors,
-        FrameTargets(error, memory.dq, memory.torques, goal.flat, goal.standing),
+        StepTargets(error, memory.dq, memory.torques, goal.flat, goal.standing),
         planner.options.weights,
         planner.units,
         tolerance=1e-6,
@@ -163,7 +167,7 @@ def comparison(planner: FramePlanner, plan: FrameProblem) -> dict:
     gap = float(np.abs(other.torques - found.torques).max())
 
     start = time.perf_counter()
-    coupled = stepper.frame(state)
+    coupled = stepper.equations(state)
     assembled = time.perf_counter() - start
     start = time.perf_counter()
     solve_right_sides(coupled, found.torques)

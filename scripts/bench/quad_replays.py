@@ -20,6 +20,7 @@ JSON: replay_share_least, falls.
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -29,19 +30,23 @@ import numpy as np
 
 from drakebots import load_result
 from drakebots.cli.output import Measurement, figure
-from drakebots.model import load, skin_path
+from drakebots.formats import load
+from drakebots.model import skin_path
 from drakebots.results import Result
 from drakebots.robots import quads
+from drakebots.skin.coupled import PatchContact
 from drakebots.skin.file import read_skin, write_skin
+
+sys.path.append(str(Path(__file__).parents[1] / "papers" / "quads"))
+from quad_setting import around_lift_off
 
 MOTIONS = {
     "beetle": {"model": "beetle", "motion": "walk"},
     "trot": {
         "model": "monster",
         "motion": "trot",
-        "min_iterations": 2,
-        "base": True,
-        "cop_margin": 3e-3,
+        "alternation": quads.Alternation(min_iterations=2, base=True),
+        "limits": quads.Limits(cop_margin=3e-3),
     },
     "monster": {"model": "monster", "motion": "walk"},
     "short": {"model": "monster", "motion": "walk_short"},
@@ -57,8 +62,8 @@ NEEDS_IMU = ("beetle", "long")
 
 CHANGES = {
     "planned": {},
-    "friction x 0.8": {"friction": 0.64},
-    "friction x 1.2": {"friction": 0.96},
+    "friction x 0.8": {"ground": PatchContact(0.64)},
+    "friction x 1.2": {"ground": PatchContact(0.96)},
     "modulus x 0.8": {"modulus": 0.8},
     "modulus x 1.2": {"modulus": 1.2},
     "5 mm higher": {"start_height": 5e-3},
@@ -98,11 +103,10 @@ def planned(name: str, folder: Path, steps: int | None = None) -> Result:
     """
     path = folder / f"{name}.nc"
     if not path.is_file():
-        problem = quads.Problem(**MOTIONS[name]).alternation()
+        problem = quads.Problem(**MOTIONS[name])
         if steps is not None:
-            motion = problem.motion.around_lift_off(steps)
-            problem = replace(problem, motion=motion)
-        quads.alternate(problem).save(path)
+            problem = problem.following(around_lift_off(problem.requested, steps))
+        quads.plan(problem).save(path)
     return load_result(path)
 
 

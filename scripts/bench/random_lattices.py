@@ -5,7 +5,7 @@ A module without a command.
 
 import numpy as np
 
-from drakebots.lattice.shape.lattice import Lattice
+from drakebots.lattice.shape import Lattice
 
 
 def grown(seed: int, size: int, within: int = 5) -> Lattice:

@@ -1,4 +1,4 @@
-"""How the cost of a plan grows with its knots and with the robot's coordinates.
+"""Growth of a plan's cost with its knots and with the robot's coordinates.
 
 For robots of 5 to 38 coordinates (a planar hopper, a quadruped without and
 with hip roll, HAMR-VI) and 11 to 101 knots the contact-implicit program of a
@@ -46,6 +46,7 @@ from drakebots.trajopt.locomotion import (
     first_guess,
     locomotion_program,
     stand,
+    targets,
 )
 from drakebots.trajopt.program import assemble
 from drakebots.trajopt.solvers import solve_exact
@@ -125,11 +126,10 @@ def exponent(knots: Sequence[int], times: Sequence[float]) -> float:
 
 def measure(model: Model, knots: int, quick: bool) -> dict:
     """Sizes and times of the program of one walk."""
-    plan = LocomotionProblem(model, "walk", knots=knots)
-    standing = stand(model)
-    _, program = locomotion_program(plan, standing)
-    x0 = first_guess(plan, standing, program)
-    return measured(program, x0, knots, standing.system.nq, quick)
+    aim = targets(LocomotionProblem(model, knots=knots), stand(model))
+    _, program = locomotion_program(aim)
+    x0 = first_guess(aim, program)
+    return measured(program, x0, knots, aim.standing.system.nq, quick)
 
 
 def measured(program, x0: np.ndarray, knots: int, coordinates: int, quick: bool):

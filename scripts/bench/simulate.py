@@ -1,4 +1,4 @@
-"""What our Python systems cost: HAMR with contact beside the bare Drake diagram.
+"""Cost of our Python systems: HAMR with contact beside the bare Drake diagram.
 
 python scripts/bench/simulate.py
 python scripts/bench/simulate.py --quick

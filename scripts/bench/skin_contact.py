@@ -29,9 +29,10 @@ from drakebots.cli.output import Measurement, figure, print_table
 from drakebots.core.threads import calm_threads
 from drakebots.fem import SkinState
 from drakebots.fem.assembly import FemModel
+from drakebots.skin import SkinSimulation
+from drakebots.skin.coupled import Collisions, CoupledStepper
 from drakebots.skin.file import SkinnedRobot, load_skinned
-from drakebots.skin.frame import Collisions, CoupledStepper
-from drakebots.skin.simulate import SkinSimulation, build_stepper
+from drakebots.skin.simulate import build_stepper
 
 DT, RISE = 5e-3, 0.3
 SCENES = {
@@ -62,7 +63,7 @@ def overlap(run: CoupledStepper, skin: SkinState, rest: SkinState) -> np.ndarray
     deep = [0.0]
     for shape, margin in zip(links.shapes, links.margin):
         x = skin.positions[links.nodes]
-        depth = np.minimum(margin, 0.0) - shape.seen(run.plant, run.context, x)[0]
+        depth = np.minimum(margin, 0.0) - shape.in_world(run.plant, run.context, x)[0]
         deep.append(depth.max())
     # Twice the reach that pairs are looked for in, or the deepest would not count; it
     # finds the far side of a vertex's own wall, too, which is not inside of a tet.

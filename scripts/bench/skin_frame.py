@@ -1,4 +1,4 @@
-"""Our condensed frame alone: its cost, its parts, other routes, its memory.
+"""Our condensed step alone: its cost, its parts, other routes, its memory.
 
 A module without a command: `scripts/bench/skin.py` prints what it measures.
 """
@@ -13,15 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from scipy.linalg import block_diag
 from skin_hinge import ARM, BASE, build_plant, silicone_hinge
 from skin_paper_systems import solve_multipliers, solve_right_sides
 
 from drakebots.fem.assembly import build_model
 from drakebots.fem.solver import make_solver
-from drakebots.skin.frame import (
+from drakebots.skin.coupled import (
     CoupledStepper,
     ReducedSystem,
-    condense,
     glue_vertices,
 )
 
@@ -64,7 +64,7 @@ def clocked(run: Callable, rounds: int) -> np.ndarray:
 
 
 def moving(stepper: CoupledStepper):
-    """A state a few frames into a motion."""
+    """A state a few steps into a motion."""
     state = stepper.start()
     for _ in range(3):
         result = stepper.step(state, [0.5])
@@ -74,16 +74,21 @@ def moving(stepper: CoupledStepper):
     return state
 
 
+def unit_loads(system: ReducedSystem) -> np.ndarray:
+    """Right-hand sides of unit torques and unit contact forces (nv + 3 p, m + 3 p)."""
+    return block_diag(system.equations.skeleton.B, np.eye(system.contacts))
+
+
 def whole_frame(stepper: CoupledStepper, state, parts: dict | None = None):
     """Assembly, factor with Schur complement, maps, displacement of all nodes."""
     at = [time.perf_counter()]
-    frame = stepper.frame(state)
+    equations = stepper.equations(state)
     at.append(time.perf_counter())
-    system = ReducedSystem(frame, stepper.solver)
+    system = ReducedSystem(equations, stepper.solver)
     at.append(time.perf_counter())
-    maps = condense(system)
+    system.back(unit_loads(system))
     at.append(time.perf_counter())
-    found = maps.solution([0.5])
+    found = system.solve([0.5])
     at.append(time.perf_counter())
     for name, spent in zip(("assembly", "factor", "maps", "expand"), np.diff(at)):
         if parts is not None:
@@ -92,7 +97,7 @@ def whole_frame(stepper: CoupledStepper, state, parts: dict | None = None):
 
 
 def frame_cost(vertices: int, threads: int, rounds: int) -> tuple[np.ndarray, dict]:
-    """Seconds of each condensed frame, and the medians of its parts [ms]."""
+    """Seconds of each condensed step, and the medians of its parts [ms]."""
     stepper, parts = frame_stepper(vertices, threads), {}
     state = moving(stepper)
     seconds = clocked(lambda: whole_frame(stepper, state, parts), rounds)
@@ -100,9 +105,9 @@ def frame_cost(vertices: int, threads: int, rounds: int) -> tuple[np.ndarray, di
 
 
 def routes(vertices: int, threads: int, rounds: int) -> dict[str, float]:
-    """The same frame by eq. (10)'s right-hand sides and eq. (2)'s multipliers.
+    """The same step by eq. (10)'s right-hand sides and eq. (2)'s multipliers.
 
-    In turns with ours; every route assembles its own frame.
+    In turns with ours; every route assembles its own step.
     """
     stepper = frame_stepper(vertices, threads)
     state = moving(stepper)
@@ -110,15 +115,15 @@ def routes(vertices: int, threads: int, rounds: int) -> dict[str, float]:
     runs = {
         "condensed": lambda: whole_frame(stepper, state),
         "right-hand sides": lambda: solve_right_sides(
-            stepper.frame(state), [0.5], solver=plain_solver
+            stepper.equations(state), [0.5], solver=plain_solver
         ),
-        "multipliers": lambda: solve_multipliers(stepper.frame(state), [0.5]),
+        "multipliers": lambda: solve_multipliers(stepper.equations(state), [0.5]),
     }
     spent, answers = {name: [] for name in runs}, {}
     for turn in range(rounds + 1):
         for name, run in runs.items():
             if name == "multipliers" and turn == 0 and rounds > 1:
-                continue  # nothing of SciPy's is kept from frame to frame
+                continue  # nothing of SciPy's is kept from step to step
             gc.collect()
             start = time.perf_counter()
             answers[name] = run()
@@ -136,7 +141,7 @@ def routes(vertices: int, threads: int, rounds: int) -> dict[str, float]:
 
 
 def memory_of_frames(vertices: int) -> float:
-    """Peak GB of this process after some frames.
+    """Peak GB of this process after some steps.
 
     Linux keeps the peak of the process that started this one in ru_maxrss, but not
     in VmHWM.

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from capsule_mesh import hollow_capsule
 from pydrake.multibody.plant import (
     AddMultibodyPlant,
     MultibodyPlant,
@@ -25,7 +26,7 @@ from pydrake.multibody.tree import RevoluteJoint, SpatialInertia
 from pydrake.systems.framework import Diagram, DiagramBuilder
 
 from drakebots.fem.material import Material
-from drakebots.fem.mesh import TetMesh, hollow_capsule
+from drakebots.fem.mesh import TetMesh
 
 BASE, ARM = "base", "arm"
 

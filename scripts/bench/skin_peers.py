@@ -20,7 +20,7 @@ from pydrake.systems.analysis import Simulator
 from skin_hinge import ARM, BASE, GluedHinge, build_plant
 
 from drakebots.fem.assembly import build_model
-from drakebots.skin.frame import CoupledStepper, Servo, glue_vertices
+from drakebots.skin.coupled import CoupledStepper, Servo, glue_vertices
 
 _AXES = ("1 0 0", "0 1 0", "0 0 1")
 
@@ -58,7 +58,7 @@ class Drake:
 
     It steps the skin without its glue and puts the glue back by the tangent of where
     that ends. Where the tangent changes, so with all but the linear corotated
-    material, the angle at rest depends on dt (tests/skin/frame/test_peers.py).
+    material, the angle at rest depends on dt (tests/skin/coupled/test_peers.py).
     """
 
     def __init__(self, problem: GluedHinge, kind: MaterialModel):
@@ -173,7 +173,7 @@ class Mujoco:
         """One step."""
         option = self.model.opt
         option.iterations, option.tolerance = self.iterations, self.tolerance
-        # Only the first warning of a kind is told.
+        # Only the first warning of a kind is reported.
         for warning in self.data.warning:
             warning.number = 0
         _, said = self._listening(self._mujoco.mj_step, self.model, self.data)
@@ -181,7 +181,7 @@ class Mujoco:
             found = re.search(r"relative residual of ([0-9.]+e[+-]\d+)", text)
             if found is not None:
                 self.residual = max(float(found.group(1)), self.residual or 0.0)
-            elif "effective-metric solve failed" not in text:  # told with the first
+            elif "effective-metric solve failed" not in text:  # reported with the first
                 raise RuntimeError(f"MuJoCo: {text}")
 
     @property

@@ -43,7 +43,7 @@ def moment(
 def skin_moment(
     problem: GluedHinge, angle: float, model: FemModel
 ) -> tuple[float, np.ndarray]:
-    """What the arm must give the skin at rest, M(angle) [N m], and positions."""
+    """Moment of the arm on the skin at rest, M(angle) [N m], and positions."""
     found = equilibrium(model, held(problem, angle, model), gravity=(0, 0, 0))
     if not found.converged:
         raise RuntimeError(found.message)

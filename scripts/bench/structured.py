@@ -117,8 +117,8 @@ def knots(quick: bool) -> dict:
     seconds: dict = {}
     with tempfile.TemporaryDirectory() as folder:
         for count in counts:
-            problem, walk, standing = walks.quadruped(count, Path(folder))
-            x0 = walks.first_guess(walk, standing, problem.program)
+            problem, walk = walks.quadruped(count, Path(folder))
+            x0 = walks.first_guess(walk, problem.program)
             runs = [
                 linear_seconds(problem.program, x0, "structured", 8, problem.functions)
                 for _ in range(3)
@@ -133,8 +133,8 @@ def knots(quick: bool) -> dict:
 def quadruped(quick: bool) -> dict:
     """The walk from ten starts."""
     with tempfile.TemporaryDirectory() as folder:
-        problem, walk, standing = walks.quadruped(15, Path(folder))
-    first = walks.first_guess(walk, standing, problem.program)
+        problem, walk = walks.quadruped(15, Path(folder))
+    first = walks.first_guess(walk, problem.program)
     attempts = [
         problem.attempt("exact", walks.start(problem.program, first, seed), 60.0)
         for seed in range(3 if quick else 10)
@@ -159,18 +159,16 @@ def littledog(quick: bool) -> dict:
 
 def gaits(quick: bool) -> dict:
     """HAMR's plans, each from its problem to its result."""
-    solver = ipopt_exact.DEFAULTS["linear_solver"]
     problems = [
         GaitProblem(
             frequency=frequency,
             surface=surface,
-            linear_solver=solver,
             stride=5e-3 if (frequency, surface) == (30, "teflon") else 10e-3,
         )
         for frequency in (2, 10, 30)
         for surface in ("teflon", "card", "sandpaper")
     ]
-    problems += [JumpProblem(linear_solver=solver)]
+    problems += [JumpProblem()]
     rows: dict = {}
     for problem in problems[:1] if quick else problems:
         began = time.process_time()

@@ -38,8 +38,8 @@ TARGET_MS, TARGET_SPEEDUP = 50.0, 1.8
 
 @dataclass(frozen=True)
 class Spent:
-    """What a sweep took beside its cases' own work, wall and processor time, and the
-    wall time in all [s]."""
+    """Time of a sweep beside its cases' own work, wall and processor time, and the wall
+    time in all [s]."""
 
     wall: float
     cpu: float

@@ -8,7 +8,7 @@ Most are counts of tests of this repository, so they need a checkout and the `te
 extra; those without MKL need .venv-plain, which .ci/plain makes.
 
 Multipliers of a cycle that HAMR's plans used to tell ranked nothing and are gone, so
-there is no figure of them (docs/hamr.md).
+there is no figure of them (docs/evidence/hamr.md).
 
     poisoned_equal           no answer depends on what memory held (poisoned.py)
     solver_breaks_caught_of  solvers broken on purpose whose answers were refused
@@ -69,7 +69,7 @@ def solver_breaks_caught_of(quick: bool) -> list[int]:
     """Each library and each part of its answer in turn."""
     rooms = ("tests/fem/test_solver.py", "tests/trajopt/solvers", "tests/lattice")
     words = "broken or breaks or complements_alone or next_solver"
-    return of(counts(sys.executable, "-k", words, *rooms, "tests/skin/frame"))
+    return of(counts(sys.executable, "-k", words, *rooms, "tests/skin/coupled"))
 
 
 def no_mkl_tests_failed(quick: bool) -> int:

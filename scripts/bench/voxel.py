@@ -10,12 +10,11 @@ runs once before the clock starts. openseespy and PyNiteFEA are needed by this b
 only; where one is not installed, its row says so.
 
 Advice and plans are tried on random connected shapes of 2 to 60 voxels, which are not
-those that the ranges in docs/voxel.md come from (`--shapes-from 0`). The advice of
-`compare` is right where no node is further off than it says: in the frame under random
-poses of one to three actuators. A plan has the
-wrong sign if it is called a success and its target moves the wrong way. The walk's
-strides come from the table of scripts/papers/voxels/voxel_spread.py, of which two rows
-are walked again.
+those that the ranges in docs/evidence/voxel.md come from (`--shapes-from 0`). The
+advice of `compare` is right where no node is further off than it says: in the frame
+under random poses of one to three actuators. A plan has the wrong sign if it is called
+a success and its target moves the wrong way. The walk's strides come from the table of
+scripts/papers/voxels/voxel_spread.py, of which two rows are walked again.
 
 JSON: advice_correct_share, planned_wrong_sign, walk_stride_mm_p10_p50_p90, fem_4_s,
 pom_nodes_per_s.

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from drakebots.cli import COMMANDS, complete, main
-from drakebots.cli.options import choices_of, quantity
+from drakebots.core.convert import quantity
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.hamr import Simulation
 
 
 @pytest.mark.parametrize(
@@ -22,8 +21,8 @@ from drakebots.robots.hamr import Simulation
         ("exp", ["export"]),
         ("simulate ha", ["hamr"]),
         ("simulate hamr --ga", ["--gait"]),
-        ("simulate hamr --gait p", ["pace", "pronk"]),
-        ("simulate gecko --motion-model f", ["fit"]),
+        ("simulate hamr --gait p", ["pronk", "pace"]),
+        ("simulate gecko --motion f", ["fit"]),
         ("plan beetle --motion lift", ["lift_single", "lift_double"]),
         ("attach skeleton.urdf skin.vtk --between n", ["nearest"]),
         ("export hamr --up ", ["x", "y", "z"]),
@@ -53,47 +52,39 @@ def test_bash_completes(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "word", "value"),
+    ("unit", "word", "value"),
     [
-        ("stride frequency [Hz]", "10", 10.0),
-        ("stride frequency [Hz]", "10Hz", 10.0),
-        ("stride frequency [Hz]", "0.01 kHz", 10.0),
-        ("time [s]", "2.5ms", 2.5e-3),
-        ("pressure [Pa]", "1.1bar", 1.1e5),
-        ("tilt [rad]", "30deg", np.pi / 6),
-        ("effort [N m, N]", "3mN", 3e-3),
-        ("effort [N m, N]", "3 N mm", 3e-3),
-        ("stiffness [N/m]", "2N/mm", 2000.0),
-        ("voltage [V]", "-5V", -5.0),
-        ("friction", "6e-1", 0.6),
+        ("Hz", "10", 10.0),
+        ("Hz", "10Hz", 10.0),
+        ("Hz", "0.01 kHz", 10.0),
+        ("s", "2.5ms", 2.5e-3),
+        ("Pa", "1.1bar", 1.1e5),
+        ("rad", "30deg", np.pi / 6),
+        ("N m or N", "3mN", 3e-3),
+        ("N m or N", "3 N mm", 3e-3),
+        ("N/m", "2N/mm", 2000.0),
+        ("V", "-5V", -5.0),
+        ("", "6e-1", 0.6),
     ],
 )
-def test_numbers_have_units(text, word, value):
-    assert quantity("--x", text)(word) == pytest.approx(value, rel=1e-15)
+def test_numbers_have_units(unit, word, value):
+    assert quantity("--x", unit)(word) == pytest.approx(value, rel=1e-15)
 
 
 @pytest.mark.parametrize(
-    ("text", "word", "why"),
+    ("unit", "word", "why"),
     [
-        ("stride frequency [Hz]", "10mm", "'mm' is no unit for it; use Hz"),
-        ("rate [rad/s]", "2Hz", "'Hz' is no unit"),
-        ("friction", "0.6m", "takes no unit"),
-        ("friction", "a lot", "is no number"),
-        ("time [s]", "1.2.3", "is no number"),
-        ("voltage [V]", "3A", "'A' is no unit"),
+        ("Hz", "10mm", "'mm' is no unit for it; use Hz"),
+        ("rad/s", "2Hz", "'Hz' is no unit"),
+        ("", "0.6m", "takes no unit"),
+        ("", "a lot", "is no number"),
+        ("s", "1.2.3", "is no number"),
+        ("V", "3A", "'A' is no unit"),
     ],
 )
-def test_other_units_are_refused(text, word, why):
+def test_other_units_are_refused(unit, word, why):
     with pytest.raises(InvalidInput, match=f"--x: .*{why}"):
-        quantity("--x", text)(word)
-
-
-def test_choices_are_those_of_the_problem(capsys):
-    assert choices_of(Simulation, "surface") == ("card", "sandpaper", "teflon")
-    assert choices_of(Simulation, "model") == ()
-    with pytest.raises(SystemExit):
-        main(["track", "hamr:10hz_card", "--help"])
-    assert "sap" in capsys.readouterr().out
+        quantity("--x", unit)(word)
 
 
 def test_json_is_alone_on_stdout(capsys):

@@ -12,7 +12,7 @@ from tests.helpers.scripts import is_picture, last_json
 def test_design_writes_a_robot_that_show_reads(tmp_path, capsys):
     out = tmp_path / "out"
     words = ["design", "beetle", "-o", str(out), "--vertices", "4000"]
-    assert main([*words, "--fold-depth", "0", "--json"]) == 0
+    assert main([*words, "--folds", "depth=0", "--json"]) == 0
     report = last_json(capsys.readouterr().out)
     assert report["joints"] == 12
     assert report["surface_to_robot_s"] > 0
@@ -30,7 +30,7 @@ def test_fabrication_of_a_coarse_skin(tmp_path, capsys):
     """Six pieces, each with its mould, the links and the lists; masses add up."""
     out = tmp_path / "out"
     words = ["design", "beetle", "-o", str(out), "--vertices", "2500"]
-    words += ["--fold-depth", "0", "--fabrication", "--json"]
+    words += ["--folds", "depth=0", "--fabrication", "--json"]
     assert main(words) == 0
     assert is_picture(out / "fabrication.png")
     report = last_json(capsys.readouterr().out)
@@ -62,7 +62,7 @@ def test_show_of_the_model(capsys):
     [
         (["design", "unicorn", "-o", "OUT"], "unknown robot 'unicorn'"),
         (["design", "beetle", "-o", "OUT", "--wall", "0"], "must be > 0"),
-        (["design", "beetle", "-o", "OUT", "--units", "mm"], "is for a surface"),
+        (["design", "beetle", "-o", "OUT", "--units", "mm"], "it is for a surface"),
         (["design", "no.yaml", "-o", "OUT"], "no such design file"),
         (["design", "no.stl", "-o", "OUT"], "no such surface"),
         (["design", "a.doc", "-o", "OUT"], "no design"),

@@ -18,7 +18,7 @@ def last_json(text):
 def test_the_course_of_fig_12(tmp_path, capsys):
     out = tmp_path / "run.nc"
     course = "65cm,0 65cm,65cm 0,0.65 0,1.1m"
-    argv = ["simulate", "gecko", "--engine", "pose", "--targets", course]
+    argv = ["simulate", "gecko", "--engine", "PoseStep", "--targets", course]
     assert main([*argv, "--epsilon", "10cm", "-o", str(out), "--json"]) == 0
     facts = last_json(capsys.readouterr().out)
     assert facts["targets_reached"] == 4
@@ -49,7 +49,6 @@ def test_the_velocity_space(tmp_path, capsys):
     argv = [
         "plan",
         "gecko",
-        "--velocity-space",
         "--q1",
         "50deg,70deg,90deg",
         "--order",
@@ -66,17 +65,19 @@ def test_the_velocity_space(tmp_path, capsys):
 
 
 BAD = [
-    (["simulate", "gecko", "--engine", "lego"], "choose one of: drake, pose"),
-    (["simulate", "gecko", "--targets", "1,2,3"], "no point"),
+    (["simulate", "gecko", "--engine", "lego"], "choose one of: Drake, PoseStep"),
+    (["simulate", "gecko", "--targets", "1,2,3"], "2 values"),
     (["simulate", "gecko", "--targets", "nan,0"], "not finite"),
     (["simulate", "gecko", "--targets", "65s,0"], "'s' is no unit"),
     (["simulate", "gecko", "--epsilon", "10deg"], "'deg' is no unit"),
     (["simulate", "gecko", "--targets", ""], "targets"),
     (["simulate", "gecko", "--epsilon", "0"], "epsilon"),
     (["simulate", "gecko", "--start", "1,2 3,4"], "--start"),
-    (["simulate", "gecko", "--motion-model", "magic"], "table 3"),
-    (["simulate", "gecko", "--sum", "half"], "corrected"),
-    (["simulate", "gecko", "--horizon", "0"], "horizon"),
+    (["simulate", "gecko", "--motion", "magic"], "table 3"),
+    (["simulate", "gecko", "--rule", "Published:sum=half"], "corrected"),
+    (["simulate", "gecko", "--rule", "Published:horizon=0"], "horizon"),
+    (["simulate", "gecko", "--engine", "Drake:incline=200deg"], "incline"),
+    (["simulate", "gecko", "--engine", "Drake:pressure=perhaps"], "true or false"),
     (["simulate", "gecko", "--size", "tiny"], "small"),
     (["simulate", "gecko", "--heading", "nan"], "heading"),
     (["simulate", "gecko", "--half-cycles", "0"], "half_cycles"),
@@ -94,13 +95,11 @@ BAD = [
         "obstacle 0",
     ),
     (["simulate", "gecko", "--obstacle", "0,0 1,1"], "obstacle 0"),
-    (["plan", "gecko"], "--velocity-space"),
-    (["plan", "gecko", "--velocity-space", "--q1", "1.5,0.9"], "increase"),
-    (["plan", "gecko", "--velocity-space", "--q1", "a"], "no number"),
-    (["plan", "gecko", "--velocity-space", "--q2", "1,2"], "-1..1"),
-    (["plan", "gecko", "--velocity-space", "--q1", "0,0.9"], "0..180"),
-    (["plan", "gecko", "--velocity-space", "--order", "9"], "values"),
-    (["plan", "gecko", "--velocity-space", "--html", "x.html"], "--plot"),
+    (["plan", "gecko", "--q1", "1.5,0.9"], "increase"),
+    (["plan", "gecko", "--q1", "a"], "no number"),
+    (["plan", "gecko", "--q2", "1,2"], "-1..1"),
+    (["plan", "gecko", "--q1", "0,0.9"], "0..180"),
+    (["plan", "gecko", "--order", "9"], "values"),
 ]
 
 

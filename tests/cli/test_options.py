@@ -31,9 +31,9 @@ BAD = [
     (["simulat", "BOX"], "did you mean 'simulate'"),
     (["show"], "required: model"),
     (["simulate", "lizzard", "--motion", "sine"], "did you mean 'lizard'"),
-    (["plan", "none.json", "--effector", "1,3,4:x=5mm"], "none.json"),
+    (["plan", "none.json", "--target", "1,3,4:x=5mm"], "none.json"),
     (["export", "none.nc", "--servos", "x.csv"], "none.nc: there is no such file"),
-    (["track", "BOX", "--sap"], "is not a netCDF file"),
+    (["track", "BOX", "--imu"], "is not a netCDF file"),
     (["show", "BOX", "--units"], "expected one argument"),
     (["show", "BOX", "--unit", "SI"], "did you mean --units?"),
     (["report", "RUN", "other.nc"], "other.nc does not apply to `drakebots report`"),
@@ -112,3 +112,18 @@ def test_a_result_is_read_once(files, monkeypatch, tmp_path):
     load_result(run).save(run)
     inputs.stored(run)
     assert len(read) == 2
+
+
+@pytest.mark.parametrize(
+    "command, words",
+    [
+        ("mpc mini_cheetah", "iterations (2), delay [s]"),
+        ("mpc monster", "skin (reduced), time_step [s] (0.005)"),
+        ("simulate gecko", "Drake: incline [rad] (0)"),
+        ("plan beetle", "torque [N m], cop_margin [m] (0)"),
+    ],
+)
+def test_help_names_what_is_in_a_part(command, words, capsys):
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--help"])
+    assert words in " ".join(capsys.readouterr().out.split())

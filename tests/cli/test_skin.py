@@ -10,7 +10,8 @@ import pytest
 from drakebots.cli import main
 from drakebots.cli import skin as skin_commands
 from drakebots.fem.mesh import TetMesh, read_mesh, write_mesh
-from drakebots.model import load, package_root
+from drakebots.formats import load
+from drakebots.model import package_root
 from drakebots.results import load_result
 from drakebots.skin import simulate
 from drakebots.skin.file import load_skinned
@@ -45,11 +46,12 @@ def test_simulate_with_options(tmp_path, capsys):
     table = tmp_path / "motion.csv"
     table.write_text("time,hip,knee\n0,0,0\n0.05,0.1,-0.1\n")
     argv = ["simulate", "skinned-leg", "--duration", "0.05", "--motion", str(table)]
-    argv += ["--no-self-collision", "--no-link-collision", "--no-ground", "--json"]
-    assert main([*argv, "--youngs-modulus", "9e7", "--material", "neo-hookean"]) == 0
+    argv += ["--collisions", "none", "--no-ground", "--json"]
+    argv += ["--material", "youngs_modulus=9e7,kind=neo-hookean"]
+    assert main(argv) == 0
     options = last_json(capsys.readouterr().out)["provenance"]["options"]
-    assert options["youngs_modulus"] == 9e7
-    assert options["self_collision"] is options["ground"] is False
+    assert options["material"] == {"youngs_modulus": 9e7, "kind": "neo-hookean"}
+    assert options["collisions"] == "none" and options["ground"] is False
     assert options["motion"]["positions"] == [[0, 0], [0.1, -0.1]]
 
 
@@ -67,7 +69,9 @@ def test_show(capsys):
 
 def test_attach_then_simulate(leg, capsys):
     argv = ["attach", str(leg / "leg.sdf"), str(leg / "leg.vtu"), "--glue"]
-    assert main([*argv, "radius=5mm", "--youngs-modulus", "5e5", "--json"]) == 0
+    assert (
+        main([*argv, "radius=5mm", "--material", "youngs_modulus=5e5", "--json"]) == 0
+    )
     text = capsys.readouterr().out
     facts = last_json(text)
     assert facts["glue_by_link"] == {"thigh": 96, "shin": 96}
@@ -97,30 +101,30 @@ def test_a_mesh_in_millimetres_is_recognised(leg, capsys):
 BAD = [
     ("simulate skinned-leg --motion samba", "samba"),
     ("simulate skinned-leg --motion none.csv", "none.csv"),
-    ("simulate skinned-leg --poisson-ratio 0.5", "poisson_ratio"),
-    ("simulate skinned-leg --youngs-modulus -1", "youngs_modulus"),
-    ("simulate skinned-leg --youngs-modulus 0.8", "7e5"),
+    ("simulate skinned-leg --material poisson_ratio=0.5", "poisson_ratio"),
+    ("simulate skinned-leg --material youngs_modulus=-1", "youngs_modulus"),
+    ("simulate skinned-leg --material youngs_modulus=0.8", "7e5"),
     ("simulate skinned-leg --time-step 0", "time_step"),
     ("simulate skinned-leg --gait trot", "--gait"),
     ("simulate skinned-leg -o /nowhere/run.nc", "/nowhere"),
     ("simulate hamr --motion sine", "--motion"),
     ("attach skinned_leg none.vtu --glue radius=5mm -o x.skin.yaml", "none.vtu"),
     ("attach skinned_lge leg.vtu --glue radius=5mm -o x.skin.yaml", "skinned_leg"),
-    ("attach {leg}/leg.sdf {leg}/leg.vtu --glue 5mm", "radius=5mm"),
+    ("attach {leg}/leg.sdf {leg}/leg.vtu --glue 5mm", "name=value"),
     ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=wide", "wide"),
     ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=-5mm", "radius"),
     ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=0.01mm", "no vertex within"),
     ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=30mm", "--between"),
     ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=30mm -o {leg}/my.skin.yaml",
      "my.skin.yaml"),
-    ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=5mm --youngs-modulus 0.8",
-     "no solid"),
+    ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=5mm "
+     "--material youngs_modulus=0.8", "no solid"),
     ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=5mm --units ft", "'ft'"),
     ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=5mm --between cut", "cut"),
     ("attach {leg}/leg.sdf {leg}/leg.sdf --glue radius=5mm", "suffix"),
     ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=5mm -o x.yaml", ".skin.yaml"),
-    ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=5mm --poisson-ratio 0.5",
-     "poisson_ratio"),
+    ("attach {leg}/leg.sdf {leg}/leg.vtu --glue radius=5mm "
+     "--material poisson_ratio=0.5", "poisson_ratio"),
 ]  # fmt: skip
 
 
@@ -159,7 +163,7 @@ def test_a_bad_table_is_told_before_the_robot_loads(
     def load_skin(name):
         raise AssertionError(f"the skin of {name} was loaded")
 
-    monkeypatch.setattr(skin_commands, "load", load_model)
+    monkeypatch.setattr(simulate, "load", load_model)
     monkeypatch.setattr(simulate, "load_skinned", load_skin)
     monkeypatch.setattr(skin_commands, "load_skinned", load_skin)
     assert main(["simulate", "skinned_leg", "--motion", str(path)]) == 2

@@ -9,8 +9,7 @@ import pytest
 
 from drakebots.cli import main
 from drakebots.lattice.pom import Control, PlanesOfMotion
-from drakebots.lattice.shape.io import load_lattice, save_lattice
-from drakebots.lattice.shape.lattice import block
+from drakebots.lattice.shape import block, load_lattice, save_lattice
 from drakebots.model import package_root
 from drakebots.results import load_result
 
@@ -37,7 +36,7 @@ def test_a_lattice_and_its_mechanisms(lattice, capsys):
 
 def test_the_robots_foot(tmp_path, capsys):
     out = tmp_path / "plan.nc"
-    argv = ["plan", "voxel", "--effector", "foot:x=5mm", "-o", str(out), "--json"]
+    argv = ["plan", "voxel", "--target", "foot:x=5mm", "-o", str(out), "--json"]
     assert main(argv) == 0
     facts = last_json(capsys.readouterr().out)
     assert facts["actuator_mm"] == {"blue": 0, "yellow": 0, "red": 5, "green": 0}
@@ -49,22 +48,39 @@ def test_the_robots_foot(tmp_path, capsys):
     assert abs(moved).max() == pytest.approx(16.8e-3, abs=1e-4)
 
 
+@pytest.mark.long
+def test_a_searched_gait_is_walked(tmp_path, capsys):
+    """What a search found is what `simulate` walks, and no other result is."""
+    out, run = tmp_path / "gait.nc", tmp_path / "run.nc"
+    walk = ["--walks", "2", "--walk", "cycles=1,time_step=2e-3", "--seed", "3"]
+    assert main(["plan", "voxel", "--search", *walk, "-o", str(out)]) == 0
+    found = load_result(out)
+    assert found.kind == "voxels.gait_search" and found.metrics["walks"] == 2
+    again = ["simulate", "voxel", "--cycles", "1", "--time-step", "2ms"]
+    assert main([*again, "--gait", str(out), "-o", str(run)]) == 0
+    travel = load_result(run).metrics["travel_mm_per_cycle"]
+    assert travel == pytest.approx(max(found.metrics["travel_mm_of_each_walk"]))
+    capsys.readouterr()
+    assert main([*again, "--gait", str(run)]) == 2
+    assert "no search of a gait" in capsys.readouterr().err
+
+
 def test_two_targets_at_once(capsys):
-    argv = ["plan", "voxel", "--effector", "BL:x=3mm", "--effector", "BL:y=-4mm"]
+    argv = ["plan", "voxel", "--target", "BL:x=3mm", "--target", "BL:y=-4mm"]
     assert main([*argv, "--json"]) == 0
     facts = last_json(capsys.readouterr().out)
     assert facts["reached_mm"] == pytest.approx({"BL:x": 3, "BL:y": -4}, rel=0.01)
 
 
 def test_what_cannot_be_reached_is_said(capsys):
-    assert main(["plan", "voxel", "--effector", "BL:z=1mm"]) == 1
+    assert main(["plan", "voxel", "--target", "BL:z=1mm"]) == 1
     assert "no actuator moves it" in capsys.readouterr().err
-    assert main(["plan", "voxel", "--effector", "BL:x=9mm"]) == 1
+    assert main(["plan", "voxel", "--target", "BL:x=9mm"]) == 1
     assert "stroke" in capsys.readouterr().err
 
 
 def test_a_lattice_finds_its_actuator(lattice, capsys):
-    argv = ["plan", str(lattice), "--effector", "1,3,4:x=5mm"]
+    argv = ["plan", str(lattice), "--target", "1,3,4:x=5mm"]
     assert main([*argv, "--json"]) == 0
     found = last_json(capsys.readouterr().out)
     assert len(found["actuator_mm"]) == 1
@@ -74,12 +90,12 @@ def test_a_lattice_finds_its_actuator(lattice, capsys):
 
 
 BAD = [
-    (["plan", "voxel", "--effector", "nose:x=5mm"], "nose"),
-    (["plan", "voxel", "--effector", "foot=5mm"], "AXIS"),
-    (["plan", "voxel", "--effector", "foot:x=5kg"], "is no unit"),
-    (["plan", "voxel", "--effector", "foot:x=much"], "no number"),
-    (["plan", "voxel", "--effector", "9,9,9:x=5mm"], "no node"),
-    (["plan", "voxel", "--effector", "foot:x=5mm", "--stroke", "-1mm"], "stroke"),
+    (["plan", "voxel", "--target", "nose:x=5mm"], "nose"),
+    (["plan", "voxel", "--target", "foot=5mm"], "AXIS"),
+    (["plan", "voxel", "--target", "foot:x=5kg"], "is no unit"),
+    (["plan", "voxel", "--target", "foot:x=much"], "no number"),
+    (["plan", "voxel", "--target", "9,9,9:x=5mm"], "no node"),
+    (["plan", "voxel", "--target", "foot:x=5mm", "--stroke", "-1mm"], "stroke"),
     (["simulate", "voxel", "--gait", "gallop"], "forward"),
     (["simulate", "voxel", "--gait", "none.csv"], "none.csv"),
     (["simulate", "voxel", "--stroke", "5inch"], "is no unit"),
@@ -88,9 +104,9 @@ BAD = [
     (["simulate", "voxel", "--time-step", "0.1"], "time step"),
     (["simulate", "voxel", "--frequency", "1"], "does not apply"),
     (["show", "none.json"], "none.json"),
-    (["plan", "LATTICE", "--effector", "1,3,4:x=5mm", "--actuator", "2,3,1"], "AXIS"),
-    (["plan", "LATTICE", "--effector", "1;3:x=5mm"], "no node"),
-    (["plan", "PIECES", "--effector", "1,1,0:x=5mm"], "pieces"),
+    (["plan", "LATTICE", "--target", "1,3,4:x=5mm", "--actuator", "2,3,1"], "AXIS"),
+    (["plan", "LATTICE", "--target", "1;3:x=5mm"], "half pitches"),
+    (["plan", "PIECES", "--target", "1,1,0:x=5mm"], "pieces"),
 ]
 
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
-
 import numpy as np
 import pytest
 
 from drakebots.core.checks import (
     array,
     between,
-    check,
     check_knots,
     check_log,
     check_memory,
-    check_types,
     check_value,
     each,
     finite,
@@ -33,37 +28,6 @@ from drakebots.core.checks import (
 from drakebots.core.errors import InvalidInput, UnknownName
 
 NO_NUMBERS = (None, "1", True, np.bool_(True), 1j, [1], np.nan, np.inf, 10**400)
-
-
-@dataclass(frozen=True)
-class Walk:
-    stride: float = 0.01
-    cycles: Any = 4
-    way: Any = ((0, 0, 1), (0, 0, 2))
-    time_limit: float | None = None
-
-    def __post_init__(self):
-        check(self, "walk", stride=positive("m"), cycles=whole(1))
-        check(self, "walk", way=array((None, 3), "m"), time_limit=optional(positive()))
-
-
-def test_a_problem_checks_and_stores():
-    walk = Walk(cycles=np.float64(3.0))
-    assert walk.cycles == 3 and type(walk.cycles) is int
-    assert walk.way.shape == (2, 3) and walk.way.dtype == float
-    with pytest.raises(ValueError, match="read-only"):
-        walk.way[0] = 1.0
-    assert replace(walk, time_limit=2).time_limit == 2
-    with pytest.raises(InvalidInput) as caught:
-        Walk(stride=-1)
-    assert str(caught.value) == "walk: stride must be > 0 m, got -1"
-
-
-def test_the_array_is_a_copy():
-    given = np.zeros((1, 3))
-    walk = Walk(way=given)
-    given[:] = 1.0
-    assert not walk.way.any()
 
 
 @pytest.mark.parametrize(
@@ -137,42 +101,6 @@ def test_objects_of_other_types(rule, good):
             check_value("x", value, rule)
     with pytest.raises(InvalidInput, match="x must be an array of numbers"):
         check_value("x", [[1], ["a"]], numeric())
-
-
-@dataclass(frozen=True)
-class Held:
-    walk: Walk
-    places: np.ndarray
-    names: tuple[str, ...] = ()
-    more: dict | None = None
-    share: float | None = None
-
-    def __post_init__(self):
-        check_types(self, "held")
-
-
-class Double:
-    """Stands for a walk, as objects in tests do."""
-
-    stride = 0.02
-
-
-def test_annotations_are_held_by_what_is_no_object():
-    sound = Held(Walk(), [[1, 2]], ("a",), {}, np.float64(0.5))
-    replace(sound, walk=Double(), names=["a"], share=1, more=None, places=np.ones(3))
-    for name in ("walk", "places", "names"):
-        with pytest.raises(InvalidInput, match=name):
-            replace(sound, **{name: type("Other", (), {})()})
-    for field, values in {
-        "walk": (None, 1.0, "x", [Walk()], np.ones(3), Walk),
-        "places": (None, "x", 1j, b"1", {}, [[1], [1, 2]], ["a"]),
-        "names": (None, "a", 1, [1], [None], np.array(1.0)),
-        "more": (1, [], "x"),
-        "share": ("1", 1j, [1], b"1"),
-    }.items():
-        for value in values:
-            with pytest.raises(InvalidInput, match=f"held: {field} must be of type"):
-                replace(sound, **{field: value})
 
 
 def test_flags_texts_and_choices():

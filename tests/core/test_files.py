@@ -42,19 +42,18 @@ def test_entries(limb):
     assert limb.text("name") == "tail" and limb.text("3") == "three"
     assert limb.text("segments") == "6"
     assert limb.number("mass") == 8e-3 and limb.number("segments") == 6.0
-    assert limb.integer("segments") == 6 and limb.flag("collide") is True
     assert np.array_equal(limb.array("p", (3,)), [0, 1, 0.2])
     assert limb.array("axes", (None, 2)).shape == (2, 2)
     assert limb.items("tags") == ["a", "b"] and limb.items("nothing") == []
     assert limb.fields("range", ("low", "high")).number("low") == -1
     assert list(limb.fields("nothing")) == []
     assert "mass" in limb and "radius" not in limb and "name" in list(limb)
+    assert limb.flag("collide") is True
 
 
 def test_defaults(limb):
     assert limb.number("radius", 2) == 2.0 and limb.number("radius", None) is None
     assert limb.flag("drawn", False) is False and limb.text("parent", "a") == "a"
-    assert limb.integer("joints", None) is None
     assert np.array_equal(limb.array("rpy", (3,), "rad", (0, 0, 0)), np.zeros(3))
     assert limb.get("parent", None) is None and limb.get("none") is None
 
@@ -66,7 +65,6 @@ def test_defaults(limb):
         (lambda x: x.number("name"), "limb 2 name: 'tail' must be a finite number"),
         (lambda x: x.number("collide"), "must be a finite number"),
         (lambda x: x.number("none", 1.0), "must be a finite number"),
-        (lambda x: x.integer("mass"), "must be an integer"),
         (lambda x: x.flag("segments"), "must be true or false, got 6"),
         (lambda x: x.text("tags"), "limb 2 tags: must be a text"),
         (lambda x: x.text("collide"), "must be a text, got True"),

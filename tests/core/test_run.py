@@ -238,10 +238,12 @@ def test_work_that_does_not_look_is_ended(monkeypatch):
 
 
 def test_an_end_within_a_callback_of_c_prints_nothing(monkeypatch):
-    """What Python swallows there comes again; other errors are told as ever."""
+    """What Python swallows there comes again; other errors are reported as ever."""
     monkeypatch.setattr(core_run, "GRACE", 0.05)
-    told = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda what: told.append(what.exc_type))
+    raised = []
+    monkeypatch.setattr(
+        sys, "unraisablehook", lambda what: raised.append(what.exc_type)
+    )
 
     @ctypes.CFUNCTYPE(None)
     def stopped():
@@ -258,7 +260,7 @@ def test_an_end_within_a_callback_of_c_prints_nothing(monkeypatch):
             wrong()
             time.sleep(5)
         assert command.exit_code == 130
-    assert told == [ValueError]
+    assert raised == [ValueError]
     assert sys.unraisablehook is not command._unraisable
 
 

@@ -12,7 +12,7 @@ from threadpoolctl import ThreadpoolController, threadpool_info
 
 from drakebots.core import threads
 from drakebots.core.threads import DENSE, calm_threads, find_mkl
-from drakebots.skin.file.robot import load_skinned
+from drakebots.skin.file import load_skinned
 
 
 def dense_threads():

@@ -7,14 +7,16 @@ import pytest
 
 from drakebots.core.errors import FileProblem, ModelProblem
 from drakebots.core.files import read_yaml
-from drakebots.design.file import read_design
-from drakebots.lattice.shape.io import load_lattice
-from drakebots.model.description import read_sidecar
-from drakebots.multibody.limbs import read_limbs
-from drakebots.robots.hamr.model.parameters import HamrParameters
-from drakebots.robots.quads.motion.io import read_motion
-from drakebots.robots.voxels.gait import read_gait
-from drakebots.skin.file.description import read_skin
+from drakebots.design import read_design
+from drakebots.lattice.shape import load_lattice
+from drakebots.model import read_sidecar
+from drakebots.multibody import read_limbs
+from drakebots.robots.quads.motion import read_motion
+from drakebots.robots.voxels import read_gait
+from drakebots.skin.file import read_skin
+from tests.helpers.scripts import load_script
+
+HamrParameters = load_script("hamr_visuals.parameters").HamrParameters
 
 READERS = {
     "document": read_yaml,

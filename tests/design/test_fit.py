@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.design import DesignProblem, FitSettings
 from drakebots.design.animal import stand
-from drakebots.design.fit import CLEARANCE, SHORT, FitSettings, fit
-from drakebots.design.geometry.distance import DistanceGrid
-from drakebots.design.geometry.implicit import (
+from drakebots.design.embed import CLEARANCE, TOLERANCE
+from drakebots.design.fit import fit
+from drakebots.design.geometry import (
+    DistanceGrid,
     HalfSpaceCut,
     Implicit,
     RoundCone,
+    Surface,
     mirrored,
 )
-from drakebots.design.geometry.surface import Surface
 from drakebots.design.pipeline import _closed
-from drakebots.design.problem import DesignProblem
 from drakebots.design.thicken import joined_feet, thicken
 
 FEET = {"FL": (0.2, 0.1), "FR": (0.2, -0.1), "RL": (-0.2, 0.1), "RR": (-0.2, -0.1)}
@@ -152,9 +153,9 @@ def test_feet_that_grow_together_are_named(thin):
 @pytest.mark.long
 def test_thickened_body_holds_its_skeleton_and_is_the_old_one_elsewhere(thin):
     animal, grid, found = thin
-    assert {"FL_lower", "RR_lower", "FL_foot"} <= set(found.lacking)
+    assert {"FL_lower", "RR_lower", "FL_foot"} <= set(found.protrusions)
     build = found.template.build
-    wide = thicken(grid, found.skeleton, build, CLEARANCE)
+    wide = thicken(grid, found.skeleton, build)
     points, _ = found.skeleton.corners(("shell", "servo"))
     above = points[:, 2] > build.sole_skin + build.wall + 1e-3
     depth = -wide.grid(points[above])
@@ -207,9 +208,9 @@ def test_where_there_is_room_nothing_is_thickened():
     settings = FitSettings(scale=1.5, template="upright", servo="MG995R")
     found = fit(animal, grid, 0.9, settings)
     depth = -1.5 * grid(found.skeleton.corners(("shell", "servo"))[0] / 1.5)
-    feet = [k for k in found.lacking if k.endswith("_foot")]
-    assert set(found.lacking) <= set(feet)
-    assert depth.min() > 4e-3 - SHORT - 3e-3
+    feet = [k for k in found.protrusions if k.endswith("_foot")]
+    assert set(found.protrusions) <= set(feet)
+    assert depth.min() > 4e-3 - TOLERANCE - 3e-3
 
 
 @pytest.mark.long

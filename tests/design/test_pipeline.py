@@ -15,28 +15,23 @@ from drakebots.core.errors import (
     SolverProblem,
     UnknownName,
 )
-from drakebots.design import pipeline
-from drakebots.design.file import (
+from drakebots.design import (
+    DesignProblem,
+    design_robot,
     params_text,
-    parse_design,
-    skin_description,
+    pipeline,
+    table1_problem,
+    table1_template,
     write_design,
 )
-from drakebots.design.geometry.distance import DistanceGrid
-from drakebots.design.geometry.implicit import Implicit, RoundCone
-from drakebots.design.geometry.surface import Surface
-from drakebots.design.pipeline import check_room, design_robot, stood_up
-from drakebots.design.problem import DesignProblem
-from drakebots.design.robots import table1_problem
-from drakebots.design.skeleton.table1 import table1_template
-from drakebots.design.skin import hollow
-from drakebots.design.skin.fold import FoldSettings, joint_folds
-from drakebots.design.skin.hollow import SkinSettings, _folds_at
-from drakebots.fem.mesh.check import tet_quality
-from drakebots.fem.mesh.io import read_mesh
+from drakebots.design.file import parse_design, skin_description
+from drakebots.design.geometry import DistanceGrid, Implicit, RoundCone, Surface
+from drakebots.design.pipeline import check_room, stood_up
+from drakebots.design.skin import FoldSettings, SkinSettings, hollow, joint_folds
+from drakebots.design.skin.hollow import _folds_at
+from drakebots.fem.mesh import read_mesh, tet_quality
 from drakebots.fem.mesh.mesh import surface_faces
-from drakebots.skin.file.description import read_skin
-from drakebots.skin.file.robot import load_skinned
+from drakebots.skin.file import load_skinned, read_skin
 from tests.helpers.robot_fields import coarse_beetle
 
 pytestmark = pytest.mark.long
@@ -230,6 +225,9 @@ def test_settings_refuse_what_cannot_be():
     for change in ({"depth": -1e-3}, {"teeth": 0}, {"length": 0.0}):
         with pytest.raises(InvalidInput):
             replace(FoldSettings(), **change)
+    for change in ({"layers": 0}, {"fold_refine": 9.0}):
+        with pytest.raises(InvalidInput, match=next(iter(change))):
+            SkinSettings(**change)
 
 
 def test_a_solvers_words_come_with_the_stage_and_what_to_try(monkeypatch):

@@ -19,13 +19,13 @@ import pytest
 from drakebots.cli import main
 from tests.helpers.scripts import load_script
 
-bench = load_script("docs_commands.py")
+bench = load_script("docs_commands")
 
 _SLOW = (
     *("drakebots design", "drakebots track", "drakebots refine"),
-    "drakebots simulate gecko --engine drake",
+    "drakebots simulate gecko --engine Drake",
     *("drakebots plan hamr", "drakebots plan beetle", "drakebots plan gecko"),
-    "drakebots sweep hamr",
+    *("drakebots sweep hamr", "drakebots mpc monster", "drakebots plan voxel --search"),
     *("drakebots plan my_robot.urdf", "python examples/fifth_robot/hopper.py plan"),
 )
 """Commands that take longer than a minute, or read what such a command wrote."""
@@ -106,7 +106,7 @@ def test_commands_run_in_order(block, folder, capsys):
 
 def test_pages_name_no_file_that_is_not_there(folder):
     """What a page's commands read is an example, or written by an earlier command."""
-    ending = re.compile(r"[\w/]+\.(?:urdf|sdf|yaml|json|csv|stl|vtk|vtu|nc)")
+    ending = re.compile(r"[\w/]+\.(?:urdf|sdf|yaml|json|csv|stl|obj|vtk|vtu|nc)")
     for block in BLOCKS:
         there = set()
         for command in block.commands:

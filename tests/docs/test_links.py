@@ -14,6 +14,7 @@ from tests.helpers.scripts import ROOT
 PAGES = [
     *ROOT.glob("*.md"),
     *(ROOT / "docs").glob("*.md"),
+    *(ROOT / "docs" / "evidence").glob("*.md"),
     *ROOT.glob("models/*/*.md"),
     *(ROOT / "examples" / "notebooks").glob("*.py"),
 ]

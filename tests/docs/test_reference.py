@@ -35,12 +35,12 @@ def test_every_public_name_of_every_face_is_on_a_page(extension):
         if "lazy_face(__name__)" in path.read_text()
     ]
     assert len(faces) > 50 and set(faces) <= set(pages)
-    told = "\n".join(pages.values())
+    text = "\n".join(pages.values())
     for face in faces:
         for name in importlib.import_module(face).__all__:
             full = f"{face}.{name}"
             module = f".. py:data:: {name}\n   :module: {face}"
-            assert f":: {full}\n" in told or f":: {full} " in told or module in told, (
+            assert f":: {full}\n" in text or f":: {full} " in text or module in text, (
                 full
             )
 

@@ -24,6 +24,9 @@ NOTEBOOKS = {
     "gecko_course": pytest.mark.long,
     "voxel_robot": pytest.mark.long,
     "mathematical_program": pytest.mark.long,
+    "hamr_own_cost": pytest.mark.long,
+    "skin_and_motion": pytest.mark.slow,
+    "footfall": pytest.mark.long,
 }
 """By name: the mark of its test."""
 

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
-from drakebots.fem.assembly.assembly import build_model
-from drakebots.fem.locking import locking, plate_factor, wall_size
-from drakebots.fem.material.materials import Material
-from drakebots.fem.mesh.mesh import TetMesh
-from drakebots.fem.mesh.shapes import box_mesh, hollow_capsule
-from drakebots.fem.solver.newton import Prescribed
-from drakebots.fem.statics import equilibrium
+from drakebots.fem import equilibrium, locking, wall_size
+from drakebots.fem.assembly import build_model
+from drakebots.fem.locking import plate_factor
+from drakebots.fem.material import Material
+from drakebots.fem.mesh import TetMesh, box_mesh
+from drakebots.fem.solver import Prescribed
+from tests.helpers.scripts import load_script
+
+hollow_capsule = load_script("capsule_mesh").hollow_capsule
 
 
 def test_the_table_is_met_and_bounded():

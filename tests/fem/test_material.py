@@ -5,14 +5,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.fem.material import KINDS, PAPER_LITERAL, SILICONE, Material
 from drakebots.fem.material.energies import signed_svd
-from drakebots.fem.material.materials import (
-    KINDS,
-    PAPER_LITERAL,
-    SILICONE,
-    Material,
-    by_region,
-)
+from drakebots.fem.material.materials import by_region
 
 FINITE_WHEN_INVERTED = {"stable-neo-hookean", "st-venant-kirchhoff", "linear-corotated"}
 STEP = 1e-6

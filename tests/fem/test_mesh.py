@@ -9,10 +9,20 @@ import pytest
 import drakebots
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.fem.assembly.elements import build_space
-from drakebots.fem.mesh.check import check_mesh, tet_quality
-from drakebots.fem.mesh.io import FORMATS, read_mesh, write_mesh
-from drakebots.fem.mesh.mesh import TetMesh, surface_faces, surface_triangles
-from drakebots.fem.mesh.shapes import box_mesh, hollow_capsule
+from drakebots.fem.mesh import (
+    TetMesh,
+    box_mesh,
+    check_mesh,
+    read_mesh,
+    surface_triangles,
+    tet_quality,
+    write_mesh,
+)
+from drakebots.fem.mesh.io import FORMATS
+from drakebots.fem.mesh.mesh import surface_faces
+from tests.helpers.scripts import load_script
+
+hollow_capsule = load_script("capsule_mesh").hollow_capsule
 
 REGULAR = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], float)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drakebots.fem.mesh.mesh import TetMesh, surface_faces
-from drakebots.fem.mesh.shapes import prism_tets, wall_mesh
+from drakebots.fem.mesh import TetMesh, prism_tets, wall_mesh
+from drakebots.fem.mesh.mesh import surface_faces
 
 OCTAHEDRON = np.array(
     [[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1.0]]

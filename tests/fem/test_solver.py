@@ -18,16 +18,16 @@ from drakebots.core.errors import (
     NoSolution,
     UnknownName,
 )
-from drakebots.fem.assembly import SymmetricPattern
-from drakebots.fem.assembly.assembly import build_model, force_and_tangent
-from drakebots.fem.material.materials import Material
-from drakebots.fem.mesh.shapes import box_mesh, hollow_capsule
-from drakebots.fem.solver import mumps, sparse
-from drakebots.fem.solver.base import SolverFault
+from drakebots.fem.assembly import SymmetricPattern, build_model, force_and_tangent
+from drakebots.fem.material import Material
+from drakebots.fem.mesh import box_mesh
+from drakebots.fem.solver import SolverFault, make_solver, mumps, sparse
 from drakebots.fem.solver.mumps import MumpsEngine
 from drakebots.fem.solver.pardiso import PardisoEngine
-from drakebots.fem.solver.sparse import PROBE_EVERY, make_solver
-from drakebots.fem.solver.superlu import SciPyEngine
+from drakebots.fem.solver.sparse import PROBE_EVERY, SciPyEngine
+from tests.helpers.scripts import load_script
+
+hollow_capsule = load_script("capsule_mesh").hollow_capsule
 
 needs_mkl = pytest.mark.skipif(threads.find_mkl() is None, reason="no MKL")
 # A newer CasADi whose MUMPS is not known here is a failure, and no reason to skip.
@@ -337,7 +337,7 @@ def test_choice_by_name(system, monkeypatch):
 
 @needs_mumps
 def test_the_fastest_installed_is_chosen(system, monkeypatch):
-    """MKL, MUMPS, SciPy; the last is told of once."""
+    """MKL, MUMPS, SciPy; the last is reported once."""
     pattern, _, _, kept = system
     monkeypatch.setattr(sparse, "_best", sparse._best.__wrapped__)
     if threads.find_mkl() is not None:
@@ -346,10 +346,10 @@ def test_the_fastest_installed_is_chosen(system, monkeypatch):
     assert make_solver(pattern, kept).name == "mumps"
     monkeypatch.setattr(mumps, "find_mumps", lambda: None)
     monkeypatch.setattr(sparse, "_best", functools.cache(sparse._best))
-    with pytest.warns(DrakebotsWarning, match="SciPy solves skins") as told:
+    with pytest.warns(DrakebotsWarning, match="SciPy solves skins") as reported:
         assert make_solver(pattern, kept).name == "scipy"
         assert make_solver(pattern, kept).name == "scipy"
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -409,12 +409,12 @@ def test_a_broken_library_is_caught_and_the_next_one_asked(
         solver.factor(matrices[0])
         return solver.solve(b)
 
-    told = rf"{name}: an answer of {pattern.size} unknowns, 60 of them kept, misses"
+    reported = rf"{name}: an answer of {pattern.size} unknowns, 60 of them kept, misses"
     if name == "scipy":  # there is none after it
-        with pytest.raises(NoSolution, match=told):
+        with pytest.raises(NoSolution, match=reported):
             answer()
         return
-    with pytest.warns(DrakebotsWarning, match=told + r".*(mumps|scipy) goes on"):
+    with pytest.warns(DrakebotsWarning, match=reported + r".*(mumps|scipy) goes on"):
         x = answer()
     assert solver.name != name
     assert np.abs(A @ x - b).max() < 1e-9 * np.abs(b).max()

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from drakebots.lattice.frame import Frame, Load, Supports
-from drakebots.lattice.frame.solve import solve_frame
-from drakebots.lattice.shape.lattice import Strut
+from drakebots.lattice.frame import Frame, Load, Supports, solve_frame
+from drakebots.lattice.shape import Strut
 
 STEEL = Strut(0.02, 0.03, 2.1e11, 0.3, 7800.0)
+
+
+def at_nodes(frame, values) -> np.ndarray:
+    """An array (N, 6) with six values at each named node, zero elsewhere."""
+    array = np.zeros((len(frame), 6))
+    for node, six in values.items():
+        array[node] = six
+    return array
 
 
 def turn(seed: int) -> np.ndarray:
@@ -32,7 +39,7 @@ def cantilever(count=4, length=1.5, shear=False, seed=1):
 def tip(frame, supports, R, force=(0, 0, 0), moment=(0, 0, 0)):
     """Motion of the tip in the beam's axes, (3,) and (3,), and the solution."""
     six = np.r_[R @ np.array(force, float), R @ np.array(moment, float)]
-    load = Load(force=frame.at_nodes({len(frame) - 1: six}))
+    load = Load(force=at_nodes(frame, {len(frame) - 1: six}))
     solution = solve_frame(frame, supports, load)
     u = solution.displacement[-1]
     return R.T @ u[:3], R.T @ u[3:], solution

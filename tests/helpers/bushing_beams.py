@@ -32,7 +32,7 @@ from pydrake.multibody.tree import (
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.shape.lattice import Lattice, Strut
+from drakebots.lattice.shape import Lattice, Strut
 from drakebots.robots.voxels.model.octahedra import VOXEL_MASS
 
 MOST_VOXELS = 8

@@ -50,7 +50,7 @@ def check_legends(figure: Figure) -> int:
 
 
 def _taken(axes: Axes) -> list[Bbox]:
-    """Where the data of axes are, and their labels and title."""
+    """Boxes of the data of axes, and of their labels and title."""
     texts = [axes.xaxis.label, axes.yaxis.label, axes.title]
     texts += [*axes.get_xticklabels(), *axes.get_yticklabels()]
     words = [text.get_window_extent() for text in texts if text.get_text()]

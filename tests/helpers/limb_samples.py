@@ -7,8 +7,8 @@ from pydrake.multibody.plant import (
     MultibodyPlant,
 )
 
-from drakebots.model.load import load
-from drakebots.multibody.limbs import Limb, add_limbs, couple_joints
+from drakebots.formats import add_limbs, load
+from drakebots.multibody import Limb, couple_joints
 
 TAIL = {
     "name": "tail",

@@ -5,11 +5,14 @@ import numpy as np
 
 import drakebots
 from drakebots import build_robot
-from drakebots.trajopt import Flat
-from drakebots.trajopt.contact_implicit.program import ContactImplicit, Scales
-from drakebots.trajopt.contact_implicit.system import ContactSystem
-from drakebots.trajopt.program.block import Block
-from drakebots.trajopt.program.builder import ProgramBuilder
+from drakebots.multibody import Flat
+from drakebots.trajopt.contact_implicit import (
+    ContactImplicit,
+    ContactSystem,
+    Scales,
+    Slack,
+)
+from drakebots.trajopt.program import Block, ProgramBuilder
 
 _INERTIA = "<inertia ixx='0.01' iyy='0.01' izz='0.01' ixy='0' ixz='0' iyz='0'/>"
 _LIMIT = "<limit lower='{}' upper='{}' effort='200' velocity='100'/>"
@@ -121,7 +124,7 @@ def hopper(folder, *, knots=6, terrain=None, levels=None):
         step=(0.05, 0.05),
         friction=0.8,
         input_bounds=(-150.0, 150.0),
-        slack=(1e-6, 10.0),
+        slack=Slack(1e-6, 10.0),
         scales=Scales(force=30.0, input=30.0, momentum=2.0),
     )
     builder = problem.builder()

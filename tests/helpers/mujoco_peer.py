@@ -11,17 +11,18 @@ from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import PrismaticSpring, RevoluteSpring
 
-from drakebots.model.reading.mjcf import Mjcf, read_mjcf
+from drakebots.formats.read import Reading
+from drakebots.formats.read.mjcf import read_mjcf
 from tests.helpers.old_urdf_samples import force_elements
 
 
-def plant_of(mjcf: Mjcf) -> MultibodyPlant:
+def plant_of(mjcf: Reading) -> MultibodyPlant:
     """The SDF of an MJCF file as Drake reads it, strictly."""
     plant, scene_graph = MultibodyPlant(0.0), SceneGraph()
     plant.RegisterAsSourceForSceneGraph(scene_graph)
     parser = Parser(plant)
     parser.SetStrictParsing()
-    parser.AddModelsFromString(mjcf.sdf, "sdf")
+    parser.AddModelsFromString(mjcf.text, "sdf")
     plant.Finalize()
     return plant
 

@@ -15,11 +15,8 @@ from pydrake.multibody.tree import (
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.voxels.model.octahedra import (
-    AXIS_RPY,
-    Octahedra,
-    OctahedraPlant,
-)
+from drakebots.robots.voxels.model import Octahedra, OctahedraPlant
+from drakebots.robots.voxels.model.octahedra import AXIS_RPY
 
 
 def add_octahedra(

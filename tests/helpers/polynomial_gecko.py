@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.robots.gecko.generator.generator import Decision, Generator
-from drakebots.robots.gecko.generator.motion import MotionPolynomial
-from drakebots.robots.gecko.generator.planner import check_heading, check_point
+from drakebots.robots.gecko.engines import Decision, Generator
+from drakebots.robots.gecko.generator import MotionPolynomial, check_point
+from drakebots.robots.gecko.generator.planner import check_heading
 
 
 @dataclass(frozen=True, eq=False)
 class PolynomialRun:
-    """What a run did, by half cycles.
+    """Log of a run, by half cycles.
 
     Attributes:
         position: before each half cycle and at the end (T + 1, 2) [m].

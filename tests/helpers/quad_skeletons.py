@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from drakebots.model import find_body, load
-from drakebots.robots.quads.robot.links_skin import skin_on_links
-from drakebots.robots.quads.robot.quad import Quad, load_quad
+from drakebots.formats import load
+from drakebots.model import find_body
+from drakebots.robots.quads.robot import Quad, load_quad, skin_on_links
 from drakebots.skin.file.description import Patches
 
 LEGS = {"fl": (1, 1), "fr": (1, -1), "rl": (-1, 1), "rr": (-1, -1)}

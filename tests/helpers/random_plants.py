@@ -23,7 +23,7 @@ from pydrake.multibody.tree import (
     WeldJoint,
 )
 
-from drakebots.model.loops import Loop
+from drakebots.model import Loop
 from tests.helpers.twin_checks import unit_quaternions
 
 REVERSIBLE = ("weld", "revolute", "prismatic")

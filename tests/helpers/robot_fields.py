@@ -4,8 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from drakebots.design.pipeline import design_robot
-from drakebots.design.robots import smooth, table1_problem
+from drakebots.design import design_robot, smooth, table1_problem
 
 
 @cache

@@ -177,7 +177,7 @@ def plain(folder: Path) -> Path:
 
 @habit(4, "contact", "plugin")
 def unknown_tags(folder: Path) -> Path:
-    """What Bullet, Gazebo and ROS add."""
+    """Robot with the elements that Bullet, Gazebo and ROS add."""
     foot = BALL + (
         '<contact><lateral_friction value="1"/></contact><self_collide>0</self_collide>'
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import matplotlib.image
 
@@ -23,18 +23,20 @@ def find_script(name: str) -> Path:
     return found
 
 
-def load_script(name: str) -> ModuleType:
-    """A script as a fresh module; pytest's `pythonpath` lets it find its neighbours.
+def load_script(name: str, *names: str) -> Any:
+    """A script as a module, made once, or names of it; its folder is on the path,
+    as when it is run.
 
     Args:
-        name: of the file, e.g. "hamr_gaits.py".
+        name: "hamr_gaits", "robot_zoo.browser".
+        names: what of it to return, as a tuple; without any, the module.
     """
-    path = find_script(name)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    (path,) = SCRIPTS.rglob(name.replace(".", "/") + ".py")
+    folder = str(path.parents[name.count(".")])
+    if folder not in sys.path:
+        sys.path.insert(1, folder)
+    module = importlib.import_module(name)
+    return tuple(getattr(module, one) for one in names) if names else module
 
 
 def last_json(printed: str) -> dict:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from drakebots.fem.assembly.assembly import FemModel
-from drakebots.fem.dynamics import SkinState
+from drakebots.fem import SkinState
+from drakebots.fem.assembly import FemModel
 
 
 def kinetic_energy(model: FemModel, state: SkinState) -> float:

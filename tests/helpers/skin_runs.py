@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
+
 import numpy as np
 import xarray as xr
 
-from drakebots.fem.mesh.mesh import surface_triangles
-from drakebots.fem.mesh.shapes import hollow_capsule
+from drakebots.fem.mesh import surface_triangles
 from drakebots.results import Result, provenance
+from tests.helpers.scripts import load_script
+
+hollow_capsule = load_script("capsule_mesh").hollow_capsule
 
 UP = np.array([0.0, 0.0, 0.3])
 
@@ -27,7 +32,7 @@ LEG = f"""<sdf version="1.9"><model name="rods">
 
 
 def bent(x, angle, width=0.12):
-    """What is below z = 0 turned about y, smoothly over a width."""
+    """Positions whose part below z = 0 is turned about y, smoothly over a width."""
     share = np.clip((width / 2 - x[:, 2]) / width, 0, 1)
     turn = angle * share**2 * (3 - 2 * share)
     c, s = np.cos(turn), np.sin(turn)
@@ -96,3 +101,16 @@ def made_result(model, data, sdf):
         metrics={},
         provenance=provenance(sdf, {}),
     )
+
+
+def decode(about: dict, stream: str) -> tuple[np.ndarray, np.ndarray]:
+    """Positions (T, V, 3) [m] and fractions (T, V), as a page finds them."""
+    raw = np.frombuffer(zlib.decompress(base64.b64decode(stream)), np.uint8)
+    v = about["vertices"]
+    t = len(raw) // (7 * v)
+    low, high, tone = np.split(raw, [3 * t * v, 6 * t * v])
+    zigzag = low.astype(np.uint16) | (high.astype(np.uint16) << 8)
+    change = (zigzag >> 1) ^ (-(zigzag & 1).astype(np.int16)).view(np.uint16)
+    whole = np.cumsum(change.reshape(t, 3, v), axis=0, dtype=np.uint16)
+    places = np.array(about["origin"]) + about["step"] * whole.transpose(0, 2, 1)
+    return places, np.cumsum(tone.reshape(t, v), axis=0, dtype=np.uint8) / 255

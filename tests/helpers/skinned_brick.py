@@ -7,12 +7,11 @@ from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, CoulombFriction
 from pydrake.multibody.tree import SpatialInertia
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.fem.assembly.assembly import build_model
-from drakebots.fem.material.materials import Material
-from drakebots.fem.mesh.shapes import box_mesh
+from drakebots.fem.assembly import build_model
+from drakebots.fem.material import Material
+from drakebots.fem.mesh import box_mesh
+from drakebots.skin.coupled import CoupledStepper, glue_vertices
 from drakebots.skin.file.description import Patches
-from drakebots.skin.frame.glue import glue_vertices
-from drakebots.skin.frame.stepper import CoupledStepper
 from tests.helpers.skinned_leg import DT
 
 FEATHER = Material(youngs_modulus=1e-9, poisson_ratio=0.4, density=1e-9)
@@ -56,8 +55,8 @@ def brick_stepper(plant, context, dt=DT, **options):
     )
 
 
-def run_brick(run, state, frames):
-    for _ in range(frames):
+def run_brick(run, state, steps):
+    for _ in range(steps):
         result = run.step(state)
         assert result.converged, result.message
         state = result.state

@@ -17,12 +17,10 @@ from pydrake.multibody.tree import (
 )
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.fem.assembly.assembly import build_model
-from drakebots.fem.material.materials import Material
-from drakebots.fem.mesh.mesh import TetMesh
-from drakebots.fem.mesh.shapes import box_mesh
-from drakebots.skin.frame.glue import glue_by_radius
-from drakebots.skin.frame.stepper import CoupledStepper
+from drakebots.fem.assembly import build_model
+from drakebots.fem.material import Material
+from drakebots.fem.mesh import TetMesh, box_mesh
+from drakebots.skin.coupled import CoupledStepper, glue_by_radius
 
 INSTANCE = "DefaultModelInstance"
 WIDTH, LENGTH, RADIUS = 0.04, 0.2, 0.008
@@ -144,7 +142,7 @@ def sole(model, glue):
 
 
 def deformed(leg, model, **options):
-    """A stepper with contacts and a state after some frames of a kick."""
+    """A stepper with contacts and a state after some steps of a kick."""
     contacts = sole(model, leg.glue(model.rest))
     run = stepper(leg, model, contacts=contacts, **options)
     v = np.linspace(1.0, -2.0, leg.plant.num_velocities())

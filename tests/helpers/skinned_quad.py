@@ -15,15 +15,13 @@ from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import FixedOffsetFrame, RevoluteJoint, SpatialInertia
 
-from drakebots.fem.assembly.assembly import FemModel, build_model
-from drakebots.fem.material.materials import Material
-from drakebots.fem.mesh.io import write_mesh
-from drakebots.fem.mesh.mesh import TetMesh
-from drakebots.fem.mesh.shapes import box_mesh
-from drakebots.robots.quads.robot.feet import Feet, make_feet
-from drakebots.skin.file.description import Patches, SkinDescription, write_skin
-from drakebots.skin.frame.glue import Glue, glue_vertices
-from drakebots.skin.frame.stepper import CoupledStepper
+from drakebots.fem.assembly import FemModel, build_model
+from drakebots.fem.material import Material
+from drakebots.fem.mesh import TetMesh, box_mesh, write_mesh
+from drakebots.robots.quads.robot import Feet, make_feet
+from drakebots.skin.coupled import CoupledStepper, Glue, glue_vertices
+from drakebots.skin.file import SkinDescription, write_skin
+from drakebots.skin.file.description import Patches
 from tests.helpers.quad_skeletons import upright_sdf
 
 LEGS = {"fl": (1, 1), "fr": (1, -1), "rl": (-1, 1), "rr": (-1, -1)}
@@ -37,7 +35,7 @@ RUBBER = Material(youngs_modulus=1e5, poisson_ratio=0.4, density=300.0)
 
 @dataclass
 class SkinnedQuad:
-    """Everything a frame needs."""
+    """Everything a step needs."""
 
     plant: MultibodyPlant
     context: object

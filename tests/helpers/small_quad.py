@@ -14,19 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from drakebots.fem.material.materials import Material
-from drakebots.fem.mesh.io import write_mesh
-from drakebots.fem.mesh.mesh import TetMesh
-from drakebots.fem.mesh.shapes import box_mesh
+from drakebots.fem.material import Material
+from drakebots.fem.mesh import TetMesh, box_mesh, write_mesh
 from drakebots.model import skin_path
-from drakebots.robots.quads.plan import QuadProblem, plan
-from drakebots.robots.quads.robot.planned_robot import load_planned
-from drakebots.skin.file.description import (
-    Patches,
-    ServoGains,
-    SkinDescription,
-    write_skin,
-)
+from drakebots.robots.quads import Problem, plan
+from drakebots.robots.quads.robot import load_planned
+from drakebots.skin.file import ServoGains, SkinDescription, write_skin
+from drakebots.skin.file.description import Patches
 from tests.helpers.quad_skeletons import LEGS, sprawled_sdf
 
 VISUAL = (
@@ -82,7 +76,7 @@ def planned_lift() -> tuple[Path, Path]:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     model = small_quad(folder)
     path = folder / "lift.nc"
-    problem = QuadProblem(model=str(model), motion="lift_single", duration=1.0)
+    problem = Problem(model=str(model), motion="lift_single", duration=1.0)
     plan(problem, path=path)
     return model, path
 

@@ -6,14 +6,15 @@ import numpy as np
 import scipy.optimize
 
 from drakebots.core.run import Verdict
-from drakebots.model import Model, model_provenance
+from drakebots.formats import model_provenance
+from drakebots.model import Model
 from drakebots.multibody import (
+    TimeStepper,
     build_robot,
     find_posture,
     soles_jacobian,
     trajectory_dataset,
 )
-from drakebots.multibody.hard_contact import TimeStepper
 from drakebots.results import Result
 
 

@@ -1,4 +1,4 @@
-"""How well a given step of hard contact satisfies the time stepping scheme."""
+"""Residuals of a given step of hard contact in the time stepping scheme."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from drakebots.multibody.hard_contact import TimeStepper
+from drakebots.multibody import TimeStepper
 
 CLOSED = 1e-6
 """A gap below this many units of length counts as closed."""
@@ -15,7 +15,7 @@ CLOSED = 1e-6
 
 @dataclass(frozen=True)
 class StepResidual:
-    """How well a given step satisfies the scheme.
+    """Residuals of a given step in the scheme.
 
     Attributes:
         momentum: largest generalized force that no force at the loops, feet
@@ -42,7 +42,7 @@ def step_residual(
     u: np.ndarray,
     v_next: np.ndarray,
 ) -> StepResidual:
-    """How far a step from (q, v) to `v_next` is from satisfying the scheme.
+    """Residual of a step from (q, v) to `v_next` in the scheme.
 
     The forces at loops, feet and limits that balance the momentum best are
     found by least squares; what they cannot balance is `momentum`, and how

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from drakebots.robots.hamr.reference import Reference, coordinate_names
+from drakebots.robots.hamr import Reference
+from drakebots.robots.hamr.reference import coordinate_names
 
 
 def still(**change):

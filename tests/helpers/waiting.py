@@ -8,12 +8,14 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
 
-from drakebots.core.checks import check, non_negative
+from drakebots.core.checks import finite, non_negative
 from drakebots.core.errors import NoSolution
+from drakebots.core.fields import checked
 from drakebots.core.run import Verdict
 from drakebots.results import Result, provenance
 from drakebots.robots import Robot, Task, register
@@ -30,28 +32,22 @@ class Inner:
     share: float = 0.5
 
 
-@dataclass(frozen=True)
+@checked("waiting")
 class Waiting:
-    """Waits, and answers with a square.
+    """Waits, and answers with a square."""
 
-    Attributes:
-        root, other: a number, squared by the result [m]. It may
-            be negative.
-        seconds: time to wait [s].
-        mode: "square"; "raise", "exit", "die" or "fail" at the root 2.
-        log: file that gets a line "root pid" at the start of every run.
-        inner: another dataclass.
-    """
-
-    root: float = 1.0
-    other: float = 0.0
-    seconds: float = 0.0
+    root: Annotated[float, finite("m")] = 1.0
+    """A number, squared by the result. It may be negative."""
+    other: Annotated[float, finite("m")] = 0.0
+    """A number, squared by the result. It may be negative."""
+    seconds: Annotated[float, non_negative("s")] = 0.0
+    """Time to wait."""
     mode: str = "square"
+    """Way to end: "square"; "raise", "exit", "die" or "fail" at the root 2."""
     log: str = ""
-    inner: Inner = Inner()
-
-    def __post_init__(self):
-        check(self, "waiting", seconds=non_negative("s"))
+    """File that gets a line "root pid" at the start of every run."""
+    inner: Any = Inner()
+    """Another dataclass."""
 
 
 def wait(problem: Waiting, *, progress=None) -> Result:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.scripts import load_script
 
-bench = load_script("house.py")
+bench = load_script("house")
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +49,15 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 57_760,
-    "modules": 460,
-    "single_importer_modules": 61,
-    "functions_over_60_lines": 65,
-    "upward_strings": 15,
+    "code_lines": 51_562,
+    "modules": 370,
+    "single_importer_modules": 42,
+    "functions_over_60_lines": 4,
+    "field_declarations": 1,
+    "option_bag_fields": 15,
+    "upward_strings": 0,
 }
-"""What the house may be: a commit lowers these, or says in CHANGELOG.md under "The
+"""Limits of the house: a commit lowers these, or says in CHANGELOG.md under "The
 house" why it raises one."""
 
 

@@ -30,19 +30,23 @@ from drakebots import (
     simulate,
     stored_plan,
     track,
-    trajopt,
     voxels,
 )
 from drakebots.core.run import Verdict
 from drakebots.fem import ImplicitEuler, at_rest
 from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.material import SILICONE
-from drakebots.fem.mesh import TetMesh, hollow_capsule
+from drakebots.fem.mesh import TetMesh, box_mesh
 from drakebots.lattice.shape import Lattice, block
 from drakebots.multibody import Posture, find_posture
 from drakebots.robots import legged
 from drakebots.skin import SkinSimulation, simulate_skinned
-from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
+from drakebots.trajopt.locomotion import (
+    LocomotionProblem,
+    Walk,
+    mathematical_program,
+    plan_locomotion,
+)
 from drakebots.trajopt.solvers import ExactIpoptSolver
 from drakebots.view import Stage
 
@@ -83,15 +87,16 @@ def a_model_of_ones_own() -> None:
     assert_type(robot, Robot)
     assert_type(robot.plant, MultibodyPlant)
     assert_type(legged.simulate(legged.Simulation(model, duration=2.0)), Result)
-    walk = plan_locomotion(LocomotionProblem(model, "walk", forward=0.3))
+    problem = LocomotionProblem(model, Walk(forward=0.3))
+    walk = plan_locomotion(problem)
     assert_type(walk, Result)
     assert_type(legged.track(legged.Tracking(walk, cycles=5)), Result)
-    program = trajopt.walk(model, forward=0.3).mathematical_program()
+    program = mathematical_program(problem)
     assert_type(program.plan(ExactIpoptSolver().Solve(program.prog)), Result)
 
 
 def below() -> None:
-    mesh = hollow_capsule(1000)
+    mesh = box_mesh((0.04, 0.04, 0.2), (2, 2, 10))
     assert_type(mesh, TetMesh)
     model = build_model(mesh, SILICONE)
     assert_type(model, FemModel)

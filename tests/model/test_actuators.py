@@ -7,7 +7,7 @@ import pytest
 from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots import InvalidInput, UnknownName, load
-from drakebots.model.actuators import Actuator, choose_actuators
+from drakebots.model import Actuator, choose_actuators
 from tests.helpers.model_files import write
 
 LINK = """<link name="{}"><inertial><mass value="1"/>
@@ -67,9 +67,9 @@ def test_an_effort_limit_of_zero_is_no_motor_and_has_a_remedy(tmp_path, more):
 
 
 def test_no_limit_at_all_says_how_to_give_one(tmp_path):
-    choice = choose_actuators(["hip", "knee"], [], {})
-    assert choice.actuators == ()
-    assert "--actuate all --effort" in " ".join(choice.notes)
+    actuators, notes = choose_actuators(["hip", "knee"], [], {})
+    assert actuators == ()
+    assert "--actuate all --effort" in " ".join(notes)
     path = leg(tmp_path, efforts=(None, None))
     model = load(path, actuate="all", effort=5.0)
     assert [motor.effort for motor in model.actuators] == [5.0, 5.0]
@@ -108,15 +108,15 @@ def test_a_legged_robot_without_limits_gets_motors_without_a_limit(tmp_path):
 def test_patterns():
     joints = ["FL_hip", "FL_knee", "FR_hip", "FR_knee"]
     efforts = dict.fromkeys(joints, 3.0)
-    choice = choose_actuators(joints, [], efforts, actuate="*_knee")
-    assert [motor.joint for motor in choice.actuators] == ["FL_knee", "FR_knee"]
-    choice = choose_actuators(joints, [], {}, actuate=["FL_hip", "FR_*"], effort=7)
-    assert [motor.joint for motor in choice.actuators] == [
+    motors, _ = choose_actuators(joints, [], efforts, actuate="*_knee")
+    assert [motor.joint for motor in motors] == ["FL_knee", "FR_knee"]
+    motors, _ = choose_actuators(joints, [], {}, actuate=["FL_hip", "FR_*"], effort=7)
+    assert [motor.joint for motor in motors] == [
         "FL_hip",
         "FR_hip",
         "FR_knee",
     ]
-    assert {motor.effort for motor in choice.actuators} == {7.0}
+    assert {motor.effort for motor in motors} == {7.0}
 
 
 def test_what_is_refused():

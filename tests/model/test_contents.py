@@ -8,8 +8,8 @@ import pytest
 
 from drakebots import load
 from drakebots.model import model_contents
+from tests.formats.read.urdf.test_joined_frames import five_bar
 from tests.model.feet.test_candidates import ball_end, quadruped
-from tests.model.reading.urdf.test_joined_frames import five_bar
 
 
 def test_a_quadruped_in_tables(tmp_path):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import ModelProblem, UnknownName
-from drakebots.model.description import Point, Sidecar, parse_sidecar, read_sidecar
-from drakebots.model.find import model_stem, sidecar_path
+from drakebots.model import Point, model_stem, read_sidecar, sidecar_path
+from drakebots.model.description import Sidecar, parse_sidecar
 from tests.helpers.model_files import assert_problem, write
 
 GOOD = """

@@ -10,8 +10,8 @@ import pytest
 
 from drakebots import ModelProblem, load
 from drakebots.core.units import MM_G_MS
+from drakebots.formats.inspect import SLENDER, WATER
 from drakebots.model import available_models
-from drakebots.model.summarize import SLENDER, WATER
 from tests.helpers.model_files import write
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -9,13 +9,8 @@ import drakebots
 from drakebots import build_robot
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.units import MM_G_MS
-from drakebots.model.loops import (
-    ROWS,
-    Loop,
-    LoopClosure,
-    add_ball_constraints,
-    find_body,
-)
+from drakebots.model import ROWS, Loop, LoopClosure, find_body
+from drakebots.model.loops import add_ball_constraints
 
 LINK = """
   <link name="{name}"><pose relative_to="{joint}">0 0 0 0 0 0</pose>
@@ -209,7 +204,7 @@ def test_find_body_in_several_models():
         instance = parser.AddModelsFromString(FOUR_BAR, "sdf")[0]
     with pytest.raises(InvalidInput, match="one of four_bar::rod, four_bar_1::rod"):
         find_body(plant, "rod")
-    assert find_body(plant, "rod", instance).model_instance() == instance
+    assert find_body(plant, "four_bar_1::rod").model_instance() == instance
 
 
 def test_hamr_rows_and_rank(hamr):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drakebots import load
-from drakebots.model.poses import find_srdf, read_srdf, standing
+from drakebots.model import find_srdf, read_srdf, standing
 from tests.helpers.model_files import write
 from tests.model.test_actuators import leg
 
@@ -82,5 +82,5 @@ def test_standing_goes_by_name(tmp_path):
     poses = {"folded": {"a": 0.0}, "half_sitting": {"a": 1.0}, "Stand_up": {"a": 2.0}}
     assert standing(poses) == {"a": 2.0}
     assert standing({"folded": {"a": 0.0}}) == {}
-    state = read_srdf(write(tmp_path, SRDF, "x.srdf"), ["hip", "knee"])
-    np.testing.assert_allclose(list(standing(state.poses).values()), [0.4, -0.8])
+    poses, _ = read_srdf(write(tmp_path, SRDF, "x.srdf"), ["hip", "knee"])
+    np.testing.assert_allclose(list(standing(poses).values()), [0.4, -0.8])

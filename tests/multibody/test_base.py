@@ -11,7 +11,8 @@ import drakebots
 from drakebots import build_robot
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.units import MM_G_MS
-from drakebots.multibody.base import BASES, EULER_JOINTS, root_bodies
+from drakebots.multibody import EULER_JOINTS, root_bodies
+from drakebots.multibody.base import BASES
 
 INERTIAL = """<inertial><pose>0.02 0 0.01 0 0 0</pose><mass>{}</mass><inertia>
   <ixx>0.02</ixx><iyy>0.03</iyy><izz>0.04</izz></inertia></inertial>"""

@@ -8,8 +8,8 @@ from pydrake.systems.analysis import Simulator
 from drakebots import build_robot, load
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import MM_G_MS, SI, Scaling
-from drakebots.model.couplers import Coupler
-from drakebots.multibody.hard_contact import TimeStepper
+from drakebots.model import Coupler
+from drakebots.multibody import TimeStepper
 from drakebots.multibody.twin import Twin
 from tests.helpers.coupled_robots import linkage
 from tests.model.test_loops import FOUR_BAR

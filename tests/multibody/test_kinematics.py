@@ -8,7 +8,7 @@ import drakebots
 from drakebots import build_robot
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.core.units import MM_G_MS
-from drakebots.multibody.kinematics import ClosedChain
+from drakebots.multibody import ClosedChain
 from tests.helpers.scripts import DATA
 
 

@@ -8,7 +8,7 @@ from pydrake.systems.primitives import ConstantVectorSource
 
 from drakebots.core.run import Stop, Verdict
 from drakebots.core.units import MM_G_MS
-from drakebots.model import load
+from drakebots.formats import load
 from drakebots.multibody import Ground, advance, build_robot, trajectory_dataset
 
 

@@ -5,7 +5,7 @@ import pytest
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.model import load
+from drakebots.formats import load
 from drakebots.multibody import (
     Ground,
     add_soles,

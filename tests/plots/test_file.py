@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from drakebots.core.errors import FileProblem, InvalidInput
-from drakebots.plots.file import save
+from drakebots.plots import save
 
 
 def drawn() -> Figure:

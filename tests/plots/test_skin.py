@@ -10,7 +10,8 @@ import xarray as xr
 
 from drakebots import plot
 from drakebots.core.errors import InvalidInput
-from drakebots.plots.skin import joint_angles, plot_skin, skin_figure, torque_limits
+from drakebots.plots import plot_skin
+from drakebots.plots.skin import joint_angles, skin_figure, torque_limits
 from tests.helpers.figures import check_legends, drawn_figures
 from tests.helpers.scripts import is_picture
 from tests.helpers.skin_runs import made_result

@@ -63,7 +63,7 @@ def datasets(draw):
 
 
 def container_reserved():
-    from drakebots.results.dataset import _ENCODING
+    from drakebots.results.container import _ENCODING
 
     return _ENCODING
 

@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 PROBLEMS = {
     "hamr": lambda: hamr.Simulation(frequency=100, cycles=1),
     "legged": lambda: legged.Simulation(EXAMPLES / "my_robot.urdf", duration=0.02),
-    "gecko": lambda: gecko.Simulation(engine="drake", time_limit=0.5),
+    "gecko": lambda: gecko.Simulation(engine=gecko.Drake(), time_limit=0.5),
     "voxels": lambda: voxels.Simulation(cycles=1, time_limit=0.5),
     "skin": lambda: SkinSimulation("skinned_leg", duration=0.02),
 }

@@ -18,14 +18,12 @@ import pytest
 from drakebots import load, load_result, stored_plan, track
 from drakebots.cli import main
 from drakebots.core.run import Progress
-from drakebots.model import model_provenance
+from drakebots.formats import model_provenance
 from drakebots.results import Result
-from drakebots.robots import gecko, hamr, legged, quads, voxels
-from drakebots.robots.legged.mpc import Control, control
-from drakebots.robots.quads import control as quad_control
-from drakebots.robots.quads.frames import FrameProblem, make_planner, plan_frames
+from drakebots.robots import gecko, hamr, kinds, legged, quads, voxels
+from drakebots.robots.legged import Control, Mpc, control
 from drakebots.robots.quads.robot import load_planned
-from drakebots.robots.registry import KINDS
+from drakebots.robots.quads.steps import StepsProblem, make_planner, plan_steps
 from drakebots.skin import SkinSimulation, simulate_skinned
 from drakebots.sweeps import sweep
 from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
@@ -63,19 +61,22 @@ def _frames() -> Callable[..., Result]:
     """The steps of a skinned robot that stands."""
     robot = load_planned(planned_lift()[0]).skinned
     rows = 21
-    asked = FrameProblem(
+    asked = StepsProblem(
         np.tile(robot.stepper(5e-3).home[0], (rows, 1)),
         np.ones((rows, len(robot.skin.patches)), bool),
         skin_every=1,
     )
     more = {"model": "small", "provenance": model_provenance(robot.model, {})}
-    return partial(plan_frames, make_planner(robot, 5e-3), asked, **more)
+    return partial(plan_steps, make_planner(robot, 5e-3), asked, **more)
 
 
 def _steps_in_skin() -> Callable[..., Result]:
-    more = {"speed": 0.0, "plant": "full", "duration": 0.3, "knots": 6}
-    problem = quad_control.Control(str(planned_lift()[0]), **more)
-    return partial(quad_control.control, problem)
+    more = {
+        "plant": quads.Skinned("full"),
+        "controller": Mpc(0.05, 6, 0.02, delay=0.02),
+    }
+    problem = quads.Control(str(planned_lift()[0]), speed=0.0, duration=0.3, **more)
+    return partial(quads.control, problem)
 
 
 CALLS: Mapping[str, Callable[[], Callable[..., Result]]] = {
@@ -99,7 +100,7 @@ CALLS: Mapping[str, Callable[[], Callable[..., Result]]] = {
         voxels.plan, voxels.Problem([voxels.Target("foot", "x", 5e-3)])
     ),
     "voxels.gait_search": lambda: partial(
-        voxels.search_gait, voxels.GaitSearch(voxels.Simulation(cycles=1), walks=3)
+        voxels.search_gait, voxels.SearchProblem(voxels.Simulation(cycles=1), walks=3)
     ),
     "sweep": lambda: partial(sweep, COURSE, {"epsilon": (0.1, 0.2)}, workers=1),
     "skin.simulation": lambda: partial(
@@ -110,7 +111,6 @@ CALLS: Mapping[str, Callable[[], Callable[..., Result]]] = {
     "quads.frames": _frames,
     "quads.control": _steps_in_skin,
     "quads.track": lambda: partial(quads.track, quads.Tracking(_lifts())),
-    "quads.sap_track": lambda: partial(quads.track, quads.SapTracking(_lifts())),
 }
 """By kind, what gives the call that makes a result, given a progress function."""
 
@@ -124,7 +124,7 @@ READY: Mapping[str, Callable[[], Result]] = {
 AT: Mapping[str, dict[str, Any]] = {
     "locomotion.plan": {"after": 12},
     "hamr.plan": {"after": 12},
-    "quads.plan": {"stage": "frames"},
+    "quads.plan": {"stage": "steps"},
     "quads.space_time": {"after": 12},
     "gecko.simulation": {"after": 3},
 }
@@ -142,8 +142,9 @@ UNKEPT = ("gecko.velocity_space",)
 AT_ONCE = ("voxels.plan",)
 """What takes no time in which it could be interrupted."""
 
-WHOLE = [kind for kind in KINDS if kind.name not in INCOMPLETE]
-CUT = [kind for kind in KINDS if kind.name not in AT_ONCE]
+OURS = [kind for kind in kinds().values() if kind.plot.startswith("drakebots.")]
+WHOLE = [kind for kind in OURS if kind.name not in INCOMPLETE]
+CUT = [kind for kind in OURS if kind.name not in AT_ONCE]
 CASES = {f"{kind.name}, complete": (kind, True) for kind in WHOLE} | {
     f"{kind.name}, interrupted": (kind, False) for kind in CUT
 }
@@ -204,4 +205,4 @@ def test_a_result_goes_every_way(kind, whole, tmp_path, capsys, monkeypatch):
 
 
 def test_every_kind_has_its_call_and_no_other():
-    assert set(CALLS) == {kind.name for kind in KINDS}
+    assert set(CALLS) == {kind.name for kind in OURS}

@@ -30,7 +30,7 @@ def _drawn(result, path) -> tuple[int, str, set[str]]:
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["30hz_card", "jump"])
 def test_plans_of_hamr_are_drawn(name, tmp_path):
-    """One cycle has no bars of strides: a gait's stride is told in the title."""
+    """One cycle has no bars of strides: a gait's stride is reported in the title."""
     plan = stored_plan(f"hamr:{name}")
     legends, title, panels = _drawn(plan, tmp_path / "plan.png")
     assert legends == 3

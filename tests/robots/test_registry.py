@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import is_dataclass
 
 import pytest
 
 import drakebots
-from drakebots.cli.command import Variant
-from drakebots.cli.options import attribute_texts
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.fields import declared
 from drakebots.robots import (
     Kind,
     Robot,
@@ -37,12 +36,9 @@ def test_tasks_exist(name, what, task):
     for reference in (task.problem, *task.also):
         problem = resolve(reference)
         assert is_dataclass(problem) and problem.__dataclass_params__.frozen
-        texts = attribute_texts(problem)
-        missing = {f.name for f in fields(problem) if f.init} - set(texts)
+        missing = {name for name, f in declared(problem).items() if not f.text}
         assert not missing, f"{reference} does not explain {missing}"
     assert callable(resolve(task.run))
-    if task.options:
-        assert isinstance(resolve(task.options), Variant)
 
 
 @pytest.mark.parametrize("kind", kinds().values(), ids=lambda kind: kind.name)
@@ -51,7 +47,7 @@ def test_kinds_exist(kind):
     if kind.record:
         assert callable(resolve(kind.record))
     if kind.export:
-        assert isinstance(resolve(kind.export), Variant)
+        assert kind.export.file and callable(resolve(kind.export.run))
 
 
 def test_every_robot_has_the_same_face():
@@ -78,8 +74,11 @@ def test_unknown_kinds_are_refused():
         find_kind("hamr.plann")
 
 
-def test_names_are_taken_once():
+def test_names_are_taken_once(monkeypatch):
     """The same entry again changes nothing; another of its name is refused."""
+    registry = importlib.import_module("drakebots.robots.registry")
+    copied = registry._Registry(dict(robots()), dict(kinds()))
+    monkeypatch.setattr(registry, "_REGISTRY", copied)
     task = Task("a:B", "a:c", "nothing")
     first = Robot("test_names", "one", simulate=task)
     register(first, Kind("test_names.simulation", "a:plot"))
@@ -87,32 +86,3 @@ def test_names_are_taken_once():
     assert robots()["test_names"] == first
     with pytest.raises(InvalidInput, match="registered already"):
         register(Robot("test_names", "two"))
-
-
-@dataclass
-class _Base:
-    """A base.
-
-    Attributes:
-        a: text of a,
-            in two lines.
-    """
-
-    a: float
-
-
-class _Derived(_Base):
-    """Another.
-
-    Attributes:
-        b, c: text of both [m].
-
-    Raises:
-        nothing: at all.
-    """
-
-
-def test_texts_of_attributes():
-    texts = attribute_texts(_Derived)
-    both = "text of both [m]"
-    assert texts == {"a": "text of a, in two lines", "b": both, "c": both}

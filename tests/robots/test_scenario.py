@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from pathlib import Path
 from typing import get_type_hints
@@ -9,11 +10,19 @@ from typing import get_type_hints
 import pytest
 
 from drakebots.cli import main
+from drakebots.core.convert import from_yaml
 from drakebots.core.errors import FileProblem
-from drakebots.robots import is_scenario, read_scenario, resolve, robots
-from drakebots.robots.scenario import _converted
+from drakebots.core.files import parse_yaml, read_yaml
+from drakebots.multibody import Slope
+from drakebots.robots import (
+    is_scenario,
+    read_scenario,
+    resolve,
+    robots,
+    scenario_schema,
+)
 from drakebots.robots.voxels import Target
-from drakebots.trajopt import Slope
+from drakebots.trajopt.locomotion import Walk
 from tests.helpers.scripts import ROOT
 
 
@@ -42,7 +51,8 @@ def test_fields_are_the_dataclass_s(tmp_path):
 def test_nested_values(tmp_path):
     posed = problem(
         tmp_path,
-        "plan: my_robot.urdf\nkind: hop\nheight: 0.1\nterrain: {Slope: {angle: 0.1}}\n"
+        "plan: my_robot.urdf\nmotion: {Hop: {height: 0.1}}\n"
+        "terrain: {Slope: {angle: 0.1}}\n"
         "weights: {effort: 2, slack: [1, 10]}\ntorque: {knee: 3}\n",
     )
     assert posed.terrain == Slope(0.1) and posed.torque == {"knee": 3.0}
@@ -85,7 +95,7 @@ def test_defaults_of_every_problem_can_be_written(robot, tmp_path):
         for field in fields(kind):
             value = field.default
             if isinstance(value, bool | int | float | str | None):
-                found = _converted(hints[field.name], value, field.name, tmp_path)
+                found = from_yaml(hints[field.name], value, field.name, tmp_path)
                 assert found == value and type(found) in (type(value), float)
 
 
@@ -105,12 +115,13 @@ def test_defaults_of_every_problem_can_be_written(robot, tmp_path):
         ("simulate: gecko\ntargets: [[1]]\n", r"targets\[0\] must be a list of 2"),
         ("simulate: gecko\ntargets: 1\n", "targets must be a list, got 1"),
         ("simulate: gecko\nengine: fast\n", "'fast'"),
+        ("simulate: gecko\nengine: {Drake: {incline: 4}}\n", "incline"),
         ("plan: a.urdf\nterrain: {Hill: {}}\n", "unknown terrain 'Hill'.*Slope"),
         ("plan: a.urdf\nterrain: {Slope: {}}\n", "terrain.Slope: .*'angle'"),
         ("plan: a.urdf\nweights: {efort: 1}\n", "field of weights 'efort'.*'effort'"),
         ("plan: hamr\nproblem: Jump\n", "unknown problem 'Jump'.*JumpProblem"),
         ("plan: hamr\nsimulate: hamr\n", "has simulate and plan of the keys"),
-        ("gait: trot\n", "has neither of the keys"),
+        ("gait: trot\n", "has none of the keys"),
         ("simulate: [hamr]\n", "simulate must be a robot or a model"),
         ("- 1\n", "a scenario must be a mapping"),
         ("simulate: {\n", "is not YAML"),
@@ -128,7 +139,8 @@ def test_examples(name):
     found = read_scenario(ROOT / "examples" / name)
     assert found.command in (ROOT / "examples" / name).read_text().splitlines()[0]
     if found.robot == "any":
-        assert Path(found.problem.model).is_file() and found.problem.forward == 0.3
+        assert Path(found.problem.model).is_file()
+        assert found.problem.motion == Walk(0.3)
     else:
         assert found.problem.gait == "trot"
 
@@ -155,3 +167,22 @@ def test_command_line(tmp_path, capsys):
     assert main(["simulate", str(path)]) == 2
     printed = capsys.readouterr().err
     assert printed.count("\n") == 1 and "duration must be a number" in printed
+
+
+def test_editors_know_scenario_files():
+    """The schema takes the examples, and refuses what reading them would refuse."""
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(json.dumps(scenario_schema()))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    takes = jsonschema.Draft202012Validator(schema).is_valid
+    for name in ("trot", "walk", "push"):
+        assert takes(read_yaml(ROOT / "examples" / f"{name}.yaml")), name
+    for text in (
+        "{simulate: hamr, frequency: fast}",
+        "{simulate: hamr, frequncy: 2}",
+        "{simulate: hamr, cycles: 0}",
+        "{plan: a.urdf, terrain: {Hill: {}}}",
+    ):
+        assert not takes(parse_yaml(text)), text
+    unit = schema["$defs"]["LocomotionProblem"]["properties"]["torque"]["anyOf"][0]
+    assert unit["unit"] == "N m or N"

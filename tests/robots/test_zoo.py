@@ -7,7 +7,7 @@ ones are in test_zoo_packages.py.
 import numpy as np
 import pytest
 
-from drakebots.model import load
+from drakebots.formats import load
 from drakebots.multibody import find_posture
 from drakebots.robots.legged import Simulation, simulate
 from tests.helpers.robot_files import HABITS

@@ -6,10 +6,11 @@ pip install ".[zoo]"; pytest -m slow tests/robots/test_zoo_packages.py
 import csv
 
 import pytest
-from robot_zoo.finding import PACKAGES, find_files
 
 from drakebots.core.errors import InvalidInput
 from tests.helpers.scripts import load_script
+
+PACKAGES, find_files = load_script("robot_zoo.finding", "PACKAGES", "find_files")
 
 
 @pytest.mark.slow
@@ -20,7 +21,7 @@ def test_nine_of_ten_load(tmp_path, capsys):
     except InvalidInput:
         pytest.skip(f"none of {', '.join(PACKAGES)} is installed: no robots to load")
     argv = ["--packages", "-o", str(tmp_path), "--stages", "show", "--json"]
-    counts = load_script("zoo.py").main(argv)
+    counts = load_script("zoo").main(argv)
     with open(tmp_path / "table.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     with capsys.disabled():

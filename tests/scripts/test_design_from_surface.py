@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from drakebots.design.pipeline import STAGES
+from drakebots.design import STAGES
 from tests.helpers.scripts import is_picture, last_json, load_script
 
 
 @pytest.mark.slow
 def test_bench_gives_every_stage(capsys):
-    result = load_script("design.py").main(["--quick"])
+    result = load_script("design").main(["--quick"])
     assert last_json(capsys.readouterr().out) == result
     (run,) = result["runs"]
     assert run["skin_vertices"] == pytest.approx(3000, rel=0.1)
@@ -22,13 +22,13 @@ def test_bench_gives_every_stage(capsys):
 @pytest.mark.long
 def test_table_of_the_models(capsys):
     """A row a robot, ours and the paper's number in each cell."""
-    assert load_script("make_quads.py").main(["beetle", "--table"]) == 0
+    assert load_script("make_quads").main(["beetle", "--table"]) == 0
     lines = capsys.readouterr().out.strip().splitlines()
     assert len(lines) == 3
     cells = [cell.strip() for cell in lines[2].strip("|").split("|")]
     assert cells[:2] == ["beetle", "12 (12)"]
     assert cells[-1].endswith("(3.9)")
-    assert load_script("make_quads.py").main(["cow", "--masses"]) == 0
+    assert load_script("make_quads").main(["cow", "--masses"]) == 0
     lines = capsys.readouterr().out.strip().splitlines()
     mass = {c[1].strip(): c[2] for c in (line.split("|") for line in lines[2:])}
     skin = [float(mass[k]) for k in ("skin without folds and feet", "folds", "feet")]
@@ -41,7 +41,7 @@ def test_table_of_the_models(capsys):
 def test_an_animal_becomes_a_robot_that_stands(tmp_path, capsys):
     """From its surface, with no further words; a picture of each stage."""
     words = ["--animals", "tortoise", "-o", str(tmp_path)]
-    result = load_script("design.py").main(words)
+    result = load_script("design").main(words)
     assert last_json(capsys.readouterr().out) == result
     assert result["animals_of_12"]["value"] == 1
     (row,) = result["animals"]
@@ -53,7 +53,7 @@ def test_an_animal_becomes_a_robot_that_stands(tmp_path, capsys):
 @pytest.mark.slow
 def test_fold_experiment_in_small(tmp_path, capsys):
     """Two degrees in two frames: a plot, both skins follow."""
-    module = load_script("fold_experiment.py")
+    module = load_script("fold_experiment")
     words = ["-o", str(tmp_path), "--angle", "2", "--duration", "0.1"]
     words += ["--time-step", "0.05", "--vertices", "10500"]
     reached = module.main(words)

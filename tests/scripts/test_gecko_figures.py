@@ -9,13 +9,13 @@ from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.robots.gecko.model import LEGS, gecko
 from tests.helpers.scripts import is_picture, last_json, load_script
 
-SCRIPT = load_script("gecko_figures.py")
+SCRIPT = load_script("gecko_figures")
 
 
 @pytest.mark.slow
 def test_bench_gecko(capsys):
     """The last line is one JSON object; SLSQP is slower and never better."""
-    result = load_script("gecko.py").main(["--quick"])
+    result = load_script("gecko").main(["--quick"])
     last = last_json(capsys.readouterr().out)
     assert last == result
     assert last["targets_reached_of_1000"]["value"] == 1000
@@ -26,7 +26,7 @@ def test_bench_gecko(capsys):
 def test_gecko_course(capsys, tmp_path):
     """All four targets, in about as many steps as the paper's robot."""
     picture = tmp_path / "course.png"
-    found = load_script("gecko_course.py").main(["--quick", "--plot", str(picture)])
+    found = load_script("gecko_course").main(["--quick", "--plot", str(picture)])
     (row,) = found["courses"]
     assert row["targets_reached"] == 4
     assert 30 < row["half_cycles"] < 60
@@ -35,7 +35,7 @@ def test_gecko_course(capsys, tmp_path):
 
 def test_gecko_figures(capsys, tmp_path):
     """Fig. 10's minima, with the sum as printed."""
-    facts = load_script("gecko_figures.py").main(["--quick", "-o", str(tmp_path)])
+    facts = load_script("gecko_figures").main(["--quick", "-o", str(tmp_path)])
     last_json(capsys.readouterr().out)
     back = facts["fig10"]["B, paper"]
     assert (back["q1_deg"], back["q2"]) == (50, -0.5)
@@ -70,7 +70,7 @@ def test_studies_and_details_are_drawn(tmp_path):
 @pytest.mark.long
 def test_gecko_climb(capsys):
     """Up 84 degrees with a silicone of 1 MPa, down with one of 0.3."""
-    rows = load_script("gecko_climb.py").main(["--quick"])["climbs"]
+    rows = load_script("gecko_climb").main(["--quick"])["climbs"]
     assert rows[0]["verdict"] == "success"
     assert rows[0]["forward_cm_per_cycle"] > 5
     assert rows[1]["verdict"] == "failed"
@@ -78,7 +78,7 @@ def test_gecko_climb(capsys):
 
 def test_make_gecko_model(capsys):
     """The model's files are those that its parameters give."""
-    assert not load_script("make_gecko_model.py").main(["--check"])
+    assert not load_script("make_gecko_model").main(["--check"])
 
 
 def test_cycle_as_in_figure_6():

@@ -8,22 +8,31 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hamr_visuals.draw import hamr_visuals, mesh_texts, write_meshes
 from pydrake.geometry import Box, Cylinder, Mesh, Role, Sphere
 from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import AddMultibodyPlantSceneGraph
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.model import package_root
-from drakebots.robots.hamr.model.parameters import LEGS, mirror, parameters
-from drakebots.robots.hamr.model.sdf import (
-    hamr_sdf,
-    joint_origin,
-    link_name,
-    link_positions,
+from drakebots.robots.hamr.model import LEGS, mirror
+from tests.helpers.scripts import load_script
+
+hamr_visuals, mesh_texts, write_meshes = load_script(
+    "hamr_visuals.draw", "hamr_visuals", "mesh_texts", "write_meshes"
+)
+HamrParameters = load_script("hamr_visuals.parameters").HamrParameters
+hamr_sdf, joint_origin, link_name, link_positions = load_script(
+    "hamr_visuals.sdf", "hamr_sdf", "joint_origin", "link_name", "link_positions"
 )
 
 MESHES = package_root() / "hamr" / "meshes"
+
+
+def parameters() -> HamrParameters:
+    """Those of models/hamr."""
+    return HamrParameters(package_root() / "hamr")
+
+
 TEXTS = mesh_texts(parameters())
 
 

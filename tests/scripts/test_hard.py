@@ -1,4 +1,4 @@
-"""The fuzzing of scripts/fuzz sees what breaks; what broke once does not again."""
+"""Fuzzing (scripts/tools/fuzz) sees what breaks; what broke once does not again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from drakebots.trajopt.locomotion import LocomotionProblem
 from tests.helpers.result_samples import make
 from tests.helpers.scripts import load_script
 
-hard = load_script("hard.py")  # which lets Python find fuzz
+hard = load_script("hard")  # which lets Python find fuzz
 children, formats, problems = (
     importlib.import_module(f"fuzz.{name}")
     for name in ("children", "formats", "problems")

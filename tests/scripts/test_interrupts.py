@@ -13,14 +13,14 @@ from tests.helpers.scripts import load_script
 )
 def test_a_command_that_is_ended(tmp_path, number, code):
     """Without a fault, seconds before it would be done."""
-    script = load_script("interrupts.py")
+    script = load_script("interrupts")
     ended = script.run("export", tmp_path, sent=number, at=1.0)
     assert ended.code == code, ended.err
     assert not list(script.faults(ended, tmp_path))
 
 
 def test_faults_are_found(tmp_path):
-    script = load_script("interrupts.py")
+    script = load_script("interrupts")
     (tmp_path / ".x.nc.part-0-1-0").write_text("left")
     (tmp_path / "x.npz").write_text("nonsense")
     ended = script.Ended("plan", 1, signal.SIGTERM, 1.0, 9.0, 9.0, "Traceback (most")
@@ -30,7 +30,7 @@ def test_faults_are_found(tmp_path):
 
 
 def test_differences_of_answers():
-    far = load_script("interrupts.py")._difference
+    far = load_script("interrupts")._difference
     aim = {"verdict": "success", "objective": 2.0}
     assert far(aim, aim) == 0 and far(aim, aim | {"objective": 2.2}) > 0.09
     assert far(aim, aim | {"verdict": "failed"}) == far(aim, {"verdict": "none"})

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import littledog_program as littledog
 import numpy as np
 import pytest
 
 from drakebots.core.errors import UnknownName
 from tests.helpers.scripts import load_script
 
+littledog = load_script("littledog_program")
+
 
 def _script():
-    return load_script("littledog_stepup.py")
+    return load_script("littledog_stepup")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.scripts import find_script, load_script
 
-poisoned = load_script("poisoned.py")
+poisoned = load_script("poisoned")
 MINUTES = ("plan:hamr", "plan:quads", "plan:gecko", "step:lizard", "step:monster")
 """Items that take half a minute and more in all."""
 

@@ -7,11 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from quad_claims import FACTORS, design, effects, main, straight_com, table
 
 from drakebots.robots.quads.motion import library_motion
 from drakebots.robots.quads.robot import load_quad
-from tests.helpers.scripts import is_picture
+from tests.helpers.scripts import is_picture, load_script
+
+FACTORS, design, effects, main, straight_com, table = load_script(
+    "quad_claims", "FACTORS", "design", "effects", "main", "straight_com", "table"
+)
 
 
 def test_design_is_orthogonal():

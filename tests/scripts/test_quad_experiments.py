@@ -6,14 +6,19 @@ import json
 
 import numpy as np
 import pytest
-from quad_experiments import EXPERIMENTS, main, show_table
-from quad_figures import draw_cop
-from quad_setting import STEPS, Outcome, Trial, row, trial_facts
-from quad_walks import QPS, cut_short
 
 from drakebots.results import load_result
-from tests.helpers.scripts import is_picture
+from tests.helpers.scripts import is_picture, load_script
 from tests.helpers.small_quad import planned_lift
+
+EXPERIMENTS, main, show_table = load_script(
+    "quad_experiments", "EXPERIMENTS", "main", "show_table"
+)
+draw_cop = load_script("quad_figures").draw_cop
+STEPS, Outcome, Trial, row, trial_facts = load_script(
+    "quad_setting", "STEPS", "Outcome", "Trial", "row", "trial_facts"
+)
+QPS, cut_short = load_script("quad_walks", "QPS", "cut_short")
 
 
 def test_help_lists_all_experiments(capsys):

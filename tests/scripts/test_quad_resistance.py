@@ -11,7 +11,7 @@ from tests.helpers.scripts import load_script
 
 @pytest.fixture(scope="module")
 def script():
-    return load_script("quad_resistance.py")
+    return load_script("quad_resistance")
 
 
 def test_small_turns_agree_with_the_slope(script, capsys):

@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
-from quad_variant import FLESH, unbraced_share, variant
 
 from drakebots import load
 from drakebots.core.errors import InvalidInput
 from drakebots.fem.mesh import read_mesh
 from drakebots.model import package_root
 from drakebots.skin.file import load_skinned, read_skin
+from tests.helpers.scripts import load_script
+
+FLESH, unbraced_share, variant = load_script(
+    "quad_variant", "FLESH", "unbraced_share", "variant"
+)
 
 
 def test_meshes_come_along(tmp_path):

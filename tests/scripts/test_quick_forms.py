@@ -47,7 +47,7 @@ def test_what_scripts_say_of_themselves(script):
 @pytest.mark.parametrize("script", COMMANDS, ids=lambda path: path.stem)
 def test_help(script, capsys):
     with pytest.raises(SystemExit) as ended:
-        load_script(script.name).main(["--help"])
+        load_script(script.stem).main(["--help"])
     assert not ended.value.code
     assert "--quick" in capsys.readouterr().out
 

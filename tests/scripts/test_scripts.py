@@ -13,7 +13,6 @@ import pytest
 from drakebots.cli.output import one_line_errors
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.solvers import kkt
-from drakebots.view.browser import find_browser
 from tests.helpers.scripts import (
     ROOT,
     find_script,
@@ -23,11 +22,13 @@ from tests.helpers.scripts import (
 )
 from tests.helpers.skin_runs import skinned
 
+find_browser = load_script("robot_zoo.browser").find_browser
+
 
 @pytest.mark.slow
 def test_bench_derivatives(monkeypatch):
     """Both Jacobians agree, or it ends; without gcc it interprets."""
-    bench = load_script("derivatives.py")
+    bench = load_script("derivatives")
     monkeypatch.setattr(bench.shutil, "which", lambda name: None)
     result = bench.main(["--quick"])
     assert result["twin_vs_autodiff_ratio"]["value"] > 1
@@ -37,7 +38,7 @@ def test_bench_derivatives(monkeypatch):
 @pytest.mark.slow
 def test_bench_skin_contact(capsys):
     """The leg's skin folds onto its links and itself within a millimetre."""
-    result = load_script("skin_contact.py").main(["--quick"])
+    result = load_script("skin_contact").main(["--quick"])
     assert json.loads(capsys.readouterr().out.strip().splitlines()[-1]) == result
     assert all(
         result[key]["value"] <= 1.0 for key in ("link_overlap_mm", "self_overlap_mm")
@@ -47,7 +48,7 @@ def test_bench_skin_contact(capsys):
 @pytest.mark.slow
 def test_bench_contact(capsys):
     """Hard contact and SAP both walk forward."""
-    result = load_script("contact.py").main(["--quick"])
+    result = load_script("contact").main(["--quick"])
     json.loads(capsys.readouterr().out.strip().splitlines()[-1])
     strides = [row["stride_mm"] for row in result["trot"]["value"].values()]
     assert len(strides) == 2
@@ -57,7 +58,7 @@ def test_bench_contact(capsys):
 @pytest.mark.long
 def test_hamr_walk(capsys):
     """One row, walking forward."""
-    found = load_script("hamr_walk.py").main(["--quick"])
+    found = load_script("hamr_walk").main(["--quick"])
     assert last_json(capsys.readouterr().out) == found
     (row,) = found["gaits"]
     assert row["stride_mm_per_cycle"]["worst"] > 1
@@ -67,7 +68,7 @@ def test_hamr_walk(capsys):
 @pytest.mark.long
 def test_littledog_stepup(capsys, tmp_path):
     """One start is valid; figures, pictures and the stored optimum are there."""
-    stepup = load_script("littledog_stepup.py")
+    stepup = load_script("littledog_stepup")
     try:
         stepup.data_folder(None)
     except FileNotFoundError as error:
@@ -92,7 +93,7 @@ def test_falling_brick(capsys, tmp_path):
     """Second and first order in flight; midpoint is nearer through impacts."""
     out = tmp_path / "brick.png"
     argv = ["--quick", "--samples", "1", "--json", "-o", str(out)]
-    result = load_script("falling_brick.py").main(argv)
+    result = load_script("falling_brick").main(argv)
     last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
     assert last["samples"] == 1
     flight, drop = result["flight"], result["drop"]
@@ -104,7 +105,7 @@ def test_falling_brick(capsys, tmp_path):
 
 def test_render_model_names_bad_input(capsys, tmp_path):
     """An unknown model is one line and exit 2."""
-    code = load_script("render_model.py").main(["hamrr", "-o", str(tmp_path / "x.png")])
+    code = load_script("render_model").main(["hamrr", "-o", str(tmp_path / "x.png")])
     assert code == 2
     assert "did you mean" in capsys.readouterr().err
 
@@ -113,7 +114,7 @@ def test_render_model_draws_the_skin_of_a_result(capsys, tmp_path):
     """Without a browser, at the sample nearest to a time; of other results a line."""
     result = skinned(tmp_path, 300, 3, 1.0)
     argv = [str(result.save(tmp_path / "run.nc")), "-o", str(tmp_path / "x.png")]
-    main = load_script("render_model.py").main
+    main = load_script("render_model").main
     assert main([*argv, "--time", "0.9", "--size", "300", "200"]) == 0
     assert is_picture(tmp_path / "x.png", least=150)
     bare = replace(result, data=result.data.drop_vars("skin_position"))
@@ -128,7 +129,7 @@ def test_render_model(tmp_path):
     """A picture of HAMR is made."""
     out = tmp_path / "hamr.png"
     argv = ["hamr", "-o", str(out), "--size", "450", "300"]
-    assert load_script("render_model.py").main(argv) == 0
+    assert load_script("render_model").main(argv) == 0
     assert is_picture(out, least=250)
 
 
@@ -155,7 +156,7 @@ def test_readme_program(tmp_path, monkeypatch, capsys):
 def test_bench_structured(capsys):
     """The walk is solved by either linear solver; its figures are in the last line."""
     for solver in ("mumps", "structured"):
-        result = load_script("structured.py").main(
+        result = load_script("structured").main(
             ["--quick", "--only", "quadruped", "--linear-solver", solver]
         )
         assert result["quadruped_solved"] == 3
@@ -165,7 +166,7 @@ def test_bench_structured(capsys):
 @pytest.mark.slow
 def test_bench_contact_implicit(capsys):
     """The recipe's rows agree with ours; exact Hessians are fast and succeed."""
-    bench = load_script("contact_implicit.py")
+    bench = load_script("contact_implicit")
     result = bench.main(["--quick"])
     last = json.loads(capsys.readouterr().out.strip().splitlines()[-1])
     assert result["recipe_disagreement"]["value"] < 1e-8
@@ -181,7 +182,7 @@ def test_hamr_gaits_and_perturbed(tmp_path, capsys):
     argv = (
         "--frequency 10 --surface card --contact sap --knots 17 --cycles 2 --starts 2"
     )
-    found = load_script("hamr_gaits.py").main([*argv.split(), "-o", str(tmp_path)])
+    found = load_script("hamr_gaits").main([*argv.split(), "-o", str(tmp_path)])
     assert last_json(capsys.readouterr().out) == found
     rows = found["gaits"]
     names = "gait frequency_hz surface seconds stride_mm slip complementarity_max"
@@ -191,7 +192,7 @@ def test_hamr_gaits_and_perturbed(tmp_path, capsys):
     assert rows[0]["executed_stride_mm"]["worst"] > 5
     assert is_picture(tmp_path / "gaits.png")
     assert is_picture(tmp_path / "10hz_card_sap.png")
-    found = load_script("hamr_perturbed.py").main([str(tmp_path), "--quick"])
+    found = load_script("hamr_perturbed").main([str(tmp_path), "--quick"])
     assert found["perturbed"][0]["friction -20 %"]["worst"] > 3
     assert 0 < found["perturbed"][0]["least_share"] <= 1
 
@@ -199,7 +200,7 @@ def test_hamr_gaits_and_perturbed(tmp_path, capsys):
 @pytest.mark.long
 def test_hamr_gaits_that_came_with_drakebots(capsys):
     """A refined gait is executed as it is, not planned; in one cycle it gets going."""
-    found = load_script("hamr_gaits.py").main(["--quick"])
+    found = load_script("hamr_gaits").main(["--quick"])
     assert last_json(capsys.readouterr().out) == found
     (row,) = found["gaits"]
     names = "executed_clearance_min_mm executed_loaded_slip executed_yaw_deg_per_cycle"
@@ -207,7 +208,7 @@ def test_hamr_gaits_that_came_with_drakebots(capsys):
     assert row["iterations"] == 0
     assert row["executed_stride_mm"]["starts"] == 2
     assert row["executed_stride_mm"]["worst"] > 3
-    found = load_script("hamr_perturbed.py").main(["--quick"])
+    found = load_script("hamr_perturbed").main(["--quick"])
     assert last_json(capsys.readouterr().out) == found
     (row,) = found["perturbed"]
     assert row["plan"] == "30hz_card" and row["least_share"] > 0.5
@@ -216,7 +217,7 @@ def test_hamr_gaits_that_came_with_drakebots(capsys):
 @pytest.mark.slow
 def test_hamr_jump(tmp_path, capsys):
     """A coarse jump, and the stored one, leave the ground in plan and execution."""
-    script = load_script("hamr_jump.py")
+    script = load_script("hamr_jump")
     argv = f"--knots 31 --contact sap --starts 2 -o {tmp_path}"
     facts = script.main(argv.split())
     assert last_json(capsys.readouterr().out) == facts
@@ -230,14 +231,14 @@ def test_hamr_jump(tmp_path, capsys):
 
 def test_make_skinned_leg(capsys):
     """Skeleton, skin and mesh are those that the parameters give."""
-    assert not load_script("make_skinned_leg.py").main(["--check"])
+    assert not load_script("make_skinned_leg").main(["--check"])
 
 
 @pytest.mark.slow
 def test_voxel_gait_search(capsys, tmp_path):
     """A few walks, and a table that can be walked."""
     path = tmp_path / "best.csv"
-    facts = load_script("voxel_gait_search.py").main(["--quick", "-o", str(path)])
+    facts = load_script("voxel_gait_search").main(["--quick", "-o", str(path)])
     json.loads(capsys.readouterr().out.strip().splitlines()[-1])
     assert facts["walks"] == 2
     assert len(path.read_text().splitlines()) == 9

@@ -7,37 +7,40 @@ import json
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from voxel_figures import FIGURES
-from voxel_loss import plot_dissipation, plot_loss_table
-from voxel_planes import plot_numbering
-from voxel_robot import RECORDED, plot_recording, read_recording
 
 from drakebots import plot
 from drakebots.core.errors import FileProblem, InvalidInput
-from drakebots.lattice.pom.pom import Control, PlanesOfMotion
-from drakebots.lattice.shape.io import LatticeSpec
-from drakebots.lattice.shape.lattice import Lattice, block
-from drakebots.plots.lattice import draw_nodes, plot_lattice
-from drakebots.robots.voxels.gait import GaitMotion, paper_gait
-from drakebots.robots.voxels.model.robot import ACTUATORS, MARKERS, VoxelRobot
-from drakebots.robots.voxels.plan import ReachProblem, Target
-from drakebots.robots.voxels.plan import plan as plan_reach
-from drakebots.view.lattice.record import actuators_of, lattice_of, lattice_of_nodes
+from drakebots.lattice.pom import Control, PlanesOfMotion
+from drakebots.lattice.shape import Lattice, LatticeSpec, block
+from drakebots.plots import draw_nodes, plot_lattice
+from drakebots.robots.voxels import Problem, Target, paper_gait
+from drakebots.robots.voxels import plan as plan_reach
+from drakebots.robots.voxels.gait import GaitMotion
+from drakebots.robots.voxels.model import ACTUATORS, MARKERS, VoxelRobot
+from drakebots.view.lattice import actuators_of, lattice_of
+from drakebots.view.lattice.record import lattice_of_nodes
 from tests.helpers.scripts import is_picture, load_script
+
+FIGURES = load_script("voxel_figures").FIGURES
+plot_dissipation, plot_loss_table = load_script(
+    "voxel_loss", "plot_dissipation", "plot_loss_table"
+)
+plot_numbering = load_script("voxel_planes").plot_numbering
+RECORDED, plot_recording, read_recording = load_script(
+    "voxel_robot", "RECORDED", "plot_recording", "read_recording"
+)
 
 CENTRE = Control((4, 3, 3), 2)
 
 
 @pytest.fixture(scope="module")
 def plan():
-    return plan_reach(
-        ReachProblem([Target("foot", "x", 5e-3), Target("FL", "z", 8e-3)])
-    )
+    return plan_reach(Problem([Target("foot", "x", 5e-3), Target("FL", "z", 8e-3)]))
 
 
 @pytest.mark.long
 def test_quick_figures_by_the_script(tmp_path, capsys):
-    script = load_script("voxel_figures.py")
+    script = load_script("voxel_figures")
     facts = script.main(["-o", str(tmp_path), "--quick"])
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
         f"voxel_{name}.png" for name in FIGURES
@@ -107,7 +110,7 @@ def test_lattice_pictures(tmp_path):
 def test_plan_pictures(tmp_path, plan):
     assert is_picture(plot(plan, tmp_path / "plan.png"))
     spec = LatticeSpec(block(2, 2, 2))
-    free = plan_reach(ReachProblem([Target((1, 3, 4), "x", 5e-3)], spec))
+    free = plan_reach(Problem([Target((1, 3, 4), "x", 5e-3)], spec))
     assert is_picture(plot(free, tmp_path / "lattice.png"))
 
 
@@ -125,7 +128,7 @@ def test_actuators_of_a_lattices_plan():
     actuators = [Control((2, 3, 1), 2), Control((1, 2, 1), 2)]
     target = Target((1, 3, 4), "x", 5e-3)
     spec = LatticeSpec(block(2, 2, 2))
-    result = plan_reach(ReachProblem([target], spec, actuators))
+    result = plan_reach(Problem([target], spec, actuators))
     assert actuators_of(result, lattice_of(result)) == actuators
 
 

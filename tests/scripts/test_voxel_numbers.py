@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import voxel_loss as numbers
-from voxel_planes import groups
-from voxel_robot import robot_templates, targets_recovered
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.shape.lattice import block
+from drakebots.lattice.shape import block
+from tests.helpers.scripts import load_script
+
+numbers = load_script("voxel_loss")
+groups = load_script("voxel_planes").groups
+robot_templates, targets_recovered = load_script(
+    "voxel_robot", "robot_templates", "targets_recovered"
+)
 
 
 @pytest.fixture(scope="module")

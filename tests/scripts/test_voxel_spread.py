@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from voxel_spread import TABLE, UNKNOWN, facts_of, foretold, main, read, samples
 
 from drakebots.core.errors import FileProblem
-from tests.helpers.scripts import is_picture
+from tests.helpers.scripts import is_picture, load_script
+
+TABLE, UNKNOWN, facts_of, main, predicted, read, samples = load_script(
+    "voxel_spread",
+    "TABLE",
+    "UNKNOWN",
+    "facts_of",
+    "main",
+    "predicted",
+    "read",
+    "samples",
+)
 
 
 def test_samples_fill_their_ranges_and_repeat():
@@ -32,7 +42,7 @@ def test_what_decides_is_found():
     assert {first[0], second[0]} == {"friction_front", "heel_and_toe"}
     assert second[1] > 0.2 and all(abs(share) < 0.05 for _, share in others)
     chance = [row | {"stride_mm": e} for row, e in zip(rows, noise)]
-    assert foretold(chance) < 0.2
+    assert predicted(chance) < 0.2
 
 
 def test_the_table_is_of_the_samples(tmp_path, capsys):

@@ -10,13 +10,14 @@ import threading
 import time
 
 import pytest
-from robot_zoo.children import Children, Limits
-from robot_zoo.finding import find_files, is_legged
-from robot_zoo.stages import Try
-from robot_zoo.table import counts, row_of
 
 from drakebots.core.errors import FileProblem, InvalidInput
 from tests.helpers.scripts import last_json, load_script
+
+Children, Limits = load_script("robot_zoo.children", "Children", "Limits")
+find_files, is_legged = load_script("robot_zoo.finding", "find_files", "is_legged")
+Try = load_script("robot_zoo.stages").Try
+counts, row_of = load_script("robot_zoo.table", "counts", "row_of")
 
 LEG = """<link name="{0}_foot"><inertial><mass value="0.1"/>
 <inertia ixx="1e-4" iyy="1e-4" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial>
@@ -49,7 +50,7 @@ def test_a_robot_and_a_broken_file(tmp_path, capsys):
     (tmp_path / "two.urdf").write_text(ROBOT)
     (tmp_path / "broken.urdf").write_text(ROBOT.replace("</robot>", ""))
     (tmp_path / "list.txt").write_text("two.urdf 2\nbroken.urdf  # half of a file\n")
-    zoo, out = load_script("zoo.py"), tmp_path / "out"
+    zoo, out = load_script("zoo"), tmp_path / "out"
     argv = (tmp_path / "list.txt", "-o", out, "--stages", "show", "--json")
     first = run(zoo, capsys, *argv)
     assert (first["of"], first["loaded"], first["feet_found"]) == (2, 1, 1)
@@ -70,7 +71,7 @@ def test_a_robot_and_a_broken_file(tmp_path, capsys):
 def test_stages_that_cannot_be_tried(tmp_path, capsys):
     """A file that does not load is neither held nor planned for."""
     (tmp_path / "broken.urdf").write_text("<robot")
-    zoo, out = load_script("zoo.py"), tmp_path / "out"
+    zoo, out = load_script("zoo"), tmp_path / "out"
     run(zoo, capsys, tmp_path / "broken.urdf", "-o", out, "--json")
     row = rows(out)["broken"]
     assert {row[s] for s in ("stand", "simulate", "plan", "track")} == {"not tried"}
@@ -89,7 +90,7 @@ def test_stages_that_cannot_be_tried(tmp_path, capsys):
     ],
 )
 def test_children(tmp_path, program, word):
-    """Every way to end is told by its word, and takes seconds at most."""
+    """Every way to end is reported by its word, and takes seconds at most."""
     limits = Limits(1.0, memory=2.0)
     with Children() as children:
         command = [sys.executable, "-c", program]
@@ -109,7 +110,7 @@ def test_a_sleeping_child_is_ended(tmp_path):
 def test_interrupt(tmp_path, capsys):
     """Ctrl-C ends the child, keeps what was done, and the table is written."""
     (tmp_path / "two.urdf").write_text(ROBOT)
-    zoo, out = load_script("zoo.py"), tmp_path / "out"
+    zoo, out = load_script("zoo"), tmp_path / "out"
 
     def interrupt():
         while not any(out.rglob("*.out")):  # until the child writes
@@ -170,7 +171,7 @@ def test_bad_lists(tmp_path):
 def test_bad_arguments(tmp_path, capsys, argv, words):
     """One line, before anything is tried."""
     with pytest.raises(SystemExit) as caught:
-        load_script("zoo.py").main([*argv, "-o", str(tmp_path / "out")])
+        load_script("zoo").main([*argv, "-o", str(tmp_path / "out")])
     assert caught.value.code == 2
     assert words in capsys.readouterr().err
 
@@ -209,7 +210,7 @@ def test_a_base_that_the_file_fixes(tmp_path, capsys):
     slide = '<joint name="z" type="slide" axis="0 0 1"/><geom'
     (tmp_path / "ant.xml").write_text(ant)
     (tmp_path / "planar.xml").write_text(ant.replace("<geom", slide, 1))
-    zoo, out = load_script("zoo.py"), tmp_path / "out"
+    zoo, out = load_script("zoo"), tmp_path / "out"
     argv = (tmp_path / "ant.xml", tmp_path / "planar.xml", "-o", out)
     run(zoo, capsys, *argv, "--stages", "show", "--json")
     found = rows(out)

@@ -6,14 +6,19 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import DrakebotsError, InvalidInput, UnknownName
-from drakebots.fem.assembly.assembly import von_mises
-from drakebots.fem.material.materials import Material
+from drakebots.fem.assembly import von_mises
+from drakebots.fem.material import Material
 from drakebots.results import load_result
+from drakebots.skin import (
+    SkinSimulation,
+    TableMotion,
+    read_motion_file,
+    simulate_skinned,
+)
 from drakebots.skin import simulate as module
 from drakebots.skin.file import Patches, check_above_ground, load_skinned
-from drakebots.skin.motion import NamedMotion, TableMotion, read_motion_file
 from drakebots.skin.record import vertex_stress
-from drakebots.skin.simulate import SkinSimulation, build_stepper, simulate_skinned
+from drakebots.skin.simulate import NamedMotion, build_stepper
 
 SHORT = SkinSimulation(duration=0.1, motion="sine", amplitude=0.3, period=0.4)
 
@@ -98,9 +103,9 @@ def test_the_papers_modulus_saturates_the_servos():
     """1.96 N m cannot bend a skin of 90 MPa by 0.3 rad; it bends one of 0.8 MPa."""
     hold = TableMotion((0.0, 0.05), ((0.0, 0.0), (0.0, 0.3)))
     soft = SkinSimulation(
-        duration=0.2, motion=hold, skin_period=0.2, self_collision=False
+        duration=0.2, motion=hold, skin_period=0.2, collisions="links"
     )
-    stiff = replace(soft, youngs_modulus=9e7)
+    stiff = replace(soft, material={"youngs_modulus": 9e7})
     a, b = (simulate_skinned(p) for p in (soft, stiff))
     assert a.data.position.values[-1, 1] > 0.2
     assert a.metrics["saturated_share"] < 0.5
@@ -115,8 +120,7 @@ def test_collisions_ground_and_threads_are_options():
     off = replace(
         SHORT,
         duration=0.02,
-        self_collision=False,
-        link_collision=False,
+        collisions="none",
         ground=False,
         threads=2,
     )
@@ -129,7 +133,7 @@ def test_collisions_ground_and_threads_are_options():
 
 
 def test_a_failed_frame_ends_the_run_and_keeps_what_was_reached(monkeypatch):
-    # A servo without limit, towards a fold no mesh can follow, in long frames.
+    # A servo without limit, towards a fold no mesh can follow, in long steps.
     problem = replace(
         SHORT,
         duration=1.0,
@@ -145,7 +149,7 @@ def test_a_failed_frame_ends_the_run_and_keeps_what_was_reached(monkeypatch):
 
 
 def test_time_limit_and_ctrl_c_keep_what_was_reached():
-    # No frame is as quick as this limit.
+    # No step is as quick as this limit.
     found = simulate_skinned(replace(SHORT, time_limit=1e-6))
     assert found.verdict == "time limit" and found.data.sizes["time"] == 2
 
@@ -213,8 +217,8 @@ def test_tables(tmp_path):
         ({"friction": -0.1}, "friction"),
         ({"amplitude": np.nan}, "amplitude"),
         ({"period": 0.0}, "period"),
-        ({"youngs_modulus": -5.0}, "youngs_modulus"),
-        ({"poisson_ratio": 0.5}, "poisson_ratio"),
+        ({"material": {"youngs_modulus": -5.0}}, "youngs_modulus"),
+        ({"material": {"poisson_ratio": 0.5}}, "poisson_ratio"),
     ],
 )
 def test_problems_that_cannot_be(options, said):
@@ -227,7 +231,7 @@ def test_unknown_names():
     with pytest.raises(UnknownName, match="hold"):
         SkinSimulation(motion="samba")
     with pytest.raises(UnknownName, match="neo-hookean"):
-        SkinSimulation(material="jelly")
+        SkinSimulation(material={"kind": "jelly"})
     with pytest.raises(UnknownName, match="skinned_leg"):
         simulate_skinned(SkinSimulation(model="skinned_lge"))
     with pytest.raises(InvalidInput, match="3 joints"):
@@ -235,7 +239,9 @@ def test_unknown_names():
 
 
 def test_overrides_change_only_what_is_named(robot):
-    problem = SkinSimulation(youngs_modulus=9e7, material="stable-neo-hookean")
+    problem = SkinSimulation(
+        material={"youngs_modulus": 9e7, "kind": "stable-neo-hookean"}
+    )
     own = Material(poisson_ratio=0.4, density=900.0)
     new = problem.changed(own)
     assert (new.youngs_modulus, new.kind) == (9e7, "stable-neo-hookean")

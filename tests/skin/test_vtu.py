@@ -8,7 +8,7 @@ import xarray as xr
 
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.fem.mesh import surface_triangles
-from drakebots.model import load
+from drakebots.formats import load
 from drakebots.skin import write_vtu
 from drakebots.skin.file import load_skinned
 from tests.helpers.result_samples import make

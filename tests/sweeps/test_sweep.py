@@ -17,7 +17,8 @@ import xarray as xr
 
 from drakebots import load_result, plot
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
-from drakebots.sweeps import case_rows, plot_sweep, shown_metrics, sweep
+from drakebots.plots import plot_sweep, shown_metrics
+from drakebots.sweeps import case_rows, sweep
 from tests.helpers.waiting import Killer, Waiting, runs
 
 ROOTS = (1, 2, 3, 4)
@@ -28,27 +29,27 @@ def swept(tmp_path_factory):
     """A sweep of two fields, one case of which raises."""
     folder = tmp_path_factory.mktemp("swept")
     over = {"root": ROOTS, "mode": ("square", "raise")}
-    told = []
+    reported = []
     table = sweep(
         Waiting(log=str(folder / "log")),
         over,
         out=folder / "out",
         workers=2,
-        progress=lambda *args: told.append(args),
+        progress=lambda *args: reported.append(args),
     )
-    return table, folder, told
+    return table, folder, reported
 
 
 def test_table(swept):
-    table, folder, told = swept
+    table, folder, reported = swept
     assert (table.kind, table.model) == ("sweep", "waiting")
     data = table.data
     assert data.square.dims == ("root", "mode")
     np.testing.assert_array_equal(data.square.sel(mode="square"), np.square(ROOTS))
     assert data.root.attrs["units"] == "m"
     assert (data.wall_time > 0).all()
-    assert told[0] == ("cases", 0, 8)
-    assert told[-1] == ("cases", 8, 8)
+    assert reported[0] == ("cases", 0, 8)
+    assert reported[-1] == ("cases", 8, 8)
     assert load_result(folder / "out" / "sweep.nc") == table
     lines = (folder / "out" / "sweep.csv").read_text().splitlines()
     assert len(lines) == 9

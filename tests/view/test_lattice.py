@@ -10,29 +10,25 @@ import pytest
 
 from drakebots import record
 from drakebots.core.errors import FileProblem, InvalidInput
-from drakebots.lattice.pom.pom import Control, PlanesOfMotion
-from drakebots.lattice.shape.io import LatticeSpec
-from drakebots.lattice.shape.lattice import block
-from drakebots.robots.voxels.gait import paper_gait
-from drakebots.robots.voxels.model.robot import ACTUATORS, MARKERS, VoxelRobot
-from drakebots.robots.voxels.plan import ReachProblem, Target
-from drakebots.robots.voxels.plan import plan as plan_reach
+from drakebots.lattice.pom import Control, PlanesOfMotion
+from drakebots.lattice.shape import LatticeSpec, block
+from drakebots.robots.voxels import Problem, Target, paper_gait
+from drakebots.robots.voxels import plan as plan_reach
+from drakebots.robots.voxels.model import ACTUATORS, MARKERS, VoxelRobot
+from drakebots.view.lattice import record_lattice, show_lattice
 from drakebots.view.lattice.page import (
     LATTICE,
-    Colours,
     balls,
+    colour_scale,
     lattice_stage,
-    show_lattice,
     tubes,
 )
-from drakebots.view.lattice.record import _Body, record_lattice
+from drakebots.view.lattice.record import _Body
 
 
 @pytest.fixture(scope="module")
 def plan():
-    return plan_reach(
-        ReachProblem([Target("foot", "x", 5e-3), Target("FL", "z", 8e-3)])
-    )
+    return plan_reach(Problem([Target("foot", "x", 5e-3), Target("FL", "z", 8e-3)]))
 
 
 def test_meshes_are_where_they_should_be():
@@ -60,18 +56,24 @@ def test_page_of_a_large_block_is_small(tmp_path):
     ):
         assert 1e6 < path.stat().st_size < 6e6
     text = (tmp_path / "moved.html").read_text()
-    assert "5 mm" in text and 'id="legend"' in text
-    assert 'id="legend"' not in (tmp_path / "rest.html").read_text()
+    assert (
+        "displacement [mm]" in text
+        and "<span>5</span>" in text
+        and 'id="scale"' in text
+    )
+    assert 'id="scale"' not in (tmp_path / "rest.html").read_text()
 
 
-def test_legend_and_colours():
-    up = Colours.of(np.array([0.0, 2e-3]), "moved")
-    assert up.limits == (0.0, 2e-3) and "2 mm" in up.legend()
-    both = Colours.of(np.array([-1e-3, 3e-3]), "height")
-    assert both.limits == (-3e-3, 3e-3) and "-3 mm" in both.legend()
-    assert both.rgb.shape == (2, 3) and not np.allclose(*both.rgb)
-    assert np.isfinite(Colours.of(np.zeros(3), "still").rgb).all()
-    assert "<script>" not in Colours.of(np.ones(2), "<script>").legend()
+def test_scale_and_colours():
+    up = colour_scale(np.array([0.0, 2e-3]), "moved")
+    assert (up.low, up.top, up.ticks[-1]) == (0.0, 2e-3, 2.0)
+    values = np.array([-1e-3, 3e-3])
+    both = colour_scale(values, "height", "drawn x 5")
+    assert (both.low, both.top) == (-3e-3, 3e-3) and 0.0 in both.ticks
+    assert "<span>-3</span>" in both.html() and "drawn x 5" in both.html()
+    assert both.rgb(values).shape == (2, 3) and not np.allclose(*both.rgb(values))
+    assert np.isfinite(colour_scale(np.zeros(3), "still").rgb(np.zeros(3))).all()
+    assert "<script>" not in colour_scale(np.ones(2), "<script>").html()
 
 
 def test_pages_refuse(tmp_path):

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model import load
-from drakebots.multibody.exchange import plain_robot
+from drakebots.formats import load, plain_robot
 from drakebots.view import write_mcap
 from tests.helpers.result_samples import make
 from tests.helpers.skin_runs import knee, skinned

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput
-from drakebots.view.caption import Caption
-from drakebots.view.motion import check_playback, frame_samples, play
+from drakebots.view import check_playback, frame_samples, play
+from drakebots.view.motion import frame_times
+from drakebots.view.page import Caption
 
 
 class Times:
@@ -55,8 +56,9 @@ def test_samples_of_frames():
     """Evenly spread, first and last among them, no more than allowed."""
     times = np.linspace(1.0, 3.0, 2001)
     rate, samples = frame_samples(times, 2.0, 30.0, 600)
-    assert (rate, len(samples)) == (30.0, 120)
+    assert (rate, len(samples)) == (30.0, 121)
     assert (samples[0], samples[-1]) == (0, 2000)
     assert np.ptp(np.diff(samples)) <= 1
-    rate, samples = frame_samples(times, 100.0, 30.0, 600)
-    assert (rate, len(samples)) == (3.0, 600)
+    rate, moments = frame_times(times, 100.0, 30.0, 600)
+    assert len(moments) == 600
+    assert rate * 100.0 * np.diff(moments) == pytest.approx(np.ones(599))

@@ -10,13 +10,17 @@ import numpy as np
 import pytest
 from pydrake.geometry import Role, SceneGraph
 
-from drakebots.model import load
-from drakebots.view import Stage, make_scene
+from drakebots.formats import load
+from drakebots.view import Stage, look_at_motion, make_scene
 from drakebots.view import scene as module
-from drakebots.view.browser import find_browser, run_browser
-from drakebots.view.motion import SIDE, look_at_motion
+from drakebots.view.motion import SIDE
 from tests.helpers.hostile import hostile_robot
 from tests.helpers.model_files import write
+from tests.helpers.scripts import load_script
+
+find_browser, run_browser = load_script(
+    "robot_zoo.browser", "find_browser", "run_browser"
+)
 
 _INERTIAL = """<inertial><mass value="1"/><origin xyz="0 0 -0.1"/>
 <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>"""

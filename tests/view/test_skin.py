@@ -16,14 +16,17 @@ from pydrake.math import RotationMatrix
 from drakebots import record
 from drakebots.cli import main
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.fem.mesh.mesh import surface_triangles
-from drakebots.fem.mesh.shapes import box_mesh, hollow_capsule
-from drakebots.view.motion import serve
-from drakebots.view.skin.colour import colour_scale, linear_rgb, round_up, skin_values
-from drakebots.view.skin.live import SKIN, SkinView, draw_scale
-from drakebots.view.skin.page import decode, drawn_surface, encode, legend
-from drakebots.view.skin.record import SkinScene, record_skin
-from tests.helpers.skin_runs import skinned
+from drakebots.fem.mesh import box_mesh, surface_triangles
+from drakebots.view import serve
+from drakebots.view.page import linear_rgb
+from drakebots.view.skin import SkinView, colour_scale, record_skin
+from drakebots.view.skin.live import SKIN, draw_scale, round_up, skin_values
+from drakebots.view.skin.page import drawn_surface, encode
+from drakebots.view.skin.record import SkinScene
+from tests.helpers.scripts import load_script
+from tests.helpers.skin_runs import decode, skinned
+
+hollow_capsule = load_script("capsule_mesh").hollow_capsule
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +42,7 @@ def test_stream_returns_motion_to_half_a_step(frames, vertices, power, seed):
     x = 10.0**power * rng.normal(size=(frames, vertices, 3))
     share = rng.uniform(size=(frames, vertices))
     stream = encode(x, share)
-    places, tones = decode(stream)
+    places, tones = decode(*stream)
     extent = np.ptp(x, axis=(0, 1)).max()
     assert np.abs(places - x).max() <= 0.5001 * extent / 65535 + 1e-15
     assert np.abs(tones - share).max() <= 0.5001 / 255
@@ -70,14 +73,14 @@ def test_bad_streams():
 
 
 def test_scale_has_round_top_and_right_numbers():
-    """Ticks from 0 to a round top in the unit of its size; what is above is told."""
+    """Ticks from 0 to a round top in the unit of its size; what is above is noted."""
     values = np.append(np.linspace(0, 43e3, 1000), 9e4)
     scale = colour_scale("stress", values)
-    assert (scale.top, scale.unit, scale.largest) == (5e4, "kPa", 9e4)
+    assert (scale.low, scale.top, scale.unit) == (0.0, 5e4, "kPa")
     assert scale.ticks == pytest.approx((0, 10, 20, 30, 40, 50))
     assert scale.label == "von Mises stress [kPa]"
     assert "largest 90 kPa" in scale.note
-    text = legend(scale)
+    text = scale.html()
     found = [float(n) for n in re.findall(r"<span>([\d.]+)</span>", text)]
     assert found == [0, 10, 20, 30, 40, 50]
     assert "von Mises stress [kPa]" in text and "largest 90 kPa" in text
@@ -155,7 +158,7 @@ def test_served_scene_plays(result):
     serve(scene, seconds=1.0)
     assert scene.meshcat.HasPath("/skin_scale")
     assert len({float(x[0, 0]) for x in drawn}) > 1
-    draw_scale(scene, scene.scale_shown, path="/other")
+    draw_scale(scene, scene.view.scale, path="/other")
     assert scene.meshcat.HasPath("/other")
 
 

@@ -11,15 +11,19 @@ import pytest
 
 from drakebots import record
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.hamr.simulate import HamrSimulation, simulate
-from drakebots.view.browser import find_browser, run_browser, screenshot
+from drakebots.robots.hamr import Simulation, simulate
+from drakebots.view import ROOT
 from drakebots.view.motion import round_distance
-from drakebots.view.scene import ROOT
+from tests.helpers.scripts import load_script
+
+find_browser, run_browser, screenshot = load_script(
+    "robot_zoo.browser", "find_browser", "run_browser", "screenshot"
+)
 
 
 @pytest.fixture(scope="module")
 def result():
-    return simulate(HamrSimulation(cycles=1))
+    return simulate(Simulation(cycles=1))
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Which vertices of a skin are glued to which link.
+"""Choice of the vertices of a skin that are glued to each link.
 
 The paper's "bracing units" (section 6.2, Fig. 9) are printed parts between skin and
 skeleton; the glue vertices are those that touch them. Here, of the vertices near a
@@ -13,10 +13,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from drakebots.core.checks import array, check_value, non_negative, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.design.geometry import Surface, distances
 from drakebots.design.skeleton import Link, Plate, Skeleton, Solid, Trimmed
+from drakebots.design.skin import Shell, SkinSettings, in_folds
+
+TOUCH = 0.5
+"""Largest distance of glue from its plate, over the mean edge of the skin's inside."""
+
+_LEAST = 6
+"""Smallest number of glue vertices of a link with bracing; fewer let it slip."""
 
 _REACH = 1.5
 """Distance from a limb's axis to its farthest vertices, over the limb's radius."""
@@ -28,6 +34,47 @@ _MIDDLE = (0.25, 0.9)
 """Part of a link's length where its radius is measured: away from bent skin."""
 
 
+def glue_by_link(
+    shell: Shell, skeleton: Skeleton, skin: SkinSettings, *, fewer: bool = False
+) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """Glue vertices by link: on the inside of the skin, on a plate, none in a fold.
+
+    Args:
+        shell: the wall.
+        skeleton: skeleton with plates.
+        skin: settings of the skin, with the number of vertices to glue.
+        fewer: whether fewer vertices than requested will do, where plates touch fewer.
+
+    Returns:
+        the vertices by link, and a note where they are fewer.
+    """
+    mesh = shell.mesh
+    inner = np.zeros(len(mesh.vertices), bool)
+    inner[shell.inner_vertices] = True
+    inner[np.unique(mesh.tets[in_folds(mesh)])] = False
+    ids = np.flatnonzero(inner)
+    inner[ids] = around_limbs(mesh.vertices[ids], skeleton)
+    glue = brace_vertices(
+        mesh.vertices,
+        skeleton,
+        skin.glue,
+        touch=TOUCH * mean_edge(shell.inner),
+        joint_clearance=skin.folds.length / 2 + 0.004,
+        inner=inner,
+        fewer=fewer,
+    )
+    count, notes = sum(map(len, glue.values())), []
+    bare = [link.name for link in skeleton.links if link.name not in glue]
+    bare = [name for name in bare if not name.endswith("_hip")]
+    if count < skin.glue:
+        notes.append(
+            f"{count} vertices are glued, not {skin.glue}: plates touch no more"
+        )
+    if bare:
+        notes.append(f"no skin is glued to {', '.join(bare)}")
+    return glue, tuple(notes)
+
+
 def brace_vertices(
     vertices: np.ndarray,
     skeleton: Skeleton,
@@ -35,8 +82,7 @@ def brace_vertices(
     *,
     touch: float = 0.01,
     joint_clearance: float = 0.025,
-    inner: np.ndarray | None = None,
-    least: int = 1,
+    inner: np.ndarray | bool = True,
     fewer: bool = False,
 ) -> dict[str, np.ndarray]:
     """Chooses the glue vertices of a skin at rest.
@@ -51,28 +97,17 @@ def brace_vertices(
             meet there [m]; half the length of a folding region.
         inner: whether a vertex lies on the skin's inside, where plates touch it (n,);
             all by default.
-        least: number of vertices of each link with a plate, where there are as many.
         fewer: whether fewer vertices than `target`, and none on a link, will do.
 
     Returns:
         By link, the vertices glued to it, ascending; each on one link.
 
     Raises:
-        InvalidInput: for a target that is not > 0, for fewer vertices near the plates
-            than requested (gives their number and the remedy), or for none near the
-            plates of a link.
+        InvalidInput: for fewer vertices near the plates than requested (gives their
+            number and the remedy), or for none near the plates of a link.
     """
-    vertices = check_value("bracing: vertices", vertices, array((None, 3), "m"))
-    check_value("bracing: target", target, whole(1))
-    check_value("bracing: touch", touch, positive("m"))
-    check_value("bracing: joint_clearance", joint_clearance, non_negative("m"))
-    allowed = np.ones(len(vertices), bool) if inner is None else np.asarray(inner, bool)
-    if allowed.shape != (len(vertices),):
-        raise InvalidInput(
-            f"bracing: inner has shape {allowed.shape}, must have a flag per vertex"
-        )
     owner, able = _at_plates(vertices, skeleton, touch, joint_clearance)
-    candidates = np.flatnonzero(able & allowed)
+    candidates = np.flatnonzero(able & inner)
     if fewer and len(candidates):
         target = min(target, len(candidates))
     if len(candidates) < target:
@@ -83,16 +118,13 @@ def brace_vertices(
         )
     groups = [candidates[owner[candidates] == k] for k in range(len(skeleton.links))]
     for link, group in zip(skeleton.links, groups):
-        if (
-            not fewer
-            and not len(group)
-            and any(isinstance(s, Plate) for s in link.solids)
-        ):
+        plated = any(isinstance(s, Plate) for s in link.solids)
+        if plated and not len(group) and not fewer:
             raise InvalidInput(
                 f"bracing: no vertex within {1e3 * touch:.1f} mm of the plates of "
                 f"{link.name} can be glued; move its stations away from the folds"
             )
-    shares = _shares([len(g) for g in groups], target, least)
+    shares = _shares([len(g) for g in groups], target)
     return {
         link.name: np.sort(group[_spread(vertices[group], share)])
         for link, group, share in zip(skeleton.links, groups, shares)
@@ -258,13 +290,13 @@ def mean_edge(surface: Surface) -> float:
 # Choosing evenly.
 
 
-def _shares(sizes, target, least=1):
+def _shares(sizes, target):
     """Splits a target in proportion to sizes, by largest remainders."""
     sizes = np.array(sizes)
     exact = target * sizes / sizes.sum()
     share = np.floor(exact).astype(int)
     # Every link with a plate gets a few, if the target allows.
-    least = min(least, target // max(np.count_nonzero(sizes), 1))
+    least = min(_LEAST, target // max(np.count_nonzero(sizes), 1))
     floor = np.minimum(least, sizes)
     share = np.minimum(np.maximum(share, floor), sizes)
     while share.sum() < target:

@@ -14,15 +14,14 @@ thick as the rings, `build.rib`; their masses follow.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from manifold3d import CrossSection, Manifold
+from manifold3d import CrossSection
 from pydrake.common.eigen_geometry import AngleAxis
 from pydrake.math import RotationMatrix
 
-from drakebots.core.checks import check_value, non_negative
 from drakebots.core.errors import InvalidInput
 from drakebots.design.bracing import sections
 from drakebots.design.geometry import Surface
@@ -83,12 +82,7 @@ class Braced:
 
 
 def with_plates(
-    skeleton: Skeleton,
-    inside: Surface,
-    *,
-    gap: float = 1e-3,
-    clearance: float = _CLEARANCE,
-    drop: bool = False,
+    skeleton: Skeleton, inside: Surface, *, gap: float = 1e-3, drop: bool = False
 ) -> Braced:
     """The skeleton with its bracing rings trimmed to the skin's inside.
 
@@ -98,59 +92,20 @@ def with_plates(
         skeleton: skeleton of a template, at rest.
         inside: inner surface of the skin at rest, closed, outward.
         gap: gap between a plate and parts of other links [m].
-        clearance: gap between a plate's rim and the skin [m].
         drop: whether rings without room are left out, with a note.
 
     Raises:
-        InvalidInput: for a surface that is not closed, a clearance < 0, or a ring
-            without room (named, with its place).
+        InvalidInput: for a surface that is not closed, or a ring without room (named,
+            with its place).
     """
-    check_value("plates: gap", gap, non_negative("m"))
-    check_value("plates: clearance", clearance, non_negative("m"))
-    body = sections.inside_of(inside)
-    made: list[tuple[str, Plate]] = []
-    share: dict[str, float] = {}
-    dropped: list[str] | None = [] if drop else None
+    cutter = _Cutter(skeleton, inside, gap, drop)
     links = []
     for link in skeleton.links:
-        new = _link_plates(skeleton, link, body, made, gap, clearance, share, dropped)
-        made += [(link.name, one) for one in new]
+        new = cutter.plates_of(link)
         solids = [s for s in link.solids if isinstance(s, Plate) or s.kind != "rib"]
         links.append(replace(link, solids=(*solids, *new)))
     skeleton = replace(skeleton, links=tuple(links))
-    return Braced(skeleton, share, tuple(dropped or ()))
-
-
-def plates(skeleton: Skeleton) -> list[tuple[Link, Plate]]:
-    """Every plate of a skeleton, with its link."""
-    return [
-        (link, solid)
-        for link in skeleton.links
-        for solid in link.solids
-        if isinstance(solid, Plate)
-    ]
-
-
-def _link_plates(
-    skeleton, link, body, made, gap, clearance, share, dropped
-) -> list[Plate]:
-    """The plates of a link, as thick as its rings."""
-    chosen = rings(link)
-    if not chosen:
-        return []
-    some = chosen[0].solids[0]
-    density, thickness = some.mass / some.volume, float(min(some.size))
-    chosen, flats, whole = _outlines(
-        skeleton, link, chosen, body, made, thickness, gap, clearance, dropped
-    )
-    for ring, flat, most in zip(chosen, flats, whole):
-        share[f"{link.name}/{ring.name}"] = min(flat.area() / most, 1.0)
-    return [
-        plate(
-            ring.name, sections.contours(flat), thickness, ring.p_BC, ring.R_BC, density
-        )
-        for ring, flat in zip(chosen, flats)
-    ]
+    return Braced(skeleton, cutter.share, tuple(cutter.dropped))
 
 
 # The rings of a template: bars in a ring across a link, at one of its stations.
@@ -163,13 +118,11 @@ class Ring:
     """A bracing ring of a template: its boxes, and the frame across its link.
 
     Attributes:
-        link: name of the link.
         name: name of the ring within the link.
         p_BC, R_BC: pose in the link of its frame, in its middle, z along the axis.
         solids: its boxes.
     """
 
-    link: str
     name: str
     p_BC: np.ndarray
     R_BC: np.ndarray
@@ -184,17 +137,17 @@ def rings(link: Link) -> tuple[Ring, ...]:
             stem, _, side = solid.name.rpartition("_")
             name = stem if side in _SADDLE else solid.name
             found.setdefault(name, []).append(solid)
-    return tuple(_ring(link, name, solids) for name, solids in found.items())
+    return tuple(_ring(name, solids) for name, solids in found.items())
 
 
-def _ring(link, name, solids):
+def _ring(name, solids):
     first = solids[0]
     if first.name == name:
-        return Ring(link.name, name, first.p_BG, first.R_BG, tuple(solids))
+        return Ring(name, first.p_BG, first.R_BG, tuple(solids))
     # Bars around the torso's box, across its x axis.
     p = np.array([first.p_BG[0], 0.0, 0.0])
     R = axes(first.R_BG[:, 0], first.R_BG[:, 1])
-    return Ring(link.name, name, p, R, tuple(solids))
+    return Ring(name, p, R, tuple(solids))
 
 
 # What the other links sweep.
@@ -268,80 +221,102 @@ def _after(first, then):
 # The outlines.
 
 
-def _outlines(
-    skeleton: Skeleton,
-    link: Link,
-    chosen: Sequence[Ring],
-    body: Manifold,
-    made: Sequence[tuple[str, Plate]],
-    slab: float,
-    gap: float,
-    clearance: float,
-    dropped: list[str] | None,
-) -> tuple[list[Ring], list[CrossSection], list[float]]:
-    """The section of each ring's plate, and the area it could have inside the skin.
+class _Cutter:
+    """Cuts plates for one link after another; see :func:`with_plates`.
 
-    Args:
-        skeleton: skeleton at rest.
-        link: the link.
-        chosen: its rings.
+    Attributes:
         body: solid within the skin's inside, in the robot's frame [mm].
         made: plates that are already there, with the names of their links.
-        slab: thickness up to which the outlines are valid [m].
-        gap: gap between a plate and parts of other links [m].
-        clearance: gap between a plate's rim and the skin [m].
-        dropped: gets the rings without room; None makes them an error.
-
-    Returns:
-        the rings that have plates, sections in the rings' frames [mm], areas [mm^2].
-
-    Raises:
-        InvalidInput: for a ring without room, with its place.
+        share, dropped: as of :class:`Braced`.
     """
-    moving = _swept_boxes(skeleton, link)
-    done: list = []
-    kept, flats, whole = [], [], []
-    for ring in chosen:
-        flat = _inside(skeleton, link, ring, body, slab, clearance)
+
+    def __init__(self, skeleton: Skeleton, inside: Surface, gap: float, drop: bool):
+        self.skeleton, self.gap, self.drop = skeleton, gap, drop
+        self.body = sections.inside_of(inside)
+        self.made: list[tuple[str, Plate]] = []
+        self.share: dict[str, float] = {}
+        self.dropped: list[str] = []
+
+    def plates_of(self, link: Link) -> list[Plate]:
+        """The plates of a link, as thick as its rings.
+
+        Raises:
+            InvalidInput: for a ring without room, with its place.
+        """
+        chosen = rings(link)
+        if not chosen:
+            return []
+        some = chosen[0].solids[0]
+        density, slab = some.mass / some.volume, float(min(some.size))
+        moving, new = _swept_boxes(self.skeleton, link), []
+        for ring in chosen:
+            name = f"{link.name}/{ring.name}"
+            flat, most = self._outline(link, ring, moving, slab)
+            if flat.is_empty() and self.drop:
+                self.dropped.append(name)
+                continue
+            if flat.is_empty():
+                place = np.round(link.origin + ring.p_BC, 3).tolist()
+                raise InvalidInput(
+                    f"ring {name} at {place} m: no room for a plate of "
+                    f"{1e4 * _LEAST_AREA:g} cm^2 inside the skin, touching its link; "
+                    "move the ring's station or make the body wider there"
+                )
+            outline, pose = sections.contours(flat), (ring.p_BC, ring.R_BC)
+            new.append(plate(ring.name, outline, slab, *pose, density))
+            self.made.append((link.name, new[-1]))
+            self.share[name] = min(flat.area() / most, 1.0)
+        return new
+
+    def _outline(self, link, ring, moving, slab) -> tuple[CrossSection, float]:
+        """The section of a ring's plate [mm], in the ring's frame.
+
+        Args:
+            link: the link.
+            ring: its ring.
+            moving: what the other links sweep; see :func:`_swept_boxes`.
+            slab: thickness up to which the outline is valid [m].
+
+        Returns:
+            the section, and the area it could have inside the skin [mm^2].
+        """
+        flat = self._inside(link, ring, slab)
         free, own = _without_own(link, ring, flat, slab)
-        whole.append(max((x.area() for x in free.decompose()), default=1.0))
-        flat = _without_others(link, ring, free, moving, slab, gap)
-        flat = _without_plates(skeleton, link, ring, flat, [*made, *done], slab, gap)
+        most = max((x.area() for x in free.decompose()), default=1.0)
+        flat = _without_others(link, ring, free, moving, slab, self.gap)
+        flat = self._without_plates(link, ring, flat, slab)
         flat = sections.smoothed(flat, _ARM, _SMOOTH)
         flat = sections.touching(sections.less(flat, [own]), own, _LEAST_AREA)
-        if flat.is_empty() and dropped is not None:
-            dropped.append(f"{link.name}/{ring.name}")
-            whole.pop()
-            continue
-        if flat.is_empty():
-            place = np.round(link.origin + ring.p_BC, 3).tolist()
-            raise InvalidInput(
-                f"ring {link.name}/{ring.name} at {place} m: no room for a plate of "
-                f"{1e4 * _LEAST_AREA:g} cm^2 inside the skin, touching its link; move "
-                "the ring's station or make the body wider there"
-            )
-        found = sections.contours(flat)
-        done.append((link.name, plate(ring.name, found, slab, ring.p_BC, ring.R_BC, 1)))
-        flats.append(flat)
-        kept.append(ring)
-    return kept, flats, whole
+        return flat, most
 
+    def _inside(self, link, ring, slab) -> CrossSection:
+        """The skin's inside across a ring's station, in its frame C [mm]."""
+        p_WC, R = link.origin + ring.p_BC, ring.R_BC
+        across = sections.section(sections.local(self.body, p_WC, R), slab)
+        flat = sections.grown(across, -_CLEARANCE)
+        if link.parent is not None:
+            # A limb's plate does not reach into the torso or another limb.
+            for p_W in _axis_points(self.skeleton, link, p_WC):
+                flat = sections.nearer(flat, (p_W - p_WC) @ R)
+        elif _of_box(ring):
+            for other in rings(link):
+                if other.name.endswith("_rib_0"):
+                    flat = _up_to(flat, ring, other, slab)
+        return flat
 
-def _inside(skeleton, link, ring, body, slab, clearance):
-    """The skin's inside across a ring's station, in its frame C [mm]."""
-    p_WC, R = link.origin + ring.p_BC, ring.R_BC
-    flat = sections.grown(
-        sections.section(sections.local(body, p_WC, R), slab), -clearance
-    )
-    if link.parent is not None:
-        # A limb's plate does not reach into the torso or another limb.
-        for p_W in _axis_points(skeleton, link, p_WC):
-            flat = sections.nearer(flat, (p_W - p_WC) @ R)
-    elif _of_box(ring):
-        for other in rings(link):
-            if other.name.endswith("_rib_0"):
-                flat = _up_to(flat, ring, other, slab)
-    return flat
+    def _without_plates(self, link, ring, flat, slab) -> CrossSection:
+        """The section without other plates; it may touch those of its own link."""
+        p_WC = link.origin + ring.p_BC
+        for name, other in self.made:
+            origin = self.skeleton.link(name).origin
+            far = np.linalg.norm(other.size) / 2 + slab
+            if abs((origin + other.p_BG - p_WC) @ ring.R_BC[:, 2]) > far:
+                continue
+            solid = other.body().translate(origin.tolist()).scale([sections.MM] * 3)
+            away = sections.shadow(sections.local(solid, p_WC, ring.R_BC), slab)
+            grown = away if name == link.name else sections.grown(away, self.gap)
+            flat = sections.less(flat, [grown])
+        return flat
 
 
 def _of_box(ring):
@@ -385,23 +360,6 @@ def _without_others(link, ring, flat, moving, slab, gap):
             sections.obstacle(np.concatenate(pair), gap, cast=True) for pair in pairs
         ]
         flat = sections.less(flat, hulls)
-    return flat
-
-
-def _without_plates(skeleton, link, ring, flat, made, slab, gap):
-    """The section without other plates; it may touch those of its own link."""
-    p_WC = link.origin + ring.p_BC
-    for name, other in made:
-        p_WG = skeleton.link(name).origin + other.p_BG
-        far = np.linalg.norm(other.size) / 2 + slab
-        if abs((p_WG - p_WC) @ ring.R_BC[:, 2]) > far:
-            continue
-        solid = other.body().translate(skeleton.link(name).origin.tolist())
-        solid = sections.local(solid.scale([sections.MM] * 3), p_WC, ring.R_BC)
-        away = sections.shadow(solid, slab)
-        flat = sections.less(
-            flat, [away if name == link.name else sections.grown(away, gap)]
-        )
     return flat
 
 

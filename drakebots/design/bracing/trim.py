@@ -10,20 +10,26 @@ teeth, which corners of the boxes may pass. There a box P becomes
 where V_c is the solid within the skin's inside, moved inward by a clearance c, and K
 what has to stay: a printable wall around the servo, the pilot holes of its screws, the
 hole of a tube and the payload of the torso. What passes within K still does, and so do
-boxes that would lose much or fall apart;
-:func:`~drakebots.design.bracing.through.through_skin` says by how much.
+boxes that would lose much or fall apart; :func:`through_skin` says by how much:
+
+    for row in through_skin(skeleton, shell.inner, shell.outer):
+        print(row.link, row.solid, row.inner.depth, row.outer.volume)
+
+A part S passes a closed surface that bounds the body V where S \\ V is not empty. Its
+volume is |S \\ V|, and its depth the largest distance of a point of S \\ V from the
+surface. Both are exact for the meshes, but for the depth's sampling of S \\ V, at its
+vertices and on its faces at most SAMPLE apart.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import manifold3d as m
 import numpy as np
 
-from drakebots.core.checks import check_value, non_negative
 from drakebots.design.bracing import sections
-from drakebots.design.geometry import Surface, to_surface
+from drakebots.design.geometry import Surface, distances, to_surface
 from drakebots.design.skeleton import Build, Link, Skeleton, Solid, trimmed
 
 WALL = 1.2e-3
@@ -31,7 +37,7 @@ WALL = 1.2e-3
 lithography prints unsupported walls of 1 mm and more."""
 
 _CLEARANCE = 3e-4
-"""Gap between a trimmed part and the skin at rest [m]."""
+"""Gap between a trimmed part and the skin at rest [m]; smaller where it is bent."""
 
 _RESTS = 5e-5
 """Gap between the plate of a foot and the skin, on whose sole it rests [m]."""
@@ -49,13 +55,17 @@ _CRUMB = 1.0
 _SIDES = 16
 """Number of sides of what stays around a pilot hole."""
 
+SAMPLE = 1.5e-3
+"""Largest distance between the points at which a depth is measured [m]."""
+
+_SLIVER = 1e-3
+"""Volume below which a part that is cut off is the rounding of a cut [mm^3]."""
+
 
 def trim_to_skin(
     skeleton: Skeleton,
     inside: Surface,
     build: Build,
-    *,
-    clearance: float = _CLEARANCE,
 ) -> Skeleton:
     """The skeleton with its printed boxes trimmed to the skin's inside.
 
@@ -65,16 +75,13 @@ def trim_to_skin(
     Args:
         skeleton: skeleton at rest.
         inside: inner surface of the skin at rest, closed, its normals outward.
-        build: how the parts are printed.
-        clearance: gap between trimmed parts and the skin [m]; smaller where the skin
-            is bent.
+        build: construction of the printed parts.
 
     Raises:
-        InvalidInput: for a surface that is not closed, or a clearance < 0.
+        InvalidInput: for a surface that is not closed.
     """
-    check_value("trim: clearance", clearance, non_negative("m"))
     body = sections.inside_of(inside)
-    free = sections.inside_of(_shrunk(inside, clearance))
+    free = sections.inside_of(_shrunk(inside, _CLEARANCE))
     resting = sections.inside_of(_shrunk(inside, _RESTS))
     links = []
     for link in skeleton.links:
@@ -106,7 +113,7 @@ def _trimmed(link: Link, solid: Solid, body, room, build: Build):
     """The solid trimmed to `room`, or None where it stays as it is."""
     to_skin = link.origin * sections.MM
     part = solid.body().scale([sections.MM] * 3).translate(to_skin.tolist())
-    if (part - body).volume() < 1e-3 * _CRUMB:
+    if (part - body).volume() < _SLIVER:
         return None
     out = part - room
     stays = _kept(link, solid, build)
@@ -122,7 +129,7 @@ def _trimmed(link: Link, solid: Solid, body, room, build: Build):
 
 
 def _kept(link: Link, solid: Solid, build: Build) -> m.Manifold | None:
-    """What has to stay of a printed solid, in the link [m]; None for nothing.
+    """Part of a printed solid that has to stay, in the link [m]; None for nothing.
 
     It reaches beyond the solid where a hole goes through.
     """
@@ -160,3 +167,85 @@ def _box_within(solid: Solid, size: np.ndarray) -> m.Manifold:
 
 def _placed(body: m.Manifold, solid: Solid) -> m.Manifold:
     return body.transform(np.column_stack([solid.R_BG, solid.p_BG]))
+
+
+# What still passes the skin.
+
+
+@dataclass(frozen=True)
+class Passed:
+    """Penetration of a surface by a part.
+
+    Attributes:
+        depth: largest distance of its outer points from the surface [m]; 0 inside.
+        volume: volume of the part beyond the surface [m^3].
+    """
+
+    depth: float = 0.0
+    volume: float = 0.0
+
+
+@dataclass(frozen=True)
+class Through:
+    """A rigid part that passes the skin's inside.
+
+    Attributes:
+        link, solid: names of its link, and its own within that link.
+        kind: kind of solid; see :class:`~drakebots.design.skeleton.Solid`.
+        inner: by how much it passes the skin's inside.
+        outer: by how much it passes the skin's outside.
+    """
+
+    link: str
+    solid: str
+    kind: str
+    inner: Passed
+    outer: Passed
+
+    def figures(self) -> dict[str, str | float]:
+        """Its figures, as values that JSON can hold."""
+        return {
+            "part": f"{self.link}/{self.solid}",
+            "inner_depth_m": self.inner.depth,
+            "inner_volume_m3": self.inner.volume,
+            "outer_depth_m": self.outer.depth,
+            "outer_volume_m3": self.outer.volume,
+        }
+
+
+def through_skin(
+    skeleton: Skeleton, inside: Surface, outside: Surface
+) -> tuple[Through, ...]:
+    """The solids of a skeleton at rest that pass its skin, the deepest first.
+
+    Servos, payload, printed parts and bracing plates count, each for itself; of a
+    motor bay only its walls.
+
+    Args:
+        skeleton: skeleton at rest.
+        inside, outside: the skin's two surfaces, closed, their normals away from the
+            skeleton.
+
+    Raises:
+        InvalidInput: for a surface that is not closed.
+    """
+    bodies = [(one, sections.inside_of(one)) for one in (inside, outside)]
+    rows = []
+    for link in skeleton.links:
+        for solid in link.solids:
+            body = solid.body().translate(link.origin.tolist())
+            body = body.scale([sections.MM] * 3)
+            inner, outer = (_passed(body, *one) for one in bodies)
+            if inner.volume > 0:
+                rows.append(Through(link.name, solid.name, solid.kind, inner, outer))
+    return tuple(sorted(rows, key=lambda row: -row.inner.depth))
+
+
+def _passed(body: m.Manifold, surface: Surface, within: m.Manifold) -> Passed:
+    """Penetration of a surface, which bounds another solid [mm], by a solid [mm]."""
+    out = body - within
+    if out.volume() < _SLIVER:
+        return Passed()
+    points = to_surface(out.refine_to_length(sections.MM * SAMPLE)).vertices
+    away = distances(surface, points / sections.MM)
+    return Passed(float(away.max()), float(out.volume() / sections.MM**3))

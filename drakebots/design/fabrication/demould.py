@@ -15,12 +15,13 @@ from drakebots.core.checks import array, check_value
 from drakebots.core.errors import InvalidInput
 from drakebots.core.kernels import njit
 from drakebots.design.geometry import Surface
+from drakebots.fem import triangle_grid
 
 SLACK = 1e-4
 """Distance by which points are moved off the surface [m]."""
 
 _CELL = 4e-3
-"""Size of the bins into which triangles are sorted [m]."""
+"""Size of the columns into which triangles are sorted [m]."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,11 @@ def blocked(points: np.ndarray, direction: np.ndarray, occluder: Surface) -> np.
     R = frame_of(direction)
     x = np.ascontiguousarray(occluder.vertices @ R)
     q = np.ascontiguousarray(np.asarray(points, float).reshape(-1, 3) @ R)
-    low = x[:, :2].min(axis=0)
-    shape = np.ceil((x[:, :2].max(axis=0) - low) / _CELL).astype(np.int64) + 1
-    start, content = _bins(x, occluder.triangles, low, _CELL, shape)
-    return _hits(q, x, occluder.triangles, low, _CELL, shape, start, content)
+    low, faces = x.min(axis=0), occluder.triangles
+    shape = np.ceil((x.max(axis=0) - low) / _CELL).astype(np.int64) + 1
+    shape[2] = 1  # columns along the direction
+    start, content = triangle_grid(x, faces, 0.0, _CELL, low, shape)
+    return _hits(q, x, faces, low, _CELL, shape, start, content)
 
 
 def lifted(surface: Surface, side: float = 1.0) -> np.ndarray:
@@ -103,10 +105,10 @@ def best_parting(
     return min(found, key=lambda parting: round(parting.undercut, 6))
 
 
-def directions_around(count: int = 40) -> np.ndarray:
-    """The axes, and directions spread over the upper half sphere (3 + count, 3)."""
-    k = np.arange(count) + 0.5
-    z = k / count
+def directions_around() -> np.ndarray:
+    """The axes, and 40 directions spread over the upper half sphere (43, 3)."""
+    k = np.arange(40) + 0.5
+    z = k / 40
     angle = np.pi * (1 + np.sqrt(5)) * k
     r = np.sqrt(1 - z * z)
     spread = np.column_stack([r * np.cos(angle), r * np.sin(angle), z])
@@ -129,43 +131,10 @@ def _unit(direction):
 
 
 @njit(cache=True)
-def _span(x, f, low, cell, t):
-    """Cells that a triangle's box covers: i0, i1, j0, j1."""
-    out = np.empty(4, np.int64)
-    for axis in range(2):
-        a = min(x[f[t, 0], axis], x[f[t, 1], axis], x[f[t, 2], axis])
-        b = max(x[f[t, 0], axis], x[f[t, 1], axis], x[f[t, 2], axis])
-        out[2 * axis] = int(np.floor((a - low[axis]) / cell))
-        out[2 * axis + 1] = int(np.floor((b - low[axis]) / cell))
-    return out
-
-
-@njit(cache=True)
-def _bins(x, f, low, cell, shape):
-    count = np.zeros(shape[0] * shape[1] + 1, np.int64)
-    for t in range(len(f)):
-        i0, i1, j0, j1 = _span(x, f, low, cell, t)
-        for i in range(i0, i1 + 1):
-            for j in range(j0, j1 + 1):
-                count[i * shape[1] + j + 1] += 1
-    start = np.cumsum(count)
-    at = start.copy()
-    content = np.empty(start[-1], np.int64)
-    for t in range(len(f)):
-        i0, i1, j0, j1 = _span(x, f, low, cell, t)
-        for i in range(i0, i1 + 1):
-            for j in range(j0, j1 + 1):
-                k = i * shape[1] + j
-                content[at[k]] = t
-                at[k] += 1
-    return start, content
-
-
-@njit(cache=True)
 def _hits(q, x, f, low, cell, shape, start, content):
     """Whether the ray from each point q (n, 3) along +z hits a triangle.
 
-    The triangles of each cell are `content`, from `start` on; see `_span`.
+    The triangles of each cell are `content`, from `start` on.
     """
     out = np.zeros(len(q), np.bool_)
     for n in range(len(q)):

@@ -11,18 +11,16 @@ from pathlib import Path
 
 import numpy as np
 
-from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput
-from drakebots.core.files import replacing
+from drakebots.core.files import write_text
 from drakebots.core.run import Progress
 from drakebots.design.fabrication.moulds import Mould, two_part_mould
 from drakebots.design.fabrication.parts import write_parts, write_step
 from drakebots.design.fabrication.pieces import SkinPiece, limbs_of, skin_pieces
-from drakebots.design.geometry import Surface, write_surface
+from drakebots.design.geometry import write_surface
 from drakebots.design.problem import Design
 from drakebots.design.skeleton import Build, Hinge, Skeleton
-from drakebots.design.skin import Shell
-from drakebots.fem.material import Material
+from drakebots.design.skin import in_folds
 
 _CHANNELS = 32
 """Number of channels of the paper's servo board (section 6.2)."""
@@ -46,52 +44,27 @@ class Fabrication:
 def fabricate(
     design: Design, folder: Path | str, *, progress: Progress | None = None
 ) -> Fabrication:
-    """Makes all files from which a design is built; see :func:`write_fabrication`."""
-    return write_fabrication(
-        folder,
-        design.shell,
-        design.skeleton,
-        design.template.build,
-        density=design.materials[0].density,
-        progress=progress,
-    )
-
-
-def write_fabrication(
-    folder: Path | str,
-    shell: Shell | tuple[Surface, Surface],
-    skeleton: Skeleton,
-    build: Build,
-    *,
-    density: float | None = None,
-    progress: Progress | None = None,
-) -> Fabrication:
     """Writes everything from which a robot is built (paper, section 6.2).
 
     In millimetres: skin/PIECE.stl in the robot's frame, one for each limb and two for
     the torso; moulds/PIECE_upper.stl, _lower and, where the core is loose, _core, each
     lying on its parting plane; links/LINK.stl in the link's frame, and .step where
     cadquery is installed. Lists: skin_pieces.csv, bill_of_materials.csv, servo_map.csv.
-    Except for the dates in .step files they depend on the arguments only. Each file is
+    Except for the dates in .step files they depend on the design only. Each file is
     complete or missing.
 
     Args:
+        design: the robot.
         folder: folder of the files; made if it is missing.
-        shell: the skin; see :func:`~drakebots.design.fabrication.pieces.skin_pieces`.
-        skeleton: skeleton at rest.
-        build: how the printed parts are made.
-        density: density of the silicone [kg/m^3]; by default the default material's.
         progress: called before each step with its name, the number of steps done and
             the number of all steps.
 
     Raises:
-        InvalidInput: for a density that is not > 0, or a skin that cannot be cut.
+        InvalidInput: for a skin that cannot be cut.
         NoSolution: when a piece cannot be separated from the rest.
         FileProblem: when a file cannot be written.
     """
-    density = Material().density if density is None else density
-    check_value("silicone density", density, positive("kg/m^3"))
-    folder = Path(folder)
+    folder, skeleton, build = Path(folder), design.skeleton, design.template.build
     end = len(limbs_of(skeleton)) + 4
 
     def step(stage, done):
@@ -99,28 +72,32 @@ def write_fabrication(
             progress(stage, done, end)
 
     step("skin pieces", 0)
-    pieces = skin_pieces(shell, skeleton)
+    shell, mesh = design.shell, design.shell.mesh
+    folds = mesh.vertices[mesh.tets[in_folds(mesh)]]
+    pieces = skin_pieces(shell.outer, shell.inner, skeleton, folds)
     moulds = {}
     for k, (name, piece) in enumerate(pieces.items(), 1):
         step(f"mould {name}", k)
         moulds[name] = two_part_mould(piece)
     step("files", end - 1)
     # Nothing is written before all of it is made.
-    for sub in ("skin", "moulds"):
-        (folder / sub).mkdir(parents=True, exist_ok=True)
-    bodies = {}
-    for name, piece in pieces.items():
-        bodies[folder / "skin" / f"{name}.stl"] = piece.skin
-        for part, surface in moulds[name].bodies.items():
+    bodies = {folder / "skin" / f"{k}.stl": piece.skin for k, piece in pieces.items()}
+    for name, mould in moulds.items():
+        for part, surface in mould.bodies.items():
             bodies[folder / "moulds" / f"{name}_{part}.stl"] = surface
     for path, surface in bodies.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_surface(path, surface, "mm")
     paths = [*bodies, *write_parts(skeleton, build, folder / "links")]
     if importlib.util.find_spec("cadquery") is not None:
         paths += write_step(skeleton, build, folder / "links")
-    paths += write_lists(skeleton, build, folder)
-    rows = piece_rows(pieces, moulds, density)
-    paths.append(_write_rows(folder / "skin_pieces.csv", rows))
+    density = design.materials[0].density
+    for name, rows in (
+        ("bill_of_materials", bill_of_materials(skeleton, build)),
+        ("servo_map", servo_map(skeleton)),
+        ("skin_pieces", piece_rows(pieces, moulds, density)),
+    ):
+        paths.append(_write_rows(folder / f"{name}.csv", rows))
     return Fabrication(pieces, moulds, tuple(paths))
 
 
@@ -227,22 +204,10 @@ def _shaft_direction(hinge: Hinge) -> int:
     return 1 if hinge.p_WJ[along] * hinge.axis[along] > 0 else -1
 
 
-def write_lists(skeleton: Skeleton, build: Build, folder: Path | str) -> list[Path]:
-    """Writes bill_of_materials.csv and servo_map.csv; returns the paths."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    bill = bill_of_materials(skeleton, build)
-    return [
-        _write_rows(folder / "bill_of_materials.csv", bill),
-        _write_rows(folder / "servo_map.csv", servo_map(skeleton)),
-    ]
-
-
 def _write_rows(path: Path, rows) -> Path:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    with replacing(path) as part:
-        part.write_text(text.getvalue())
+    write_text(path, text.getvalue())
     return path

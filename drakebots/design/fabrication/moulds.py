@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import manifold3d as m
 import numpy as np
 
-from drakebots.core.checks import check_value, non_negative, positive
-from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.checks import between, check_value
+from drakebots.core.errors import NoSolution
 from drakebots.design.fabrication.demould import (
     Parting,
     best_parting,
@@ -26,6 +26,9 @@ from drakebots.design.fabrication.demould import (
 )
 from drakebots.design.fabrication.pieces import SkinPiece, bowl_undercut
 from drakebots.design.geometry import Surface, heavy_parts, to_manifold, to_surface
+
+_WALL = 0.015
+"""Thickness of the box around the piece [m]."""
 
 PIN_CLEARANCE = 2e-4
 """Difference of the diameters of a pin's hole and the pin [m]."""
@@ -88,76 +91,51 @@ class Mould:
 
 
 def two_part_mould(
-    piece: SkinPiece | Surface,
-    wall: float = 0.015,
+    piece: SkinPiece,
     parting_direction: np.ndarray | None = None,
+    *,
     sprue: float = 0.006,
     vent: float = 0.0015,
     pin: float = 0.006,
 ) -> Mould:
     """The mould of a piece of skin.
 
-    The parting plane is the one with the least undercut, of all offsets and, unless a
-    direction is given, of the axes and 40 directions.
-
     Args:
-        piece: piece of skin, or any closed surface, which then has no core.
-        wall: thickness of the box around the piece [m].
-        parting_direction: direction in which the upper half leaves (3,); if it is
-            given, a bowl is treated as a tube.
+        piece: piece of skin.
+        parting_direction: direction in which the upper half leaves (3,), by default
+            that with the least undercut; if it is given, a bowl is treated as a tube.
         sprue, vent, pin: diameters of sprue, vents and pins [m]; 0 for none.
 
     Raises:
-        InvalidInput: for sizes out of range or an open surface.
+        InvalidInput: for an open surface, or diameters wider than half of the wall.
         NoSolution: when a half consists of several bodies.
     """
-    check_value("mould wall", wall, positive("m"))
-    for name, value in (("sprue", sprue), ("vent", vent), ("pin", pin)):
-        check_value(f"mould {name}", value, non_negative("m"))
-    if pin > wall / 2:
-        raise InvalidInput(
-            f"mould pin must be at most half as thick as the wall of {wall} m, got "
-            f"{pin} m; make the wall thicker"
-        )
-    if isinstance(piece, Surface):
-        piece = SkinPiece("piece", piece, piece, None, ())
-    directions = (
-        directions_around() if parting_direction is None else [parting_direction]
-    )
+    for name, diameter in (("sprue", sprue), ("vent", vent), ("pin", pin)):
+        check_value(f"mould {name}", diameter, between(0.0, _WALL / 2, "m"))
+    given = parting_direction is not None
+    directions = [parting_direction] if given else directions_around()
     bare = best_parting(piece.skin, directions)
     parting, undercut = _tube(piece, directions)
     bowl = False
-    if parting_direction is None and piece.openings and piece.core is not None:
+    if not given and piece.openings and piece.core is not None:
         rim, with_rim = _bowl(piece)
         bowl = with_rim <= undercut + _LOOSE
         parting, undercut = (rim, with_rim) if bowl else (parting, undercut)
-    R = _turned(piece.filled, parting.direction)
-    body, core = to_manifold(piece.filled, piece.name), None
-    if piece.core is not None:
-        core = to_manifold(piece.core, f"{piece.name} core")
-        if not bowl:
-            core, body = (_with_print(b, core, piece.openings) for b in (core, body))
-    p = parting.offset * parting.direction
-    X_MW = np.column_stack([R.T, -R.T @ p])
-    body = _placed(body, X_MW)
-    cast = _placed(to_manifold(piece.skin, piece.name), X_MW)
-    core = None if core is None else _placed(core, X_MW)
-    low, high = np.array(body.bounding_box()).reshape(2, 3)
-    low, high = low - wall, high + wall
-    low[2], high[2] = min(low[2], -wall), max(high[2], wall)
+    R, p = _turned(piece.filled, parting.direction), parting.offset * parting.direction
+    body, cast, core = _solids(piece, bowl, np.column_stack([R.T, -R.T @ p]))
+    low, high = np.reshape(body.bounding_box(), (2, 3)) + np.c_[[-_WALL, _WALL]]
+    low[2], high[2] = min(low[2], -_WALL), max(high[2], _WALL)
     upper = _box([*low[:2], 0.0], high) - body
     lower = _box(low, [*high[:2], 0.0]) - body
     if bowl:
         # The core stands on the lower half and becomes one body with it.
-        lower = lower + core
-        core = None
+        lower, core = lower + core, None
     mouth, vents = _mouths(body, cast, sprue, vent)
-    if mouth is not None:
-        upper = upper - _rod(mouth, sprue, high[2] + wall)
-    for v in vents:
-        upper = upper - _rod(v, vent, high[2] + wall)
+    for at, diameter in ((mouth, sprue), *((v, vent) for v in vents)):
+        if at is not None:
+            upper = upper - _rod(at, diameter, high[2] + _WALL)
     if pin:
-        upper, lower = _pinned(upper, lower, low, high, wall, pin)
+        upper, lower = _pinned(upper, lower, low, high, pin)
     return Mould(
         piece.name,
         to_surface(_whole(piece.name, "upper", upper)),
@@ -172,6 +150,18 @@ def two_part_mould(
         mouth,
         vents,
     )
+
+
+def _solids(piece, bowl, X_MW):
+    """What the halves leave out, what is cast and the core, in the mould's frame."""
+    body, core = to_manifold(piece.filled, piece.name), None
+    if piece.core is not None:
+        core = to_manifold(piece.core, f"{piece.name} core")
+        if not bowl:
+            core, body = (_with_print(b, core, piece.openings) for b in (core, body))
+    cast = to_manifold(piece.skin, piece.name)
+    core = None if core is None else _placed(core, X_MW)
+    return _placed(body, X_MW), _placed(cast, X_MW), core
 
 
 def _bowl(piece):
@@ -285,19 +275,19 @@ def _mouths(body, cast, sprue, vent):
     """
     surface = to_surface(cast)
     up = np.array([0.0, 0.0, 1.0])
-    seen = ~blocked(lifted(surface), up, to_surface(body))
+    visible = ~blocked(lifted(surface), up, to_surface(body))
     middle = surface.vertices[surface.triangles].mean(axis=1)
-    seen &= (surface.normals[:, 2] > 0.3) & (middle[:, 2] > 2e-3)
-    if not seen.any():
+    visible &= (surface.normals[:, 2] > 0.3) & (middle[:, 2] > 2e-3)
+    if not visible.any():
         return None, np.zeros((0, 3))
     mouth = None
     if sprue:
         centre = (surface.vertices.min(axis=0) + surface.vertices.max(axis=0))[:2] / 2
         far = np.linalg.norm(middle[:, :2] - centre, axis=1)
-        mouth = middle[np.argmin(np.where(seen, far, np.inf))]
+        mouth = middle[np.argmin(np.where(visible, far, np.inf))]
     vents = []
     if vent:
-        for p in _peaks(surface, np.unique(surface.triangles[seen])):
+        for p in _peaks(surface, np.unique(surface.triangles[visible])):
             others = vents if mouth is None else [*vents, mouth]
             if all(np.linalg.norm(p - q) >= _VENT_DISTANCE for q in others):
                 vents.append(p)
@@ -315,10 +305,10 @@ def _peaks(surface, candidates):
     return x[peak[np.argsort(-x[peak, 2], kind="stable")]]
 
 
-def _pinned(upper, lower, low, high, wall, pin):
+def _pinned(upper, lower, low, high, pin):
     """The halves, with pins at the lower one's corners and holes in the upper one."""
-    for x in (low[0] + wall / 2, high[0] - wall / 2):
-        for y in (low[1] + wall / 2, high[1] - wall / 2):
+    for x in (low[0] + _WALL / 2, high[0] - _WALL / 2):
+        for y in (low[1] + _WALL / 2, high[1] - _WALL / 2):
             p = np.array([x, y, 0.0])
             lower = lower + _rod(p, pin, pin, bottom=-pin)
             upper = upper - _rod(p, pin + PIN_CLEARANCE, pin + PIN_CLEARANCE, -1e-3)

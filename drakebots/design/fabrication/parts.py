@@ -9,6 +9,7 @@ walls of the bays along the shaft, where the servo's screws are; their diameter 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import manifold3d as m
@@ -80,17 +81,10 @@ def link_part(link: Link, build: Build) -> Part:
         cube = m.Manifold.cube(size.tolist(), True)
         return cube.transform(np.column_stack([solid.R_BG, p]))
 
-    boxes, cuts = [], []
-    for solid in _printed(link):
-        if isinstance(solid, Plate):
-            boxes.append(solid.body(_JOIN / 2))
-            continue
-        if isinstance(solid, Trimmed):
-            boxes.append(_stretched(solid))
-        else:
-            boxes += [box(solid, size + _JOIN, p_GV) for size, p_GV in solid.boxes()]
-        if solid.name.endswith("_bay"):
-            cuts.append(box(solid, solid.hole * [1, 1, 1.001], np.zeros(3)))
+    def prism(plate):
+        return [plate.body(_JOIN / 2)]
+
+    boxes, cuts = _printed(link, box, prism, _stretched, _JOIN)
     holes = pilot_holes(link, build)
     cuts += [_drill(hole) for hole in (*holes, *_drain_holes(link))]
     body = m.Manifold.batch_boolean(boxes, m.OpType.Add)
@@ -127,9 +121,28 @@ def write_parts(skeleton: Skeleton, build: Build, folder: Path | str) -> list[Pa
     return paths
 
 
-def _printed(link: Link):
-    """The printed boxes and plates of a link."""
-    return [s for s in link.solids if s.kind in ("shell", "rib")]
+def _printed(link: Link, box, prisms, faces, more: float = 0.0) -> tuple[list, list]:
+    """Bodies that the printed part of a link is made of, and those of its bays.
+
+    Args:
+        link: the link.
+        box: the body of a solid, of a size, at a place in the solid's frame.
+        prisms: the bodies of a plate.
+        faces: the body of a trimmed solid.
+        more: by how much boxes are larger [m].
+    """
+    bodies, bays = [], []
+    for solid in (s for s in link.solids if s.kind in ("shell", "rib")):
+        if isinstance(solid, Plate):
+            bodies += prisms(solid)
+            continue
+        if isinstance(solid, Trimmed):
+            bodies.append(faces(solid))
+        else:
+            bodies += [box(solid, size + more, p_GV) for size, p_GV in solid.boxes()]
+        if solid.name.endswith("_bay"):
+            bays.append(box(solid, solid.hole * [1, 1, 1.001], np.zeros(3)))
+    return bodies, bays
 
 
 # Holes.
@@ -237,17 +250,8 @@ def _step_shape(cq, link: Link, build: Build):
         radius = 1e3 * hole.diameter / 2
         return cq.Solid.makeCylinder(radius, 1e3 * length, foot, cq.Vector(*hole.axis))
 
-    boxes, cuts = [], []
-    for solid in _printed(link):
-        if isinstance(solid, Plate):
-            boxes += _step_prisms(cq, solid)
-            continue
-        if isinstance(solid, Trimmed):
-            boxes.append(_step_faces(cq, solid))
-        else:
-            boxes += [box(solid, size, p_GV) for size, p_GV in solid.boxes()]
-        if solid.name.endswith("_bay"):
-            cuts.append(box(solid, solid.hole * [1, 1, 1.001], np.zeros(3)))
+    kinds = (partial(kind, cq) for kind in (_step_prisms, _step_faces))
+    boxes, cuts = _printed(link, box, *kinds)
     cuts += [cylinder(h) for h in (*pilot_holes(link, build), *_drain_holes(link))]
     body = boxes[0].fuse(*boxes[1:]) if len(boxes) > 1 else boxes[0]
     return body.cut(*cuts) if cuts else body

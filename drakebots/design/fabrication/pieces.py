@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial import ConvexHull, cKDTree
 
 from drakebots.core.errors import InvalidInput, NoSolution
@@ -25,13 +23,13 @@ from drakebots.design.geometry import (
     to_surface,
 )
 from drakebots.design.skeleton import Link, Skeleton
-from drakebots.design.skin import Shell, in_folds
+from drakebots.fem.mesh import connected_pieces
 
 _ALONG = np.linspace(0.0, 0.7, 15)
 """Places of the planes that are tried, along a limb's first long link from its hip."""
 
 _SHIFTS = 1e-4 * np.array([0, 1, -1, 2, -2])
-"""By which a plane is moved that almost meets vertices or edges [m]."""
+"""Shifts of a plane that almost meets vertices or edges [m]."""
 
 _TILTS = np.radians([0.0, 15.0, 30.0])
 """Angles by which these planes lean outward [rad]."""
@@ -93,7 +91,10 @@ class SkinPiece:
 
 
 def skin_pieces(
-    shell: Shell | tuple[Surface, Surface], skeleton: Skeleton
+    outer: Surface,
+    inner: Surface,
+    skeleton: Skeleton,
+    folds: np.ndarray = np.zeros((0, 4, 3)),
 ) -> dict[str, SkinPiece]:
     """Cuts a skin into pieces, by name: "FL", ... for limbs, "tail", "torso_left", ...
 
@@ -102,19 +103,15 @@ def skin_pieces(
     or level, whichever leaves less undercut in bowls pulled across the cut.
 
     Args:
-        shell: the skin, or its outer and inner surface.
+        outer, inner: the skin's surfaces.
         skeleton: skeleton at rest inside it.
+        folds: corners of the tets in folds (k, 4, 3) [m].
 
     Raises:
         InvalidInput: for surfaces that are open, or if the inner is not inside the
             outer.
         NoSolution: when no plane separates a limb (named) from the rest.
     """
-    if isinstance(shell, Shell):
-        outer, inner, mesh = shell.outer, shell.inner, shell.mesh
-        folds = mesh.vertices[mesh.tets[in_folds(mesh)]]
-    else:
-        (outer, inner), folds = shell, np.zeros((0, 4, 3))
     whole, cavity = to_manifold(outer, "outer skin"), to_manifold(inner, "inner skin")
     if (cavity - whole).volume() > 1e-9 * whole.volume():
         raise InvalidInput("skin: the inner surface is not inside the outer one")
@@ -307,9 +304,8 @@ class _Net:
     """The edges of a surface, which show quickly what lies beyond a plane."""
 
     def __init__(self, surface: Surface):
-        self.x, f = surface.vertices, surface.triangles
+        self.x, edges = surface.vertices, surface.edges
         # Each edge once: in a closed surface it has both directions.
-        edges = np.concatenate([f[:, [0, 1]], f[:, [1, 2]], f[:, [2, 0]]])
         self.edges = edges[edges[:, 0] < edges[:, 1]]
         self.tree = cKDTree(self.x)
 
@@ -321,9 +317,7 @@ class _Net:
         height = (self.x - p) @ normal
         a, b = self.edges.T
         ahead = (height[a] > 0) & (height[b] > 0)
-        n = len(self.x)
-        graph = coo_array((np.ones(ahead.sum()), (a[ahead], b[ahead])), shape=(n, n))
-        label = connected_components(graph, directed=False)[1]
+        label = connected_pieces(self.edges[ahead], len(self.x))[1]
         mine = label == label[self.tree.query(tip)[1]]
         if mine[self.tree.query(np.array(other))[1]].any():
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.ndimage import distance_transform_edt
@@ -14,20 +14,24 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.kernels import njit
 from drakebots.design.geometry.implicit import Implicit, evaluate_grid
 from drakebots.design.geometry.surface import Surface
+from drakebots.fem import closest_on_triangle
 
 _SPACING = 2.5e-3
 """Default spacing of a grid [m]."""
+
+_BAND = 0.015
+"""Default distance from a surface within which values are exact [m]."""
 
 _LARGEST = 60_000_000
 """Largest number of nodes of a grid."""
 
 
-@dataclass(frozen=True)
-class DistanceGrid:
+class DistanceGrid(NamedTuple):
     """Signed distance phi(x), negative inside, at the nodes x = origin + h (i, j, k).
 
     Within `band` of the surface the values are exact distances to its triangles;
-    farther away they exceed the exact ones by less than a spacing.
+    farther away they exceed the exact ones by less than a spacing. Kernels take a grid
+    as it is.
 
     Attributes:
         values: phi at the nodes (ni, nj, nk) [m].
@@ -42,53 +46,57 @@ class DistanceGrid:
     band: float
 
     @classmethod
-    def from_implicit(
-        cls, body: Implicit, spacing: float = _SPACING, band: float = 0.015
-    ) -> DistanceGrid:
+    def from_implicit(cls, body: Implicit, spacing: float = _SPACING) -> DistanceGrid:
         """Grid of the true distance from a body defined by formulas.
 
         Args:
             body: the body.
             spacing: distance of neighbouring nodes [m].
-            band: distance from the surface within which the values are exact [m].
 
         Raises:
             InvalidInput: for a spacing that is not > 0, a grid that is too large, or
                 a body of which the cuts leave nothing.
         """
-        low, high = body.bounds()
-        origin, shape = _extent(low, high, spacing)
+        origin, shape = _extent(np.array(body.bounds()), spacing)
         raw = evaluate_grid(origin, spacing, shape, *body.tables())
         surface = _level_set(raw, origin, spacing, 0.0)
-        return cls._make(surface, raw < 0, origin, spacing, band)
+        return cls._measured(surface, raw < 0, origin, spacing, _BAND)
 
     @classmethod
     def from_surface(
-        cls, surface: Surface, spacing: float = _SPACING, band: float = 0.015
+        cls, surface: Surface, spacing: float = _SPACING, band: float = _BAND
     ) -> DistanceGrid:
         """Grid of a closed surface; the sign is that of its winding number.
 
         Raises:
             InvalidInput: as for :meth:`from_implicit`.
         """
-        low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
-        origin, shape = _extent(low, high, spacing)
-        inside = _inside_by_rays(
-            surface.vertices, surface.triangles, origin, spacing, shape
-        )
+        x, f = surface.vertices, surface.triangles
+        origin, shape = _extent(x, spacing)
+        inside = _inside_by_rays(x, f, origin, spacing, shape)
         if not inside.any():
             raise InvalidInput(
                 f"surface: no node of a grid of {spacing * 1e3:g} mm lies inside; "
                 "use a finer grid or check the unit"
             )
-        return cls._make(surface, inside, origin, spacing, band)
+        return cls._measured(surface, inside, origin, spacing, band)
 
     @staticmethod
     def cells(surface: Surface, spacing: float) -> tuple[np.ndarray, np.ndarray]:
-        """Which nodes of a grid lie inside a surface, and the position of the first."""
-        low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
-        origin, shape = _extent(low, high, spacing)
-        return _inside_by_votes(surface, origin, spacing, shape), origin
+        """Mask of a grid's nodes inside a surface, and the position of the first.
+
+        They are inside by two of the rays along x, y and z at least.
+        """
+        x, f = surface.vertices, surface.triangles
+        origin, shape = _extent(x, spacing)
+        votes = np.zeros(shape, np.int8)
+        for turn in range(3):
+            axes = [(k + turn) % 3 for k in range(3)]
+            turned, place = np.ascontiguousarray(x[:, axes]), origin[axes]
+            size = tuple(shape[k] for k in axes)
+            inside = _inside_by_rays(turned, f, place, spacing, size)
+            votes += np.transpose(inside, np.argsort(axes))
+        return votes >= 2, origin
 
     @classmethod
     def mended(cls, surface: Surface, spacing: float) -> DistanceGrid:
@@ -101,10 +109,8 @@ class DistanceGrid:
         Raises:
             InvalidInput: when nothing is inside.
         """
-        low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
-        origin, shape = _extent(low, high, spacing)
-        inside = _inside_by_votes(surface, origin, spacing, shape)
-        rough = cls._make(surface, inside, origin, spacing, 3 * spacing)
+        inside, origin = cls.cells(surface, spacing)
+        rough = cls._measured(surface, inside, origin, spacing, 3 * spacing)
         return cls.from_surface(rough.level_set(), spacing, 3 * spacing)
 
     @classmethod
@@ -115,19 +121,17 @@ class DistanceGrid:
 
         This is the faster one when triangles are larger than a few spacings.
         """
-        low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
-        origin, shape = _extent(low, high, spacing)
         x, f = surface.vertices, surface.triangles
+        origin, shape = _extent(x, spacing)
         inside = _inside_by_rays(x, f, origin, spacing, shape)
-        square, _ = _scatter_triangles(
-            x, f, origin, spacing, shape, band / spacing, band**2
-        )
+        reach, limit = band / spacing, band**2
+        square, _ = _scatter_triangles(x, f, origin, spacing, shape, reach, limit)
         values = np.sqrt(np.minimum(square, band**2))
         values[inside] *= -1
         return cls(values, origin, float(spacing), float(band))
 
     @classmethod
-    def _make(cls, surface, inside, origin, h, band):
+    def _measured(cls, surface, inside, origin, h, band):
         x, f = surface.vertices, surface.triangles
         square, near = _scatter_triangles(x, f, origin, h, inside.shape, 1.01, np.inf)
         _, nodes = distance_transform_edt(near < 0, return_indices=True)
@@ -146,7 +150,7 @@ class DistanceGrid:
     def value_and_gradient(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values (n,) [m] and gradients (n, 3) at points (n, 3)."""
         points = np.ascontiguousarray(np.atleast_2d(points), float)
-        return _values_and_gradients(self.values, self.origin, self.spacing, points)
+        return _values_and_gradients(self, points)
 
     def level_set(self, level: float = 0.0) -> Surface:
         """The surface phi = level [m], outward, by marching cubes.
@@ -173,11 +177,12 @@ def _around(triangles):
     return out
 
 
-def _extent(low, high, h):
-    """Origin and shape of the grid around a box."""
+def _extent(points, h):
+    """Origin and shape of the grid around points."""
     check_value("grid spacing", h, positive("m"))
+    low, high = points.min(axis=0), points.max(axis=0)
     # An odd fraction of a spacing, so that walls at round numbers miss the nodes.
-    origin = np.asarray(low, float) - 3.4637 * h
+    origin = low - 3.4637 * h
     shape = tuple(int(n) for n in np.ceil((high + 3.5 * h - origin) / h) + 1)
     if np.prod(np.array(shape, float)) > _LARGEST:
         raise InvalidInput(
@@ -185,22 +190,6 @@ def _extent(low, high, h):
             "use a larger spacing or check the unit of the surface"
         )
     return origin, shape
-
-
-def _inside_by_votes(surface, origin, h, shape):
-    """Whether nodes are inside by two of the rays along x, y and z at least."""
-    votes = np.zeros(shape, np.int8)
-    for turn in range(3):
-        axes = [(k + turn) % 3 for k in range(3)]
-        inside = _inside_by_rays(
-            np.ascontiguousarray(surface.vertices[:, axes]),
-            surface.triangles,
-            origin[axes],
-            h,
-            tuple(shape[k] for k in axes),
-        )
-        votes += np.transpose(inside, np.argsort(axes))
-    return votes >= 2
 
 
 def _level_set(values, origin, h, level):
@@ -223,58 +212,15 @@ def _level_set(values, origin, h, level):
 
 
 @njit(cache=True, inline="always")
-def _dot(a, b):
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-@njit(cache=True)
-def _triangle_square_distance(p, a, b, c):
-    """Squared distance of a point from a triangle [m^2].
-
-    Source: Ericson, "Real-Time Collision Detection", 2005, section 5.1.5.
-    """
-    ab = (b[0] - a[0], b[1] - a[1], b[2] - a[2])
-    ac = (c[0] - a[0], c[1] - a[1], c[2] - a[2])
-    ap = (p[0] - a[0], p[1] - a[1], p[2] - a[2])
-    d1, d2 = _dot(ab, ap), _dot(ac, ap)
-    if d1 <= 0 and d2 <= 0:
-        return _dot(ap, ap)
-    bp = (p[0] - b[0], p[1] - b[1], p[2] - b[2])
-    d3, d4 = _dot(ab, bp), _dot(ac, bp)
-    if d3 >= 0 and d4 <= d3:
-        return _dot(bp, bp)
-    cp = (p[0] - c[0], p[1] - c[1], p[2] - c[2])
-    d5, d6 = _dot(ab, cp), _dot(ac, cp)
-    if d6 >= 0 and d5 <= d6:
-        return _dot(cp, cp)
-    vc = d1 * d4 - d3 * d2
-    vb = d5 * d2 - d1 * d6
-    va = d3 * d6 - d5 * d4
-    if vc <= 0 and d1 >= 0 and d3 <= 0:
-        v, w = d1 / (d1 - d3), 0.0
-    elif vb <= 0 and d2 >= 0 and d6 <= 0:
-        v, w = 0.0, d2 / (d2 - d6)
-    elif va <= 0 and d4 - d3 >= 0 and d5 - d6 >= 0:
-        w = (d4 - d3) / ((d4 - d3) + (d5 - d6))
-        v = 1 - w
-    else:
-        total = va + vb + vc
-        v, w = vb / total, vc / total
-    r0 = ap[0] - v * ab[0] - w * ac[0]
-    r1 = ap[1] - v * ab[1] - w * ac[1]
-    r2 = ap[2] - v * ab[2] - w * ac[2]
-    return r0 * r0 + r1 * r1 + r2 * r2
+def _corners(vertices, triangles, f):
+    i, j, k = triangles[f]
+    return vertices[i], vertices[j], vertices[k]
 
 
 @njit(cache=True)
 def _square_distance(p, vertices, triangles, f):
     """Squared distance of a point from triangle f [m^2]."""
-    return _triangle_square_distance(
-        p,
-        vertices[triangles[f, 0]],
-        vertices[triangles[f, 1]],
-        vertices[triangles[f, 2]],
-    )
+    return closest_on_triangle(p, *_corners(vertices, triangles, f))[0]
 
 
 def distances(surface: Surface, points: np.ndarray) -> np.ndarray:
@@ -314,11 +260,7 @@ def _scatter_triangles(vertices, triangles, origin, h, shape, reach, limit):
     normal, middle = np.empty(3), np.empty(3)
     low, high = np.empty(3, np.int64), np.empty(3, np.int64)
     for f in range(len(triangles)):
-        a, b, c = (
-            vertices[triangles[f, 0]],
-            vertices[triangles[f, 1]],
-            vertices[triangles[f, 2]],
-        )
+        a, b, c = _corners(vertices, triangles, f)
         # Neither its plane nor a ball around it is farther away than the triangle.
         area2, ball2 = 0.0, 0.0
         for k in range(3):
@@ -352,7 +294,7 @@ def _scatter_triangles(vertices, triangles, origin, h, shape, reach, limit):
                         continue
                     if away > 1.000001 * (best + 2 * ball * np.sqrt(best) + ball2):
                         continue
-                    d = _triangle_square_distance(p, a, b, c)
+                    d = closest_on_triangle(p, a, b, c)[0]
                     if d < square[i, j, k]:
                         square[i, j, k] = d
                         near[i, j, k] = f
@@ -367,64 +309,47 @@ def _refine_nearest(vertices, triangles, across, origin, h, square, near, limit)
     tries the nearest triangles of its neighbours, in two sweeps, then walks
     from its own triangle to those around it as long as they are nearer.
     """
-    ni, nj, nk = square.shape
-    p = np.empty(3)
-    for i in range(ni):
-        p[0] = origin[0] + i * h
-        for j in range(nj):
-            p[1] = origin[1] + j * h
-            for k in range(nk):
-                if square[i, j, k] == np.inf:
-                    p[2] = origin[2] + k * h
-                    f = near[i, j, k]
-                    square[i, j, k] = _square_distance(p, vertices, triangles, f)
+
+    def nearer(node, f):
+        """Whether a triangle is nearer to a node, which takes it then."""
+        p = (
+            origin[0] + node[0] * h,
+            origin[1] + node[1] * h,
+            origin[2] + node[2] * h,
+        )
+        d = _square_distance(p, vertices, triangles, f)
+        if d < square[node]:
+            square[node], near[node] = d, f
+            return True
+        return False
+
+    for node in np.ndindex(square.shape):
+        if square[node] == np.inf:
+            nearer(node, near[node])
+    last = (square.shape[0] - 1, square.shape[1] - 1, square.shape[2] - 1)
     for sweep in range(2):
-        for ii in range(ni):
-            i = ii if sweep == 0 else ni - 1 - ii
-            p[0] = origin[0] + i * h
-            for jj in range(nj):
-                j = jj if sweep == 0 else nj - 1 - jj
-                p[1] = origin[1] + j * h
-                for kk in range(nk):
-                    k = kk if sweep == 0 else nk - 1 - kk
-                    if square[i, j, k] > limit:
+        for i, j, k in np.ndindex(square.shape):
+            node = (i, j, k) if sweep == 0 else (last[0] - i, last[1] - j, last[2] - k)
+            if square[node] > limit:
+                continue
+            for axis in range(3):
+                for sign in (-1, 1):
+                    if not 0 <= node[axis] + sign <= last[axis]:
                         continue
-                    p[2] = origin[2] + k * h
-                    for axis in range(3):
-                        for sign in (-1, 1):
-                            u = i + sign * (axis == 0)
-                            v = j + sign * (axis == 1)
-                            w = k + sign * (axis == 2)
-                            if u < 0 or v < 0 or w < 0:
-                                continue
-                            if u >= ni or v >= nj or w >= nk:
-                                continue
-                            f = near[u, v, w]
-                            if f < 0 or f == near[i, j, k]:
-                                continue
-                            d = _square_distance(p, vertices, triangles, f)
-                            if d < square[i, j, k]:
-                                square[i, j, k] = d
-                                near[i, j, k] = f
-    for i in range(ni):
-        p[0] = origin[0] + i * h
-        for j in range(nj):
-            p[1] = origin[1] + j * h
-            for k in range(nk):
-                if square[i, j, k] > limit:
-                    continue
-                p[2] = origin[2] + k * h
-                better = True
-                while better:
-                    better = False
-                    at = near[i, j, k]
-                    for f in across[at]:
-                        if f < 0:
-                            continue
-                        d = _square_distance(p, vertices, triangles, f)
-                        if d < square[i, j, k]:
-                            square[i, j, k], near[i, j, k] = d, f
-                            better = True
+                    f = near[
+                        node[0] + sign * (axis == 0),
+                        node[1] + sign * (axis == 1),
+                        node[2] + sign * (axis == 2),
+                    ]
+                    if f >= 0 and f != near[node]:
+                        nearer(node, f)
+    for node in np.ndindex(square.shape):
+        better = square[node] <= limit
+        while better:
+            better = False
+            for f in across[near[node]]:
+                if f >= 0 and nearer(node, f):
+                    better = True
 
 
 @njit(cache=True)
@@ -439,11 +364,7 @@ def _inside_by_rays(vertices, triangles, origin, h, shape):
     crossings = np.zeros(shape, np.int32)
     ex, ey = 1.37e-6 * np.sqrt(2.0) * h, 1.91e-6 * np.sqrt(3.0) * h
     for f in range(len(triangles)):
-        a, b, c = (
-            vertices[triangles[f, 0]],
-            vertices[triangles[f, 1]],
-            vertices[triangles[f, 2]],
-        )
+        a, b, c = _corners(vertices, triangles, f)
         area = (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
         if area == 0:
             continue
@@ -474,8 +395,9 @@ def _inside_by_rays(vertices, triangles, origin, h, shape):
 
 
 @njit(cache=True)
-def value_and_gradient(values, origin, h, x, y, z):
+def value_and_gradient(grid, x, y, z):
     """Trilinear value and its gradient at one point, clamped to the grid."""
+    values, origin, h = grid.values, grid.origin, grid.spacing
     fx, fy, fz = (x - origin[0]) / h, (y - origin[1]) / h, (z - origin[2]) / h
     i = min(max(int(np.floor(fx)), 0), values.shape[0] - 2)
     j = min(max(int(np.floor(fy)), 0), values.shape[1] - 2)
@@ -501,11 +423,11 @@ def value_and_gradient(values, origin, h, x, y, z):
 
 
 @njit(cache=True)
-def _values_and_gradients(values, origin, h, points):
+def _values_and_gradients(grid, points):
     """Values (n,) and gradients (n, 3) at points (n, 3)."""
     value, gradient = np.empty(len(points)), np.empty((len(points), 3))
     for n in range(len(points)):
         value[n], gradient[n, 0], gradient[n, 1], gradient[n, 2] = value_and_gradient(
-            values, origin, h, points[n, 0], points[n, 1], points[n, 2]
+            grid, points[n, 0], points[n, 1], points[n, 2]
         )
     return value, gradient

@@ -13,7 +13,8 @@ exact everywhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from drakebots.core.checks import (
     Refused,
     array,
     between,
-    check,
     each,
     instance,
     non_negative,
@@ -29,6 +29,7 @@ from drakebots.core.checks import (
     positive,
 )
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import check, checked
 from drakebots.core.kernels import njit
 
 _CONE, _ELLIPSOID, _BOX = 0, 1, 2
@@ -47,27 +48,21 @@ def _rotation(value):
     return R
 
 
-@dataclass(frozen=True)
+@checked("round cone")
 class RoundCone:
-    """The convex hull of two spheres, as for a limb.
+    """The convex hull of two spheres, as for a limb."""
 
-    Attributes:
-        p_A, p_B: centres of the spheres (3,) [m].
-        r_A, r_B: radii of the spheres [m].
-        blend: k of the smooth minimum with the parts before it [m]; None takes the
-            body's.
-    """
-
-    p_A: np.ndarray
-    p_B: np.ndarray
-    r_A: float
-    r_B: float
-    blend: float | None = None
-
-    def __post_init__(self):
-        point, radius = array((3,), "m"), positive("m")
-        check(self, "round cone", p_A=point, p_B=point, r_A=radius, r_B=radius)
-        check(self, "round cone", blend=_BLEND)
+    p_A: Annotated[np.ndarray, array((3,), "m")]
+    """Centre of the first sphere (3,)."""
+    p_B: Annotated[np.ndarray, array((3,), "m")]
+    """Centre of the second sphere (3,)."""
+    r_A: Annotated[float, positive("m")]
+    """Radius of the first sphere."""
+    r_B: Annotated[float, positive("m")]
+    """Radius of the second sphere."""
+    blend: Annotated[float | None, _BLEND] = None
+    """Length k of the smooth minimum with the parts before it [m]; None takes the
+    body's."""
 
     def row(self):
         return _CONE, np.concatenate([self.p_A, self.p_B, [self.r_A, self.r_B]])
@@ -81,26 +76,18 @@ class RoundCone:
         return replace(self, p_A=_ACROSS * self.p_A, p_B=_ACROSS * self.p_B)
 
 
-@dataclass(frozen=True)
+@checked("ellipsoid")
 class Ellipsoid:
-    """The points x = p_W + R diag(radii) u with |u| <= 1.
+    """The points x = p_W + R diag(radii) u with |u| <= 1."""
 
-    Attributes:
-        p_W: centre (3,) [m].
-        radii: semi-axes (3,) [m].
-        R: rotation whose columns are the axes (3, 3).
-        blend: see :class:`RoundCone`.
-    """
-
-    p_W: np.ndarray
-    radii: np.ndarray
-    R: np.ndarray = field(default_factory=lambda: np.eye(3))
-    blend: float | None = None
-
-    def __post_init__(self):
-        radii = array((3,), "m", entry=positive("m"))
-        check(self, "ellipsoid", p_W=array((3,), "m"), radii=radii)
-        check(self, "ellipsoid", R=_rotation, blend=_BLEND)
+    p_W: Annotated[np.ndarray, array((3,), "m")]
+    """Centre (3,)."""
+    radii: Annotated[np.ndarray, array((3,), "m", entry=positive("m"))]
+    """Semi-axes (3,)."""
+    R: Annotated[np.ndarray, _rotation] = field(default_factory=lambda: np.eye(3))
+    """Rotation whose columns are the axes (3, 3)."""
+    blend: Annotated[float | None, _BLEND] = None
+    """See :class:`RoundCone`."""
 
     def row(self):
         return _ELLIPSOID, np.concatenate([self.p_W, self.radii, self.R.T.ravel()])
@@ -115,27 +102,22 @@ class Ellipsoid:
         return replace(self, p_W=S @ self.p_W, R=S @ self.R @ S)
 
 
-@dataclass(frozen=True)
+@checked("box")
 class RoundBox:
-    """A box whose edges and corners are rounded.
+    """A box whose edges and corners are rounded."""
 
-    Attributes:
-        p_W: centre (3,) [m].
-        size: full lengths of the sides, including the rounding (3,) [m].
-        radius: radius of the edges, at most half the shortest side [m].
-        R: rotation whose columns are the axes (3, 3).
-        blend: see :class:`RoundCone`.
-    """
-
-    p_W: np.ndarray
-    size: np.ndarray
+    p_W: Annotated[np.ndarray, array((3,), "m")]
+    """Centre (3,)."""
+    size: Annotated[np.ndarray, array((3,), "m", entry=positive("m"))]
+    """Full lengths of the sides, including the rounding (3,)."""
     radius: float
-    R: np.ndarray = field(default_factory=lambda: np.eye(3))
-    blend: float | None = None
+    """Radius of the edges, at most half the shortest side [m]."""
+    R: Annotated[np.ndarray, _rotation] = field(default_factory=lambda: np.eye(3))
+    """Rotation whose columns are the axes (3, 3)."""
+    blend: Annotated[float | None, _BLEND] = None
+    """See :class:`RoundCone`."""
 
     def __post_init__(self):
-        size = array((3,), "m", entry=positive("m"))
-        check(self, "box", p_W=array((3,), "m"), size=size, R=_rotation, blend=_BLEND)
         check(self, "box", radius=between(0, float(self.size.min()) / 2, "m"))
 
     def row(self):
@@ -149,23 +131,18 @@ class RoundBox:
     mirrored = Ellipsoid.mirrored
 
 
-@dataclass(frozen=True)
+@checked("cut")
 class HalfSpaceCut:
-    """Cuts off what lies beyond a plane, for example to make a foot's sole flat.
+    """Cuts off what lies beyond a plane, for example to make a foot's sole flat."""
 
-    Attributes:
-        p_W: a point of the plane (3,) [m].
-        normal_W: normal of the plane, away from what stays; kept as a unit vector.
-        radius: radius of the edge that the cut leaves [m]; 0 leaves it sharp.
-    """
-
-    p_W: np.ndarray
-    normal_W: np.ndarray
-    radius: float = 0.0
+    p_W: Annotated[np.ndarray, array((3,), "m")]
+    """A point of the plane (3,)."""
+    normal_W: Annotated[np.ndarray, array((3,))]
+    """Normal of the plane, away from what stays; kept as a unit vector."""
+    radius: Annotated[float, non_negative("m")] = 0.0
+    """Radius of the edge that the cut leaves; 0 leaves it sharp."""
 
     def __post_init__(self):
-        check(self, "cut", p_W=array((3,), "m"), normal_W=array((3,)))
-        check(self, "cut", radius=non_negative("m"))
         length = np.linalg.norm(self.normal_W)
         if length == 0:
             raise InvalidInput("cut: normal_W must not be zero")
@@ -175,29 +152,24 @@ class HalfSpaceCut:
 Part = RoundCone | Ellipsoid | RoundBox
 
 
-@dataclass(frozen=True)
+@checked("body")
 class Implicit:
     """Parts joined by smooth minima, then cut by half-spaces.
-
-    Attributes:
-        parts: the parts, in the order in which they are joined.
-        cuts: half-spaces removed from the union.
-        blend: k of the parts that have none of their own [m]; 0 leaves a sharp edge.
 
     Raises:
         InvalidInput: for no parts or a blend < 0.
     """
 
-    parts: tuple[Part, ...]
-    cuts: tuple[HalfSpaceCut, ...] = ()
-    blend: float = 0.03
+    parts: Annotated[tuple[Part, ...], each(instance(Part), "parts")]
+    """The parts, in the order in which they are joined."""
+    cuts: Annotated[tuple[HalfSpaceCut, ...], each(instance(HalfSpaceCut), "cuts")] = ()
+    """Half-spaces removed from the union."""
+    blend: Annotated[float, non_negative("m")] = 0.03
+    """Length k of the parts that have none of their own; 0 leaves a sharp edge."""
 
     def __post_init__(self):
-        check(self, "body", parts=each(instance(Part), "parts"))
-        check(self, "body", cuts=each(instance(HalfSpaceCut), "cuts"))
         if not self.parts:
             raise InvalidInput("body: needs at least one part")
-        check(self, "body", blend=non_negative("m"))
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """Values (n,) at points (n, 3) [m]; negative inside."""

@@ -16,8 +16,10 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.kernels import njit
 from drakebots.design.geometry.distance import DistanceGrid, value_and_gradient
 from drakebots.design.geometry.half_edges import (
+    HalfEdges,
     agree,
     area_vector,
+    around,
     collapse_short,
     cut_by_plane,
     fix_ends,
@@ -28,7 +30,13 @@ from drakebots.design.geometry.half_edges import (
     split_long,
     valence,
 )
-from drakebots.design.geometry.surface import Surface
+from drakebots.design.geometry.surface import Surface, edge_twins
+
+_TOLERANCE = 0.05
+"""Relative tolerance of the number of vertices."""
+
+_STEP = 0.7
+"""Share of the way to the middle of its triangles by which a vertex is moved."""
 
 
 @dataclass(frozen=True)
@@ -46,58 +54,41 @@ class Ring:
     radius: float
 
 
-class HalfEdges:
-    """The arrays of the kernels, for a surface that is cut and joined."""
+def _half_edges(surface: Surface, size: np.ndarray) -> HalfEdges:
+    """A surface as half-edges, with the requested length of the edges at its vertices.
 
-    def __init__(self, surface: Surface, size: np.ndarray):
-        x, f = surface.vertices, surface.triangles
-        nv, nf = len(x), len(f)
-        room = nv + max(nv, 20000)
-        self.count = np.array([nv, nf])
-        self.org = np.full(6 * room, -1, np.int64)
-        self.org[: 3 * nf] = f.ravel()
-        self.twin = np.full(6 * room, -1, np.int64)
-        self.twin[: 3 * nf] = _twins(f)
-        self.marked = np.zeros(6 * room, np.bool_)
-        self.leaving = np.full(room, -1, np.int64)
-        self.leaving[f.ravel()[::-1]] = np.arange(3 * nf)[::-1]
-        self.x = np.zeros((room, 3))
-        self.x[:nv] = x
-        self.kind = np.zeros(room, np.int32)
-        self.kind[:nv][self.leaving[:nv] < 0] = -2
-        self.size = np.ones(room)
-        self.size[:nv] = size
-
-    @property
-    def arrays(self):
-        """The arrays, in the order in which the kernels take them."""
-        return (
-            self.count, self.org, self.twin, self.marked, self.leaving,
-            self.x, self.kind, self.size,
-        )  # fmt: skip
-
-    def compact(self) -> tuple[Surface, np.ndarray]:
-        """The surface as it is, and the class of its vertices (n,)."""
-        corners = self.org[: 3 * self.count[1]].reshape(-1, 3)
-        corners = corners[corners[:, 0] >= 0]
-        used, f = np.unique(corners, return_inverse=True)
-        return Surface(self.x[used], f.reshape(-1, 3)), self.kind[used]
+    Raises:
+        InvalidInput: for a surface that is not closed and oriented.
+    """
+    x, f = surface.vertices, surface.triangles
+    nv, nf = len(x), len(f)
+    room = nv + max(nv, 20000)
+    m = HalfEdges(
+        count=np.array([nv, nf]),
+        org=np.full(6 * room, -1, np.int64),
+        twin=np.full(6 * room, -1, np.int64),
+        marked=np.zeros(6 * room, np.bool_),
+        leaving=np.full(room, -1, np.int64),
+        x=np.zeros((room, 3)),
+        kind=np.zeros(room, np.int32),
+        size=np.ones(room),
+    )
+    m.org[: 3 * nf] = f.ravel()
+    m.twin[: 3 * nf] = twins = edge_twins(surface)
+    if (f.ravel()[twins] != np.roll(f, -1, axis=1).ravel()).any():
+        raise InvalidInput("surface: triangles side by side turn different ways")
+    m.leaving[f.ravel()[::-1]] = np.arange(3 * nf)[::-1]
+    m.x[:nv], m.size[:nv] = x, size
+    m.kind[:nv][m.leaving[:nv] < 0] = -2
+    return m
 
 
-def _twins(triangles):
-    start, end = triangles.ravel(), np.roll(triangles, -1, axis=1).ravel()
-    n = int(triangles.max()) + 1
-    forward, backward = start * n + end, end * n + start
-    order = np.argsort(forward)
-    at = np.searchsorted(forward[order], backward)
-    at = np.minimum(at, len(order) - 1)
-    twin = order[at]
-    if (forward[twin] != backward).any() or len(np.unique(forward)) != len(forward):
-        raise InvalidInput(
-            "surface: is not closed and two-manifold (an edge has no partner, or "
-            "more than one); mend it"
-        )
-    return twin
+def _compact(m: HalfEdges) -> tuple[Surface, np.ndarray]:
+    """The surface as it is, and the class of its vertices (n,)."""
+    corners = m.org[: 3 * m.count[1]].reshape(-1, 3)
+    corners = corners[corners[:, 0] >= 0]
+    used, f = np.unique(corners, return_inverse=True)
+    return Surface(m.x[used], f.reshape(-1, 3)), m.kind[used]
 
 
 def remesh(
@@ -106,7 +97,6 @@ def remesh(
     fine: Surface,
     target: int,
     rings: tuple[Ring, ...] = (),
-    tolerance: float = 0.05,
 ) -> tuple[Surface, np.ndarray]:
     """A surface of about `target` vertices on phi = 0.
 
@@ -116,7 +106,6 @@ def remesh(
         fine: dense closed surface near phi = 0, to begin with.
         target: requested number of vertices.
         rings: curves that stay edges.
-        tolerance: relative tolerance of the number of vertices.
 
     Returns:
         the surface, and the class of its vertices: 0, or 1 + the index of the ring, or
@@ -131,24 +120,29 @@ def remesh(
     wanted = (fine.areas / (np.sqrt(3) / 4 * corners**2)).sum() / 2
     factor = float(np.sqrt(wanted / target))
     tree = cKDTree(fine.vertices)
-    mesh = HalfEdges(fine, sizes * factor)
-    _insert_rings(mesh, rings, grid.spacing)
+    m = _half_edges(fine, sizes * factor)
+    _insert_rings(m, rings, grid.spacing)
     points = np.array([r.p_W for r in rings]).reshape(-1, 3)
     axes = np.array([r.axis_W for r in rings]).reshape(-1, 3)
     for attempt in range(9):
         for sweep in range(6 if attempt == 0 else 3):
-            _sweep(mesh, grid, points, axes, sweep < 3 and attempt == 0)
-            n = mesh.count[0]
-            alive = mesh.kind[:n] > -2
-            nearest = tree.query(mesh.x[:n][alive])[1]
-            mesh.size[:n][alive] = sizes[nearest] * factor
-        surface, kind = mesh.compact()
+            split_long(4 / 3, m)
+            collapse_short(4 / 5, 4 / 3, m)
+            flip_edges(sweep >= 3 or attempt > 0, m)
+            for _ in range(3):
+                relax(m, grid, points, axes)
+                flip_edges(True, m)
+            n = m.count[0]
+            alive = m.kind[:n] > -2
+            nearest = tree.query(m.x[:n][alive])[1]
+            m.size[:n][alive] = sizes[nearest] * factor
+        surface, kind = _compact(m)
         ratio = len(surface.vertices) / target
-        if abs(ratio - 1) < 0.6 * tolerance:
+        if abs(ratio - 1) < 0.6 * _TOLERANCE:
             return surface, kind
         factor *= ratio**0.5
-        mesh.size *= ratio**0.5
-    if abs(ratio - 1) > tolerance:
+        m.size[:] *= ratio**0.5
+    if abs(ratio - 1) > _TOLERANCE:
         raise NoSolution(
             f"remesh: {len(surface.vertices)} vertices instead of {target}; rings of "
             "the folds or thin places need more of them; raise the target"
@@ -156,43 +150,30 @@ def remesh(
     return surface, kind
 
 
-def _sweep(mesh, grid, points, axes, by_valence):
-    values, origin, h = grid.values, grid.origin, grid.spacing
-    split_long(4 / 3, *mesh.arrays)
-    collapse_short(4 / 5, 4 / 3, *mesh.arrays)
-    part = mesh.arrays[:6]
-    flip_edges(not by_valence, *part)
-    for _ in range(3):
-        relax(*mesh.arrays, values, origin, h, points, axes, 0.7)
-        flip_edges(True, *part)
-
-
-def _insert_rings(mesh, rings, h):
-    """Cuts the mesh along rings, whose edges are then marked."""
+def _insert_rings(m: HalfEdges, rings: tuple[Ring, ...], h: float) -> None:
+    """Cuts the surface along rings, whose edges are then marked."""
     if not rings:
         return
     # Marching cubes leaves tiny triangles; one with three corners on a plane would
     # put a knot into the ring.
-    n = mesh.count[0]
-    size = mesh.size[:n].copy()
-    mesh.size[:n] = 0.5 * h
+    n = m.count[0]
+    size = m.size[:n].copy()
+    m.size[:n] = 0.5 * h
     for _ in range(3):
-        collapse_short(1.0, 8.0, *mesh.arrays)
-    mesh.size[:n] = size
+        collapse_short(1.0, 8.0, m)
+    m.size[:n] = size
     for index, ring in enumerate(rings):
-        room = len(mesh.x)
-        n = mesh.count[0]
+        n, room = m.count[0], len(m.x)
         s, near = np.zeros(room), np.zeros(room, np.bool_)
-        offset = mesh.x[:n] - ring.p_W
+        offset = m.x[:n] - ring.p_W
         s[:n] = offset @ ring.axis_W
         near[:n] = np.linalg.norm(offset, axis=1) < ring.radius
-        near[:n] &= mesh.kind[:n] > -2
+        near[:n] &= m.kind[:n] > -2
         # No vertex lies on the plane itself, so that every edge has two sides there
         # and the curve has no knots.
         s[:n] = np.where(np.abs(s[:n]) < 1e-9, 1e-9, s[:n])
-        cut_by_plane(s, near, *mesh.arrays, index + 1)
-    c, org, twin, marked, leaving, _, kind, _ = mesh.arrays
-    fix_ends(c, org, twin, marked, leaving, kind)
+        cut_by_plane(s, near, index + 1, m)
+    fix_ends(m)
 
 
 # Kernels: edges flipped and vertices relaxed for even triangles.
@@ -209,18 +190,18 @@ def _angle_cos(p, q, r):
 
 
 @njit(cache=True)
-def flip_edges(by_angle, count, org, twin, marked, leaving, x):
+def flip_edges(by_angle, m):
     """Flips edges towards valence 6, or towards a Delaunay mesh if by_angle."""
-    done = 0
-    for h in range(3 * count[1]):
-        if org[h] < 0 or marked[h] or h > twin[h]:
+    x = m.x
+    for h in range(3 * m.count[1]):
+        if m.org[h] < 0 or m.marked[h] or h > m.twin[h]:
             continue
-        t = twin[h]
-        a, b, c, d = org[h], org[t], org[previous_edge(h)], org[previous_edge(t)]
-        if c == d or has_edge(c, d, org, twin, leaving):
+        t = m.twin[h]
+        a, b = m.org[h], m.org[t]
+        c, d = m.org[previous_edge(h)], m.org[previous_edge(t)]
+        if c == d or has_edge(c, d, m):
             continue
-        va = valence(a, org, twin, leaving)
-        vb = valence(b, org, twin, leaving)
+        va, vb = valence(a, m), valence(b, m)
         if va <= 3 or vb <= 3:
             continue
         if by_angle:
@@ -229,8 +210,7 @@ def flip_edges(by_angle, count, org, twin, marked, leaving, x):
             if np.arccos(c1) + np.arccos(c2) < np.pi + 1e-6:
                 continue
         else:
-            vc = valence(c, org, twin, leaving)
-            vd = valence(d, org, twin, leaving)
+            vc, vd = valence(c, m), valence(d, m)
             old = abs(va - 6) + abs(vb - 6) + abs(vc - 6) + abs(vd - 6)
             new = abs(va - 7) + abs(vb - 7) + abs(vc - 5) + abs(vd - 5)
             if new >= old:
@@ -240,11 +220,8 @@ def flip_edges(by_angle, count, org, twin, marked, leaving, x):
         # Not across a crease, and without inverting a triangle.
         if not agree(n1, n2, 0.5) or not agree(m1, m2, 0.5):
             continue
-        if not agree(n1, m1, 0.5) or not agree(n2, m2, 0.5):
-            continue
-        flip(h, org, twin, marked, leaving)
-        done += 1
-    return done
+        if agree(n1, m1, 0.5) and agree(n2, m2, 0.5):
+            flip(h, m)
 
 
 @njit(cache=True)
@@ -264,39 +241,38 @@ def _newton_step(p, phi, gx, gy, gz, least, h):
 
 
 @njit(cache=True)
-def project(values, origin, h, p, steps):
+def project(grid, p, steps):
     """Moves a point onto phi = 0 by Newton steps of at most a spacing."""
     for _ in range(steps):
-        phi, gx, gy, gz = value_and_gradient(values, origin, h, p[0], p[1], p[2])
-        if not _newton_step(p, phi, gx, gy, gz, 1e-4, h):
+        phi, gx, gy, gz = value_and_gradient(grid, p[0], p[1], p[2])
+        if not _newton_step(p, phi, gx, gy, gz, 1e-4, grid.spacing):
             return
 
 
 @njit(cache=True)
-def _to_ring(values, origin, h, p, point, axis, steps):
+def _to_ring(grid, p, point, axis, steps):
     """Moves p onto a ring: phi = 0 in the plane through `point` across `axis`."""
     for _ in range(steps):
         s = ((p - point) * axis).sum()
         p -= s * axis
-        phi, gx, gy, gz = value_and_gradient(values, origin, h, p[0], p[1], p[2])
+        phi, gx, gy, gz = value_and_gradient(grid, p[0], p[1], p[2])
         ga = gx * axis[0] + gy * axis[1] + gz * axis[2]
         gx, gy, gz = gx - ga * axis[0], gy - ga * axis[1], gz - ga * axis[2]
-        if not _newton_step(p, phi, gx, gy, gz, 1e-2, h):
+        if not _newton_step(p, phi, gx, gy, gz, 1e-2, grid.spacing):
             return
 
 
 @njit(cache=True)
-def _towards_middle(v, weight, org, twin, leaving, x, size, moved):
+def _towards_middle(v, m, moved):
     """Sets `moved` to vertex v moved towards its triangles' middle, in their plane.
 
     Returns whether that is defined.
     """
+    x, size = m.x, m.size
     mid, normal = np.zeros(3), np.zeros(3)
     total = 0.0
-    g = leaving[v]
-    start = g
-    while True:
-        p, q = org[next_edge(g)], org[previous_edge(g)]
+    for h in around(m.leaving[v], m.twin):
+        p, q = m.org[next_edge(h)], m.org[previous_edge(h)]
         n = area_vector(x[v], x[p], x[q])
         area = np.sqrt(n[0] ** 2 + n[1] ** 2 + n[2] ** 2)
         # The weight is area over size^2: vertices are dense where size is small.
@@ -304,76 +280,62 @@ def _towards_middle(v, weight, org, twin, leaving, x, size, moved):
         area_weight = area / (own * own)
         mid += area_weight * (x[v] + x[p] + x[q]) / 3
         total += area_weight
-        normal[0] += n[0]
-        normal[1] += n[1]
-        normal[2] += n[2]
-        g = twin[previous_edge(g)]
-        if g == start:
-            break
+        for k in range(3):
+            normal[k] += n[k]
     size_of_normal = np.sqrt((normal**2).sum())
     if total == 0 or size_of_normal == 0:
         return False
     normal /= size_of_normal
     step = mid / total - x[v]
     step -= (step * normal).sum() * normal
-    moved[:] = x[v] + weight * step
+    moved[:] = x[v] + _STEP * step
     return True
 
 
 @njit(cache=True)
-def _along_ring(v, weight, org, twin, marked, leaving, x, moved):
+def _along_ring(v, m, moved):
     """As the function above, for a vertex between two marked edges; along them."""
     mid = np.zeros(3)
     total = 0.0
-    g = leaving[v]
-    start = g
-    while True:
-        if marked[g]:
-            mid += x[org[next_edge(g)]]
+    for h in around(m.leaving[v], m.twin):
+        if m.marked[h]:
+            mid += m.x[m.org[next_edge(h)]]
             total += 1
-        g = twin[previous_edge(g)]
-        if g == start:
-            break
     if total != 2:
         return False
-    moved[:] = x[v] + weight * (mid / total - x[v])
+    moved[:] = m.x[v] + _STEP * (mid / total - m.x[v])
     return True
 
 
 @njit(cache=True)
-def _turns(v, to, org, twin, leaving, x):
+def _turns(v, to, m):
     """Whether a triangle of v would turn by more than 60 degrees."""
-    g = leaving[v]
-    start = g
-    while True:
-        p, q = org[next_edge(g)], org[previous_edge(g)]
-        n, m = area_vector(x[v], x[p], x[q]), area_vector(to, x[p], x[q])
-        if not agree(n, m, 0.5):
+    for h in around(m.leaving[v], m.twin):
+        p, q = m.x[m.org[next_edge(h)]], m.x[m.org[previous_edge(h)]]
+        if not agree(area_vector(m.x[v], p, q), area_vector(to, p, q), 0.5):
             return True
-        g = twin[previous_edge(g)]
-        if g == start:
-            return False
+    return False
 
 
 @njit(cache=True)
-def relax(
-    count, org, twin, marked, leaving, x, kind, size,
-    values, origin, h, points, axes, weight,
-):  # fmt: skip
+def relax(m, grid, points, axes):
     """Moves vertices towards the middle of their triangles, on the surface.
 
     A move that would turn a triangle by more than 60 degrees is taken back.
+
+    Args:
+        m: the surface.
+        grid: the signed distance.
+        points, axes: a point of the plane of each ring, and its normal (r, 3).
     """
-    new = x[: count[0]].copy()
-    for v in range(count[0]):
-        if kind[v] > 0:
-            ring = kind[v] - 1
-            if _along_ring(v, weight, org, twin, marked, leaving, x, new[v]):
-                _to_ring(values, origin, h, new[v], points[ring], axes[ring], 4)
-        elif kind[v] == 0 and _towards_middle(
-            v, weight, org, twin, leaving, x, size, new[v]
-        ):
-            project(values, origin, h, new[v], 2)
-    for v in range(count[0]):
-        if kind[v] >= 0 and not _turns(v, new[v], org, twin, leaving, x):
-            x[v] = new[v]
+    new = m.x[: m.count[0]].copy()
+    for v in range(m.count[0]):
+        if m.kind[v] > 0:
+            ring = m.kind[v] - 1
+            if _along_ring(v, m, new[v]):
+                _to_ring(grid, new[v], points[ring], axes[ring], 4)
+        elif m.kind[v] == 0 and _towards_middle(v, m, new[v]):
+            project(grid, new[v], 2)
+    for v in range(m.count[0]):
+        if m.kind[v] >= 0 and not _turns(v, new[v], m):
+            m.x[v] = new[v]

@@ -19,11 +19,12 @@ import trimesh
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from drakebots.core.checks import check_value, one_of, positive
+from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import replacing
 from drakebots.core.kernels import njit
-from drakebots.fem.mesh import checked_arrays
+from drakebots.fem import MAX_CELLS, triangle_grid
+from drakebots.fem.mesh import checked_arrays, connected_pieces
 
 UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
 """Units of length of a surface file, in metres."""
@@ -63,6 +64,12 @@ class Surface:
         x, f = checked_arrays("surface", "triangle", self.vertices, self.triangles, 3)
         object.__setattr__(self, "vertices", x)
         object.__setattr__(self, "triangles", f)
+
+    @property
+    def edges(self) -> np.ndarray:
+        """Ends of the triangles' sides, each edge in both directions (3 m, 2)."""
+        f = self.triangles
+        return np.concatenate([f[:, [0, 1]], f[:, [1, 2]], f[:, [2, 0]]])
 
     @property
     def areas(self) -> np.ndarray:
@@ -115,10 +122,7 @@ def _cross(surface):
 
 
 def read_surface(
-    path: str | Path,
-    unit: str | None = None,
-    scale: float = 1.0,
-    any_size: bool = False,
+    path: str | Path, unit: str | None = None, any_size: bool = False
 ) -> Surface:
     """Reads an STL, OBJ or PLY file; vertices at the same position are merged.
 
@@ -126,7 +130,6 @@ def read_surface(
         path: the file.
         unit: unit of its numbers, "m", "cm" or "mm"; metres by default, and numbers
             that cannot be metres are refused.
-        scale: factor on its lengths.
         any_size: whether a surface may be of another size than robots are, because
             it will be scaled; without a unit, the first of UNITS is taken in which
             its length is plausible, or else metres.
@@ -136,11 +139,9 @@ def read_surface(
             without triangles, or that is shorter than 2 cm or longer than 5 m,
             which suggests another unit.
         UnknownName: for an unknown unit.
-        InvalidInput: for a scale that is not > 0.
     """
     path = Path(path)
-    factor = UNITS[check_value("unit", unit or "m", one_of("surface unit", UNITS))]
-    check_value("scale", scale, positive())
+    check_value("unit", unit or "m", one_of("surface unit", UNITS))
     _check_suffix(path)
     if not os.path.isfile(path):
         raise FileProblem(path, "no such surface file")
@@ -153,22 +154,19 @@ def read_surface(
         raise FileProblem(path, "contains no triangles")
     if not np.isfinite(x).all():
         raise FileProblem(path, "has positions that are not finite; export it again")
-    length = float(np.ptp(x, axis=0).max()) * scale
-    if any_size and unit is None:
-        plausible = [s for s in UNITS.values() if _SMALLEST <= length * s <= _LARGEST]
-        factor = plausible[0] if plausible else 1.0
-    x, length = x * factor * scale, length * factor
-    if not any_size and not _SMALLEST <= length <= _LARGEST:
-        plausible = [
-            u for u, s in UNITS.items() if _SMALLEST <= length / factor * s <= _LARGEST
-        ]
-        hint = " or ".join(plausible)
+    length = float(np.ptp(x, axis=0).max())
+    plausible = [u for u, s in UNITS.items() if _SMALLEST <= length * s <= _LARGEST]
+    if any_size and unit is None and plausible:
+        unit = plausible[0]
+    factor = UNITS[unit or "m"]
+    if not any_size and not _SMALLEST <= length * factor <= _LARGEST:
+        hint = f"unit={' or '.join(plausible)}" if plausible else "another unit"
         raise FileProblem(
             path,
-            f"is {length:.3g} m long in {unit or 'm'}, outside {_SMALLEST} to "
-            f"{_LARGEST:g} m; give {f'unit={hint}' if hint else 'unit or scale'}",
+            f"is {length * factor:.3g} m long in {unit or 'm'}, outside {_SMALLEST} to "
+            f"{_LARGEST:g} m; give {hint}",
         )
-    return _merged(Surface(x, f))
+    return _merged(Surface(x * factor, f))
 
 
 def _merged(surface: Surface) -> Surface:
@@ -211,7 +209,7 @@ def _check_suffix(path):
 
 @dataclass(frozen=True)
 class SurfaceReport:
-    """What :func:`check_surface` found and mended.
+    """Findings and repairs of :func:`check_surface`.
 
     Attributes:
         pieces: number of closed pieces it was given; the largest is kept.
@@ -242,8 +240,8 @@ def check_surface(
             the count and one place.
     """
     x, f, notes = surface.vertices, surface.triangles.copy(), []
-    turned = _orient_alike(f, _across_edges(surface))
-    piece = _pieces(f, len(x))
+    turned = _orient_alike(f, edge_twins(surface))
+    piece = np.unique(connected_pieces(f, len(x))[1][f[:, 0]], return_inverse=True)[1]
     count = int(piece.max()) + 1
     if count > 1:
         volumes = [Surface(x, f[piece == k]).volume for k in range(count)]
@@ -271,8 +269,12 @@ def check_surface(
     return mended, SurfaceReport(count, int(turned.sum()), tuple(notes))
 
 
-def _across_edges(surface):
-    """The edge, 3 t + k, across each edge (3 m,); edge k joins corners k and k + 1."""
+def edge_twins(surface):
+    """The edge, 3 t + k, across each edge (3 m,); edge k joins corners k and k + 1.
+
+    Raises:
+        InvalidInput: for edges of one triangle, or of three or more.
+    """
     f = surface.triangles
     ends = np.sort(np.stack([f, np.roll(f, -1, axis=1)], axis=2).reshape(-1, 2), axis=1)
     order = np.lexsort((ends[:, 1], ends[:, 0]))
@@ -327,15 +329,6 @@ def _orient_alike(f, twin):
     return turned
 
 
-def _pieces(f, n):
-    """Number of the connected piece of each triangle (m,)."""
-    graph = coo_array(
-        (np.ones(2 * len(f)), (np.repeat(f[:, 0], 2), f[:, 1:].ravel())), shape=(n, n)
-    )
-    label = connected_components(graph, directed=False)[1][f[:, 0]]
-    return np.unique(label, return_inverse=True)[1]
-
-
 def _crossing_triangles(surface: Surface) -> np.ndarray:
     """Pairs of triangles that cross and share no corner (k, 2); the first 1000.
 
@@ -345,33 +338,13 @@ def _crossing_triangles(surface: Surface) -> np.ndarray:
     x, f = surface.vertices, surface.triangles
     corners = x[f]
     low, high = corners.min(axis=1), corners.max(axis=1)
+    start, size = x.min(axis=0), np.ptp(x, axis=0)
     cell = max(2 * float(np.median((high - low).max(axis=1))), 1e-9)
-    cell = max(cell, float(np.ptp(x, axis=0).max()) / 500)
-    start = x.min(axis=0)
-    i0 = np.floor((low - start) / cell).astype(np.int64)
-    i1 = np.floor((high - start) / cell).astype(np.int64)
-    shape = i1.max(axis=0) + 1
-    keys, owner = _cells_of(i0, i1, shape)
-    order = np.argsort(keys, kind="stable")
-    found = _crossings(keys[order], owner[order], x, f, low, high)
+    cell = max(cell, size.max() / 500, float(np.cbrt(size.prod() / MAX_CELLS)))
+    shape = np.floor(size / cell).astype(np.int64) + 1
+    cells = triangle_grid(x, f, 0.0, cell, start, shape)
+    found = _crossings(*cells, x, f, low, high)
     return np.unique(found, axis=0) if len(found) else found
-
-
-@njit(cache=True)
-def _cells_of(i0, i1, shape):
-    total = 0
-    for t in range(len(i0)):
-        total += np.prod(i1[t] - i0[t] + 1)
-    keys, owner = np.empty(total, np.int64), np.empty(total, np.int64)
-    n = 0
-    for t in range(len(i0)):
-        for i in range(i0[t, 0], i1[t, 0] + 1):
-            for j in range(i0[t, 1], i1[t, 1] + 1):
-                for k in range(i0[t, 2], i1[t, 2] + 1):
-                    keys[n] = (i * shape[1] + j) * shape[2] + k
-                    owner[n] = t
-                    n += 1
-    return keys, owner
 
 
 @njit(cache=True)
@@ -399,21 +372,18 @@ def _pierces(p, q, a, b, c):
 
 
 @njit(cache=True)
-def _crossings(keys, owner, x, f, low, high):
+def _crossings(start, items, x, f, low, high):
     """Pairs of triangles that cross (n, 2), at most 1,000, among those of one cell.
 
-    Triangles `owner` with equal `keys` share a cell; `low` and `high` are their boxes.
+    The triangles of each cell are `items`, from `start` on; `low` and `high` are their
+    boxes.
     """
     found = np.empty((1000, 2), np.int64)
     n = 0
-    begin = 0
-    while begin < len(keys):
-        end = begin
-        while end < len(keys) and keys[end] == keys[begin]:
-            end += 1
-        for p in range(begin, end):
-            for q in range(p + 1, end):
-                s, t = owner[p], owner[q]
+    for cell in range(len(start) - 1):
+        for p in range(start[cell], start[cell + 1]):
+            for q in range(p + 1, start[cell + 1]):
+                s, t = items[p], items[q]
                 apart = False
                 for k in range(3):
                     if low[s, k] > high[t, k] or low[t, k] > high[s, k]:
@@ -434,7 +404,6 @@ def _crossings(keys, owner, x, f, low, high):
                         found[n, 0], found[n, 1] = min(s, t), max(s, t)
                         n += 1
                         break
-        begin = end
     return found[:n]
 
 

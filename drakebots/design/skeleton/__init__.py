@@ -1,6 +1,6 @@
 """Skeletons: from the parameters of a template to links, joints, soles and an SDF.
 
-    template = edit(table1_template("beetle"), {"front.upper": 0.11})
+    template = edit(template, {"front.upper": 0.11})
     write_sdf(template.skeleton(), "out")
 
 A :class:`Template` turns semantic parameters (lengths, widths, servos, feet) into a
@@ -14,6 +14,7 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.design.skeleton.links import axes, motor, torso_link
     from drakebots.design.skeleton.parameters import (
+        DS3218,
         SERVOS,
         Build,
         FootShape,
@@ -40,9 +41,7 @@ if TYPE_CHECKING:
         Trimmed,
         plate,
         trimmed,
-        trimmed_parts,
     )
-    from drakebots.design.skeleton.table1 import GLUE, MASSES, SIZES, table1_template
     from drakebots.design.skeleton.template import Crouched, Long, Template, Upright
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from pydrake.math import RotationMatrix
 
-from drakebots.core.files import replacing
+from drakebots.core.files import write_text
 from drakebots.design.skeleton.links import axes
 from drakebots.design.skeleton.skeleton import (
     Hinge,
@@ -27,7 +27,14 @@ from drakebots.design.skeleton.skeleton import (
     Solid,
     Trimmed,
 )
-from drakebots.model import SdfGeometry, SdfJoint, SdfLink, SdfModel, SdfPose, model_sdf
+from drakebots.formats import (
+    SdfGeometry,
+    SdfJoint,
+    SdfLink,
+    SdfModel,
+    SdfPose,
+    model_sdf,
+)
 
 _DRAKE = "{http://drake.mit.edu}"
 
@@ -124,10 +131,8 @@ def write_sdf(skeleton: Skeleton, folder: Path | str) -> Path:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{skeleton.name}.sdf"
-    beside = folder / f"{skeleton.name}.drakebots.yaml"
-    for target, text in ((path, skeleton_sdf(skeleton)), (beside, feet_yaml(skeleton))):
-        with replacing(target) as part:
-            part.write_text(text)
+    write_text(path, skeleton_sdf(skeleton))
+    write_text(folder / f"{skeleton.name}.drakebots.yaml", feet_yaml(skeleton))
     write_meshes(skeleton, folder)
     return path
 
@@ -136,8 +141,7 @@ def write_meshes(skeleton: Skeleton, folder: Path) -> None:
     """Writes the meshes of :func:`link_meshes` for an SDF in this folder."""
     for name, text in link_meshes(skeleton).items():
         (folder / name).parent.mkdir(exist_ok=True)
-        with replacing(folder / name) as part:
-            part.write_text(text)
+        write_text(folder / name, text)
 
 
 def _link(skeleton, link: Link, sole) -> SdfLink:

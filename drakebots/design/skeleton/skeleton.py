@@ -7,9 +7,10 @@ origin of a link is at its joint, that of the torso in the middle of its box.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import manifold3d as m
 import numpy as np
@@ -92,7 +93,7 @@ class Solid:
         return self.p_BG + (signs * self.size) @ self.R_BG.T
 
     def body(self) -> m.Manifold:
-        """What :meth:`boxes` fill, as a solid in the link [m]."""
+        """Union of :meth:`boxes`, as a solid in the link [m]."""
         cubes = [
             m.Manifold.cube(size.tolist(), True).translate(p_GV.tolist())
             for size, p_GV in self.boxes()
@@ -108,7 +109,7 @@ def _box_inertia(size, density):
 
 @dataclass(frozen=True)
 class Trimmed(Solid):
-    """What is left of a box where the skin takes away a part; see :func:`trimmed`.
+    """Rest of a box where the skin takes away a part; see :func:`trimmed`.
 
     Its size, pose and cavity are still those of the box, around which everything is
     arranged; mass, centre of mass and inertia are those of what is left.
@@ -158,7 +159,7 @@ class Trimmed(Solid):
 
 
 def trimmed(solid: Solid, shape: Surface) -> Trimmed:
-    """What is left of a solid, of the same material.
+    """Rest of a solid, of the same material.
 
     Args:
         solid: the solid.
@@ -485,12 +486,32 @@ class Skeleton:
         low = np.minimum(points.min(axis=0), [np.inf, np.inf, 0.0])
         return high - low
 
+    def solids(self, kind: type) -> list[tuple[Link, Any]]:
+        """All solids of a kind, as Plate or Trimmed, with their links."""
+        pairs = [(link, solid) for link in self.links for solid in link.solids]
+        return [(link, solid) for link, solid in pairs if isinstance(solid, kind)]
 
-def trimmed_parts(skeleton: Skeleton) -> list[tuple[Link, Trimmed]]:
-    """Every trimmed solid of a skeleton, with its link."""
-    return [
-        (link, solid)
-        for link in skeleton.links
-        for solid in link.solids
-        if isinstance(solid, Trimmed)
-    ]
+    def hinge_columns(
+        self, links: Sequence[str], p: np.ndarray, joints: Sequence[str]
+    ) -> np.ndarray:
+        """Velocities of points by those of m hinges (3 g, m), at rest.
+
+        They are a x (p - p_J) for the hinges between the base and the link of a point,
+        with the hinge's axis a through p_J, and 0 for all others.
+
+        Args:
+            links: the link of each point (g,).
+            p: the points (g, 3) [m].
+            joints: names of the hinges (m,).
+        """
+        hinges = {hinge.name: hinge for hinge in self.hinges}
+        owner, J = np.array(links), np.zeros((len(p), 3, len(joints)))
+        for name in dict.fromkeys(links):
+            rows, above, link = owner == name, set(), name
+            while link is not None:
+                above.add(link)
+                link = self.by_name[link].parent
+            for k, joint in enumerate(joints):
+                if (hinge := hinges[joint]).child in above:
+                    J[rows, :, k] = np.cross(hinge.axis, p[rows] - hinge.p_WJ)
+        return J.reshape(3 * len(p), -1)

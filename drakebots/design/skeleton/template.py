@@ -17,10 +17,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import check, one_of, text
+from drakebots.core.checks import one_of
+from drakebots.core.fields import checked
 from drakebots.design.skeleton.links import (
     ABDUCTION,
     FLEXION,
@@ -43,7 +45,7 @@ _SHOULDER_AXES = {"pitch": _Y, "yaw": _Z, "abduction": _X}
 
 @dataclass(frozen=True)
 class LimbParts:
-    """What a limb or a tail adds to a skeleton.
+    """Parts that a limb or a tail adds to a skeleton.
 
     Attributes:
         links, hinges: its links and joints, parents before children.
@@ -66,7 +68,7 @@ class Template(ABC):
         name: name of the robot.
         torso: parameters of the torso.
         front, hind: parameters of the front and of the hind pair of limbs.
-        build: how the printed parts are made.
+        build: construction of the printed parts.
     """
 
     name: str
@@ -122,21 +124,13 @@ class Template(ABC):
         return np.array([self.torso.centre[0], 0.0, hips + self.torso.centre[1]])
 
 
-@dataclass(frozen=True)
+@checked("template")
 class Crouched(Template):
-    """Three joints on each limb: shoulder, knee, ankle.
+    """Three joints on each limb: shoulder, knee, ankle."""
 
-    Attributes:
-        shoulder: axis of the shoulders, "pitch", "yaw" or "abduction". With "pitch"
-            each foot moves in its sagittal plane and stays level; the others cannot
-            do both.
-    """
-
-    shoulder: str = "pitch"
-
-    def __post_init__(self):
-        check(self, "template", name=text())
-        check(self, self.name, shoulder=one_of("shoulder", _SHOULDER_AXES))
+    shoulder: Annotated[str, one_of("shoulder", _SHOULDER_AXES)] = "pitch"
+    """Axis of the shoulders, "pitch", "yaw" or "abduction". With "pitch" each foot
+    moves in its sagittal plane and stays level; the others cannot do both."""
 
     def limb_parts(self, name: str) -> LimbParts:
         limb, end, side = self.limbs[name]

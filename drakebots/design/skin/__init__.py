@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.design.skin.bodies import body_named
     from drakebots.design.skin.fold import (
+        COVER,
+        SPREAD,
         FoldSettings,
         JointFold,
         joint_folds,
+        teeth,
         with_cuffs,
     )
     from drakebots.design.skin.hollow import (
@@ -23,10 +25,11 @@ if TYPE_CHECKING:
         SkinSettings,
         SoftBall,
         fold_and_hollow,
+        fold_moduli,
         in_folds,
         region_materials,
         with_regions,
     )
-    from drakebots.design.skin.shell import Shell, wall_surfaces
+    from drakebots.design.skin.shell import Shell
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -14,54 +14,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import (
-    array,
-    check,
-    non_negative,
-    optional,
-    positive,
-    whole,
-)
+from drakebots.core.checks import array, non_negative, positive, whole
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked
 from drakebots.design.geometry import DistanceGrid, Implicit, Ring, RoundCone, Surface
 from drakebots.design.skeleton import Skeleton
-from drakebots.design.skin.bodies import COVER, SPREAD
+
+COVER = 0.006
+"""Distance from the links to the outside of the skin: its wall and play [m]."""
+
+SPREAD = 0.008
+"""Half the distance between the two cones of a sleeve [m]."""
 
 # Where the skin folds.
 
 
-@dataclass(frozen=True)
+@checked("fold")
 class FoldSettings:
     """The teeth at the joints.
-
-    Attributes:
-        depth: depth of the grooves [m]; 0 for a smooth skin.
-        teeth: number of grooves in a region.
-        length: length of a region along the limb [m].
-        hip_shift: distance from a joint on the torso outward to the middle of its
-            region [m].
-        cuff: widening of the body at a region, over the depth.
-        margin: distance from the cuff to the end of the teeth [m], for limbs that are
-            close to each other; None ends them at 1.6 times the limb's radius.
 
     Raises:
         InvalidInput: for a value out of range.
     """
 
-    depth: float = 8e-3
-    teeth: int = 2
-    length: float = 0.036
-    hip_shift: float = 0.028
-    cuff: float = 0.75
-    margin: float | None = None
-
-    def __post_init__(self):
-        check(self, "fold", depth=non_negative("m"), teeth=whole(1))
-        check(self, "fold", length=positive("m"), hip_shift=non_negative("m"))
-        check(self, "fold", cuff=non_negative(), margin=optional(non_negative("m")))
+    depth: Annotated[float, non_negative("m")] = 8e-3
+    """Depth of the grooves; 0 for a smooth skin."""
+    teeth: Annotated[int, whole(1)] = 2
+    """Number of grooves in a region."""
+    length: Annotated[float, positive("m")] = 0.036
+    """Length of a region along the limb."""
+    hip_shift: Annotated[float, non_negative("m")] = 0.028
+    """Distance from a joint on the torso outward to the middle of its region."""
+    cuff: Annotated[float, non_negative()] = 0.75
+    """Widening of the body at a region, over the depth."""
+    margin: Annotated[float | None, non_negative("m")] = None
+    """Distance from the cuff to the end of the teeth, for limbs that are close to each
+    other; None ends them at 1.6 times the limb's radius."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +109,6 @@ def with_cuffs(
     body: Implicit,
     folds: Sequence[JointFold],
     settings: FoldSettings,
-    cover: float = COVER,
-    spread: float = SPREAD,
 ) -> Implicit:
     """The body with cuffs at the folding regions."""
     wide = settings.cuff * settings.depth
@@ -129,9 +119,9 @@ def with_cuffs(
         if fold.radius is None:
             continue
         half = max(settings.length / 2 - 0.5 * wide, 1e-3) * fold.axis_W
-        r = fold.radius + cover + wide
+        r = fold.radius + COVER + wide
         for k in (1, -1):
-            p = fold.p_W + k * spread * fold.side_W
+            p = fold.p_W + k * SPREAD * fold.side_W
             parts.append(RoundCone(p - 0.4 * half, p + 0.4 * half, r, r, blend=0.008))
     return Implicit((*body.parts, *parts), body.cuts, body.blend)
 
@@ -139,14 +129,12 @@ def with_cuffs(
 def teeth(
     folds: Sequence[JointFold],
     settings: FoldSettings,
-    cover: float = COVER,
-    spread: float = SPREAD,
 ) -> tuple[Fold, ...]:
     """The teeth of the folding regions; none for a depth of 0."""
     if settings.depth == 0:
         return ()
     margin = settings.margin
-    wide = cover + spread + settings.cuff * settings.depth + (margin or 0.0)
+    wide = COVER + SPREAD + settings.cuff * settings.depth + (margin or 0.0)
     return tuple(
         Fold(
             f.p_W,
@@ -197,34 +185,29 @@ class TooDeep(InvalidInput):
         self.places = places
 
 
-@dataclass(frozen=True)
+@checked("fold")
 class Fold:
     """Teeth around a limb.
-
-    Attributes:
-        p_W: middle of the region, on the limb's axis (3,) [m].
-        axis_W: direction of the limb's axis (3,); kept as a unit vector.
-        length: length of the region along the axis [m]; a tooth takes length/teeth.
-        depth: depth of the grooves [m].
-        teeth: number of grooves.
-        radius: distance from the axis at which the region ends [m], so that it leaves
-            out neighbouring limbs; by default 1.6 times the limb's radius at p_W.
 
     Raises:
         InvalidInput: for lengths <= 0, no teeth or a zero axis.
     """
 
-    p_W: np.ndarray
-    axis_W: np.ndarray
-    length: float
-    depth: float = 8e-3
-    teeth: int = 4
-    radius: float | None = None
+    p_W: Annotated[np.ndarray, array((3,), "m")]
+    """Middle of the region, on the limb's axis (3,)."""
+    axis_W: Annotated[np.ndarray, array((3,))]
+    """Direction of the limb's axis (3,); kept as a unit vector."""
+    length: Annotated[float, positive("m")]
+    """Length of the region along the axis; a tooth takes length/teeth."""
+    depth: Annotated[float, positive("m")] = 8e-3
+    """Depth of the grooves."""
+    teeth: Annotated[int, whole(1)] = 4
+    """Number of grooves."""
+    radius: Annotated[float | None, positive("m")] = None
+    """Distance from the axis at which the region ends, so that it leaves out
+    neighbouring limbs; by default 1.6 times the limb's radius at p_W."""
 
     def __post_init__(self):
-        check(self, "fold", p_W=array((3,), "m"), axis_W=array((3,)), teeth=whole(1))
-        check(self, "fold", length=positive("m"), depth=positive("m"))
-        check(self, "fold", radius=optional(positive("m")))
         if np.linalg.norm(self.axis_W) == 0:
             raise InvalidInput("fold: axis_W must not be zero")
         object.__setattr__(self, "axis_W", self.axis_W / np.linalg.norm(self.axis_W))

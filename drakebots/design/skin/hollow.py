@@ -1,33 +1,31 @@
-"""How a skin is made: a body hollowed to a wall, with teeth as deep as can be meshed.
+"""Skin from a body: a wall with teeth as deep as can be meshed, and its materials.
 
-shell, notes = fold_and_hollow(grid, skeleton, joint_folds(skeleton, folds), skin)
+folds = joint_folds(skeleton, skin.folds)
+shell, notes = fold_and_hollow(grid, skeleton, folds, skin)
 shell = with_regions(shell, skin)
-materials = region_materials(shell.mesh, skin)
+moduli = fold_moduli(skeleton, folds, shell.mesh, glue, materials)
+materials = region_materials(shell.mesh, skin, moduli)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import (
-    array,
-    between,
-    check,
-    check_value,
-    optional,
-    positive,
-    whole,
-)
+from drakebots.core.checks import array, between, check_value, positive, whole
 from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.fields import checked
 from drakebots.design.geometry import DistanceGrid, Ring
 from drakebots.design.skeleton import Skeleton
 from drakebots.design.skin.fold import FoldSettings, JointFold, teeth
 from drakebots.design.skin.shell import Shell, shell_mesh
+from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.material import SILICONE, Material
 from drakebots.fem.mesh import TetMesh
+from drakebots.skin.coupled import Glue, glue_midside, glue_stiffness
 
 SOFT = 101
 """Region of the first soft part in a skin's mesh; 0 is the plain skin, 1 to 100 are the
@@ -42,73 +40,68 @@ _SHARES = {1.0: 0.5, 0.5: 0.0}
 _TRIES = 6
 """Number of times that a wall is tried; the last one has no teeth."""
 
+_TRIALS = (0.2, 0.4)
+"""Moduli of P1 folds over the material's, between which slopes are interpolated."""
 
-@dataclass(frozen=True)
+_MODULI = (0.02, 1.0)
+"""Smallest and largest modulus of P1 folds over the material's."""
+
+
+@checked("soft part {name}")
 class SoftBall:
     """A part of the skin of another stiffness: what lies within a ball.
-
-    Attributes:
-        name: its name, e.g. "belly".
-        p_W: centre of the ball at rest (3,) [m].
-        radius: radius of the ball [m].
-        modulus: Young's modulus of the part over that of the plain skin.
 
     Raises:
         InvalidInput: for a radius or a modulus that is not > 0.
     """
 
     name: str
+    """Name of the fold, e.g. "belly"."""
     p_W: tuple[float, float, float]
-    radius: float
-    modulus: float
+    """Centre of the ball at rest (3,) [m]."""
+    radius: Annotated[float, positive("m")]
+    """Radius of the ball."""
+    modulus: Annotated[float, positive()]
+    """Young's modulus of the part over that of the plain skin."""
 
     def __post_init__(self):
         what = f"soft part {self.name}"
         check_value(f"{what}: p_W", self.p_W, array((3,), "m"))
-        check(self, what, radius=positive("m"), modulus=positive())
 
 
-@dataclass(frozen=True)
+@checked("skin")
 class SkinSettings:
-    """How the skin is made.
-
-    Attributes:
-        wall: thickness of the skin [m].
-        foot_wall: thickness of the skin under and around the soles [m].
-        vertices: requested number of vertices.
-        glue: number of vertices glued to the links.
-        layers: number of layers of elements through the wall.
-        folds: teeth at the joints.
-        fold_refine: length of the edges in folds over that of the others.
-        material: material of the skin.
-        fold_modulus: Young's modulus of the folds' elements over that of the material;
-            None finds one for each fold, with which its P1 tets are as stiff as P2
-            tets (:func:`~drakebots.design.resistance.fold_moduli`).
-        soft: parts of another stiffness.
-        rims: whether edges of the mesh run along the rims of the soles, which are
-            ragged without; not where a wall is hard to mesh.
+    """Settings of a skin.
 
     Raises:
         InvalidInput: for a value out of range.
     """
 
-    wall: float = 4e-3
-    foot_wall: float = 8e-3
-    vertices: int = 14000
-    glue: int = 140
-    layers: int = 1
+    wall: Annotated[float, positive("m")] = 4e-3
+    """Thickness of the skin."""
+    foot_wall: Annotated[float, positive("m")] = 8e-3
+    """Thickness of the skin under and around the soles."""
+    vertices: Annotated[int, whole(10)] = 14000
+    """Requested number of vertices."""
+    glue: Annotated[int, whole(10)] = 140
+    """Number of vertices glued to the links."""
+    layers: Annotated[int, whole(1)] = 1
+    """Number of layers of elements through the wall."""
     folds: FoldSettings = field(default_factory=FoldSettings)
-    fold_refine: float = 1.0
+    """Teeth at the joints."""
+    fold_refine: Annotated[float, between(0.1, 2)] = 1.0
+    """Length of the edges in folds over that of the others."""
     material: Material = SILICONE
-    fold_modulus: float | None = None
+    """Material of the skin."""
+    fold_modulus: Annotated[float | None, positive()] = None
+    """Young's modulus of the folds' elements over that of the material; None finds one
+    for each fold, with which its P1 tets are as stiff as P2 tets
+    (:func:`~drakebots.design.skin.fold_moduli`)."""
     soft: tuple[SoftBall, ...] = ()
+    """Parts of another stiffness."""
     rims: bool = True
-
-    def __post_init__(self):
-        check(self, "skin", wall=positive("m"), foot_wall=positive("m"))
-        check(self, "skin", vertices=whole(10), glue=whole(10), layers=whole(1))
-        check(self, "skin", fold_refine=between(0.1, 2))
-        check(self, "skin", fold_modulus=optional(positive()))
+    """Whether edges of the mesh run along the rims of the soles, which are ragged
+    without; not where a wall is hard to mesh."""
 
 
 def _sole_rims(skeleton: Skeleton) -> tuple[Ring, ...]:
@@ -136,7 +129,7 @@ def fold_and_hollow(
         grid: signed distance of the body.
         skeleton: skeleton inside it.
         folds: folding regions of its joints.
-        skin: how the skin is made.
+        skin: settings of the skin.
 
     Returns:
         the shell, and a note for each region whose teeth were changed.
@@ -176,21 +169,26 @@ def fold_and_hollow(
             share[bad] = [_SHARES.get(part, 0.0) for part in share[bad]]
             why[bad] = str(error)
             continue
-        changed: dict[tuple[float, str], list[str]] = {}
-        for fold, part, reason in zip(folds, share, why):
-            if reason:
-                changed.setdefault((part, reason), []).extend(fold.joints)
-        return shell, tuple(
-            f"{', '.join(joints)}: teeth "
-            + (f"{1e3 * part * skin.folds.depth:g} mm deep" if part else "left out")
-            + f", not {1e3 * skin.folds.depth:g} mm: {reason}"
-            for (part, reason), joints in changed.items()
-        )
+        return shell, _changes(folds, share, why, skin.folds.depth)
     raise AssertionError("the last try has no teeth")
 
 
+def _changes(folds, share, why, depth: float) -> tuple[str, ...]:
+    """A note for each share of the teeth's depth and reason for it."""
+    changed: dict[tuple[float, str], list[str]] = {}
+    for fold, part, reason in zip(folds, share, why):
+        if reason:
+            changed.setdefault((part, reason), []).extend(fold.joints)
+    return tuple(
+        f"{', '.join(joints)}: teeth "
+        + (f"{1e3 * part * depth:g} mm deep" if part else "left out")
+        + f", not {1e3 * depth:g} mm: {reason}"
+        for (part, reason), joints in changed.items()
+    )
+
+
 def _folds_at(folds, places) -> np.ndarray:
-    """Which folds are nearest to one of the places, with their mirror images."""
+    """Mask of the folds nearest to a place, and of their mirror images."""
     if places is None or not len(places):
         return np.ones(len(folds), bool)
     middles = np.array([fold.p_W for fold in folds])
@@ -237,7 +235,7 @@ def with_regions(shell: Shell, skin: SkinSettings) -> Shell:
 
 
 def in_folds(mesh: TetMesh) -> np.ndarray:
-    """Which tets of a skin are in folds (m,)."""
+    """Mask of the tets of a skin in folds (m,)."""
     return (mesh.region > 0) & (mesh.region < SOFT)
 
 
@@ -248,7 +246,7 @@ def region_materials(
 
     Args:
         mesh: mesh of the skin.
-        skin: how it is made.
+        skin: its settings.
         folds: Young's moduli of folds over that of the material, by region; those of
             `skin.fold_modulus`, or the same, where none is given.
     """
@@ -259,3 +257,79 @@ def region_materials(
     return {
         k: plain.with_modulus(factors[k] * plain.youngs_modulus) for k in mesh.regions
     }
+
+
+def fold_moduli(
+    skeleton: Skeleton,
+    folds: Sequence[JointFold],
+    mesh: TetMesh,
+    glue: Mapping[str, np.ndarray],
+    materials: Mapping[int, Material],
+) -> dict[int, float]:
+    """The modulus of each fold with which P1 tets are as stiff as P2 tets.
+
+    P1 tets lock in folds. With P2 tets everywhere and the material's own modulus, joint
+    j has the slope s_j at rest; with P1 tets and folds of f times the modulus it has
+    s_j(f), nearly a power of f. The f of a fold is where the two are equal, in the
+    geometric mean of its joints, after one interpolation and one correction.
+
+    Args:
+        skeleton: skeleton at rest.
+        folds: the folds; a region of the mesh belongs to the nearest.
+        mesh: mesh of the skin, whose folds are regions.
+        glue: glued vertices by link.
+        materials: material of each region, in folds that of the plain skin.
+
+    Returns:
+        f by region.
+    """
+    joints = _joints_of_folds(skeleton, folds, mesh)
+    if not joints:
+        return {}
+    ids = np.concatenate([np.asarray(ids, int) for ids in glue.values()])
+    links = tuple(link for link, ids in glue.items() for _ in ids)
+    held = Glue(ids, links, mesh.vertices[ids])
+
+    def slopes(shares: np.ndarray, order: int) -> np.ndarray:
+        soft = {
+            k: materials[k].with_modulus(f * materials[k].youngs_modulus)
+            for k, f in zip(joints, shares)
+        }
+        second = mesh.regions if order == 2 else ()
+        fem = build_model(mesh, {**materials, **soft}, quadratic=second)
+        return _log_slopes(skeleton, fem, held, joints.values())
+
+    exact = slopes(np.ones(len(joints)), 2)
+    low, high = (slopes(np.full(len(joints), f), 1) for f in _TRIALS)
+    power = np.maximum((high - low) / np.log(_TRIALS[1] / _TRIALS[0]), 0.1)
+    shares = np.clip(_TRIALS[0] * np.exp((exact - low) / power), *_MODULI)
+    off = exact - slopes(shares, 1)
+    shares = np.clip(shares * np.exp(off / power), *_MODULI)
+    return dict(zip(joints, shares.round(3).tolist()))
+
+
+def _log_slopes(
+    skeleton: Skeleton, fem: FemModel, held: Glue, folds: Iterable[list[int]]
+) -> np.ndarray:
+    """log of the stiffness against the joints of each fold, their mean."""
+    on = glue_midside(held, fem.space)
+    names = [hinge.name for hinge in skeleton.hinges]
+    J = skeleton.hinge_columns(on.bodies, on.p_BG, names)
+    found = np.diag(glue_stiffness(fem, on, J))
+    found = np.log(np.maximum(found, 1e-9))  # links without glue are free
+    return np.array([found[joints].mean() for joints in folds])
+
+
+def _joints_of_folds(
+    skeleton: Skeleton, folds: Sequence[JointFold], mesh: TetMesh
+) -> dict[int, list[int]]:
+    """Numbers of the joints of each region of folds, whose nearest fold has them."""
+    names = [hinge.name for hinge in skeleton.hinges]
+    middles = np.array([fold.p_W for fold in folds])
+    centres = mesh.vertices[mesh.tets].mean(axis=1)
+    found = {}
+    for k in np.unique(mesh.region[in_folds(mesh)]).tolist():
+        middle = centres[mesh.region == k].mean(axis=0)
+        near = np.linalg.norm(middles - middle, axis=1).argmin()
+        found[k] = [names.index(joint) for joint in folds[near].joints]
+    return found

@@ -1,21 +1,32 @@
-"""A body hollowed to a wall of tets with a requested number of vertices."""
+"""A body hollowed to a wall of tets with a requested number of vertices.
+
+Each vertex of the outer surface is pushed inward, along the gradient of the signed
+distance, to its depth; the prisms in between are cut into three tets each
+(:func:`drakebots.fem.mesh.prism_tets`). Where sheets meet (tips thinner than two walls,
+crests of folds) the depth is kept below the middle, and vertices are moved until no tet
+is flat.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
-from drakebots.core.checks import between, check_value, positive, whole
+from drakebots.core.checks import check_value, whole
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.design.geometry import DistanceGrid, Ring, Surface, remesh
-from drakebots.design.skin import shell_tets
+from drakebots.core.kernels import njit
+from drakebots.design.geometry import (
+    DistanceGrid,
+    Ring,
+    Surface,
+    remesh,
+    value_and_gradient,
+)
 from drakebots.design.skin.fold import Fold, fold_depths, fold_of_triangles, fold_rings
-from drakebots.design.skin.shell_tets import ShellReport, shell_report
-from drakebots.fem.mesh import TetMesh, prism_tets, surface_triangles
+from drakebots.fem.mesh import TetMesh, prism_tets, tet_quality
 
 Thickness = float | Callable[[np.ndarray], np.ndarray]
 """Thickness of a wall [m], or a function of points (n, 3) -> (n,) [m]."""
@@ -25,6 +36,40 @@ GOAL = 0.35
 
 FLOOR = 0.1
 """Lowest quality; below it thinner walls are tried, then the shell is refused."""
+
+
+@dataclass(frozen=True)
+class ShellReport:
+    """Measurements of a shell.
+
+    Attributes:
+        vertices, tets: numbers of vertices and of tets.
+        wall_m: 1, 50 and 99 % quantiles of the thickness over the inner surface [m].
+        quality: lowest, 1 % and 50 % quantiles of the tets' mean ratio.
+        inverted: number of tets of volume <= 0.
+        volume: volume of the wall [m^3].
+        held: share of vertices whose wall is thinner than requested by more than
+            10 %, because the body is thinner than two walls there or the tets would
+            be flat.
+    """
+
+    vertices: int
+    tets: int
+    wall_m: tuple[float, float, float]
+    quality: tuple[float, float, float]
+    inverted: int
+    volume: float
+    held: float
+
+    def __str__(self) -> str:
+        low, mid, high = (1e3 * w for w in self.wall_m)
+        return (
+            f"{self.vertices} vertices, {self.tets} tets, wall {low:.2f}/{mid:.2f}/"
+            f"{high:.2f} mm, quality {self.quality[0]:.2f}/{self.quality[1]:.2f}/"
+            f"{self.quality[2]:.2f}, {self.inverted} inverted, "
+            f"{self.volume * 1e6:.1f} cm^3, thinner than requested at "
+            f"{100 * self.held:.1f} %"
+        )
 
 
 class FlatTets(NoSolution):
@@ -69,7 +114,6 @@ def shell_mesh(
     folds: tuple[Fold, ...] = (),
     rings: tuple[Ring, ...] = (),
     fold_refine: float = 1.0,
-    tolerance: float = 0.05,
 ) -> Shell:
     """Hollows a body and meshes the wall.
 
@@ -86,30 +130,19 @@ def shell_mesh(
         folds: regions of teeth.
         rings: further curves along which edges run.
         fold_refine: length of edges in folds over that of the others.
-        tolerance: relative tolerance of the number of vertices.
 
     Raises:
-        InvalidInput: for thickness <= 0, counts < 1, a fold that does not meet the
-            body or is too deep for it, or a body thinner than a wall everywhere.
+        InvalidInput: for thickness <= 0, fewer than 100 vertices, a fold that does not
+            meet the body or is too deep for it, or a body thinner than a wall
+            everywhere.
         NoSolution: when the quality of a tet stays below FLOOR, with its place.
     """
-    if not callable(thickness):
-        check_value("thickness", thickness, positive("m"))
     check_value("target_vertices", target_vertices, whole(100))
-    check_value("layers", layers, whole(1))
-    check_value("fold_refine", fold_refine, between(0.1, 2))
-    check_value("tolerance", tolerance, between(0, 1, open_ends=True))
     folds = tuple(fold.fitted(grid) for fold in folds)
     fine = grid.level_set()
     sizes = _sizes(grid, fine, folds, fold_refine)
-    surface, kind = remesh(
-        grid,
-        sizes,
-        fine,
-        max(round(target_vertices / (layers + 1)), 40),
-        fold_rings(folds) + rings,
-        tolerance,
-    )
+    count = max(round(target_vertices / (layers + 1)), 40)
+    surface, kind = remesh(grid, sizes, fine, count, fold_rings(folds) + rings)
     wall = _thickness_at(thickness, surface.vertices)
     if folds:
         surface = Surface(fold_depths(folds, surface, wall), surface.triangles)
@@ -139,110 +172,122 @@ def _hollow(
     Raises:
         NoSolution: when the quality of a tet stays below FLOOR, with its place.
     """
-    n = len(outer.vertices)
-    x0, f = outer.vertices, outer.triangles
+    n, x0, f = len(outer.vertices), outer.vertices, outer.triangles
     h = max(float(np.clip(np.median(wall) / 2, 5e-4, 2.5e-3)), least)
     grid = DistanceGrid.near_surface(outer, h, band=float(wall.max()) + 3 * h)
-    inward = -shell_tets.vertex_normals(x0, f)
-    tets = prism_tets(f, n, layers)
-    start, of_vertex = shell_tets.tets_of_vertices(tets, (layers + 1) * n)
-    edges = np.sort(np.concatenate([f[:, [0, 1]], f[:, [1, 2]], f[:, [2, 0]]]), axis=1)
+    inward = -vertex_normals(outer)
+    edges = np.sort(outer.edges, axis=1)
     length = np.linalg.norm(x0[edges[:, 0]] - x0[edges[:, 1]], axis=1)
     mean_edge = np.bincount(edges.ravel(), np.repeat(length, 2), n) / np.bincount(
         edges.ravel(), minlength=n
     )
-    args = (grid.values, grid.origin, grid.spacing)
-    _, reached = shell_tets.flow_inward(*args, x0, inward, wall, 16)
+    _, reached = flow_inward(grid, x0, inward, wall, 16)
     # Less than to the middle, so that opposite sheets do not touch.
     depth = np.where(reached < 0.98 * wall, 0.8 * reached, wall)
     depth = _graded(depth, edges, length)
-    inner_ids = layers * n + np.arange(n)
-    inner, _ = shell_tets.flow_inward(*args, x0, inward, depth, 16)
+    inner, _ = flow_inward(grid, x0, inward, depth, 16)
     x = np.concatenate([x0 + (inner - x0) * (k / layers) for k in range(layers + 1)])
-    movable = np.concatenate([loose, np.ones(layers * n, bool)])
-    reach = np.tile(0.2 * mean_edge, layers + 1)
-    scale = np.tile(wall, layers + 1)
+    tets = prism_tets(f, n, layers)
+    sheets = _Sheets(
+        x,
+        tets,
+        *_tets_of_vertices(tets, len(x)),
+        movable=np.concatenate([loose, np.ones(layers * n, bool)]),
+        wall=np.tile(wall, layers + 1),
+        reach=np.tile(0.2 * mean_edge, layers + 1),
+    )
+    _move_vertices(sheets, grid, depth, edges, length)
+    inside = layers * n + np.arange(n)
+    mesh = TetMesh(x, tets, np.repeat(fold, 3 * layers))
+    report = _report(mesh, grid, x[inside], f, wall)
+    thick = -grid(x[inside])
+    return Shell(mesh, Surface(x[:n], f), np.arange(n), inside, thick, report)
+
+
+def _move_vertices(
+    sheets: _Sheets,
+    grid: DistanceGrid,
+    depth: np.ndarray,
+    edges: np.ndarray,
+    length: np.ndarray,
+) -> None:
+    """Moves vertices until no tet is flat; makes the wall thinner where that fails.
+
+    Args:
+        sheets: the tets.
+        grid: signed distance of the outer surface.
+        depth: depth of the inner surface at its n vertices (n,) [m].
+        edges, length: the surface's edges (k, 2), and their lengths (k,) [m].
+
+    Raises:
+        NoSolution: when the quality of a tet stays below FLOOR, with its place.
+    """
+    x, tets, n = sheets.x, sheets.tets, len(depth)
+    layers = len(x) // n - 1
     for _ in range(8):
         wanted = np.concatenate([depth * k / layers for k in range(layers + 1)])
         for goal in (FLOOR, 0.2, GOAL):
-            shell_tets.improve(
-                x, tets, start, of_vertex, movable, wanted, scale, reach, *args, goal, 6
-            )
-        quality = shell_tets.qualities(x, tets)
+            improve(sheets, wanted, grid, goal, 6)
+        quality = tet_quality(x, tets)
         bad = np.unique(tets[quality < FLOOR] % n)
         if not len(bad):
-            break
+            return
         shrink = np.zeros(n, bool)
         shrink[bad] = True
         shrink[edges[shrink[edges].any(axis=1)].ravel()] = True
         depth = _graded(np.where(shrink, 0.8 * depth, depth), edges, length)
-    mesh = TetMesh(x, tets, np.repeat(fold, 3 * layers))
-    if len(bad):
-        worst = int(np.argmin(quality))
-        place = x[tets[worst]].mean(axis=0)
-        raise FlatTets(
-            f"shell: tet {worst} at {np.round(place, 4).tolist()} m has a quality of "
-            f"{quality[worst]:.2g} only ({(quality < FLOOR).sum()} tets are below "
-            f"{FLOOR}); thicken or smooth the body there, or use more vertices",
-            x[tets[quality < FLOOR]].mean(axis=1),
-        )
-    report = shell_report(mesh, grid, inner_ids, f, wall)
-    outer = Surface(x[:n], f)
-    return Shell(mesh, outer, np.arange(n), inner_ids, -grid(x[inner_ids]), report)
+    worst = int(np.argmin(quality))
+    place = x[tets[worst]].mean(axis=0)
+    raise FlatTets(
+        f"shell: tet {worst} at {np.round(place, 4).tolist()} m has a quality of "
+        f"{quality[worst]:.2g} only ({(quality < FLOOR).sum()} tets are below "
+        f"{FLOOR}); thicken or smooth the body there, or use more vertices",
+        x[tets[quality < FLOOR]].mean(axis=1),
+    )
 
 
-def wall_surfaces(mesh: TetMesh) -> tuple[Surface, Surface]:
-    """The inner and the outer surface of a wall, both with their normals outward.
+def _report(mesh, outer: DistanceGrid, inner, triangles, requested) -> ShellReport:
+    """Measurements of a shell.
 
     Args:
-        mesh: tets of a wall around one cavity, such as the skin of a robot in a file.
-
-    Raises:
-        InvalidInput: unless its boundary is a closed surface within another one.
+        mesh: tets of the wall.
+        outer: signed distance of its outer surface.
+        inner, triangles: vertices (n, 3) [m] and triangles of the inner surface.
+        requested: requested thickness at those vertices (n,) [m].
     """
-    f, x = surface_triangles(mesh), mesh.vertices
-    ends = np.concatenate([f[:, [0, 1]], f[:, [1, 2]]])
-    links = csr_array((np.ones(len(ends)), ends.T), (len(x), len(x)))
-    part = connected_components(links, directed=False)[1][f[:, 0]]
-    pieces = [Surface(x, f[part == k]) for k in np.unique(part)]
-    pieces.sort(key=lambda piece: piece.volume)
-    if len(pieces) != 2 or pieces[0].volume >= 0:
-        raise InvalidInput(f"skin: its boundary has {len(pieces)} pieces, not two")
-    inner, outer = pieces
-    return _compact(Surface(x, inner.triangles[:, ::-1])), _compact(outer)
-
-
-def _compact(surface: Surface) -> Surface:
-    """A surface without the vertices that it does not use."""
-    used, triangles = np.unique(surface.triangles, return_inverse=True)
-    return Surface(surface.vertices[used], triangles.reshape(-1, 3))
+    wall = -outer(inner)
+    # At the middles of the inner triangles, too, where chords come nearest.
+    walls = np.concatenate([wall, -outer(inner[triangles].mean(axis=1))])
+    quality = tet_quality(mesh.vertices, mesh.tets)
+    return ShellReport(
+        vertices=len(mesh.vertices),
+        tets=len(mesh.tets),
+        wall_m=tuple(np.percentile(walls, [1, 50, 99]).tolist()),
+        quality=tuple(np.percentile(quality, [0, 1, 50]).tolist()),
+        inverted=int((mesh.volumes <= 0).sum()),
+        volume=float(mesh.volumes.sum()),
+        held=float((wall < 0.9 * requested).mean()),
+    )
 
 
 def _sizes(grid, fine, folds, fold_refine):
     """Relative length of edges at the vertices: shorter where thin, and in folds."""
-    inward = -shell_tets.vertex_normals(fine.vertices, fine.triangles)
-    depth = np.full(len(fine.vertices), 0.03)
-    _, reached = shell_tets.flow_inward(
-        grid.values, grid.origin, grid.spacing, fine.vertices, inward, depth, 20
-    )
+    x, edges = fine.vertices, fine.edges
+    _, reached = flow_inward(grid, x, -vertex_normals(fine), np.full(len(x), 0.03), 20)
     sizes = np.clip(reached / 0.015, 0.45, 1.0)
     for fold in folds:
-        sizes = np.where(fold.near(fine.vertices), fold_refine * sizes, sizes)
-    f = fine.triangles
-    edges = np.concatenate([f[:, [0, 1]], f[:, [1, 2]], f[:, [2, 0]]])
-    length = np.linalg.norm(
-        fine.vertices[edges[:, 0]] - fine.vertices[edges[:, 1]], axis=1
-    )
+        sizes = np.where(fold.near(x), fold_refine * sizes, sizes)
+    length = np.linalg.norm(x[edges[:, 0]] - x[edges[:, 1]], axis=1)
     return _graded(sizes, edges, length / 0.02)
 
 
-def _graded(values, edges, length, slope=0.5):
-    """Lowers values until neighbours differ by at most slope times their distance."""
+def _graded(values, edges, length):
+    """Lowers values until neighbours differ by at most half their distance."""
     values = values.copy()
     for _ in range(40):
         before = values.copy()
         for i, j in ((0, 1), (1, 0)):
-            np.minimum.at(values, edges[:, i], values[edges[:, j]] + slope * length)
+            np.minimum.at(values, edges[:, i], values[edges[:, j]] + 0.5 * length)
         if np.array_equal(before, values):
             break
     return values
@@ -261,3 +306,199 @@ def _thickness_at(thickness, points):
     if not np.isfinite(values).all() or values.min() <= 0:
         raise InvalidInput("thickness: must be finite and > 0 m everywhere")
     return values
+
+
+def vertex_normals(surface: Surface) -> np.ndarray:
+    """Unit outward normals (n, 3): the triangles' means, weighted by their angles."""
+    vertices, triangles = surface.vertices, surface.triangles
+    corners = vertices[triangles]
+    normals = np.zeros_like(vertices)
+    face = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    face /= np.maximum(np.linalg.norm(face, axis=1, keepdims=True), 1e-300)
+    for k in range(3):
+        u = corners[:, (k + 1) % 3] - corners[:, k]
+        v = corners[:, (k + 2) % 3] - corners[:, k]
+        cos = np.einsum("ij,ij->i", u, v) / np.maximum(
+            np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1), 1e-300
+        )
+        angle = np.arccos(np.clip(cos, -1, 1))
+        np.add.at(normals, triangles[:, k], angle[:, None] * face)
+    return normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+
+
+# Kernels: vertices pushed inward, and moved where tets are flat.
+
+
+class _Sheets(NamedTuple):
+    """Tets between sheets of vertices.
+
+    Attributes:
+        x: positions, which the kernels change (n, 3) [m].
+        tets: the tets (m, 4).
+        start, of_vertex: start (n + 1,) and list of the tets of each vertex; those of v
+            are of_vertex[start[v] : start[v + 1]].
+        movable: whether a vertex may move (n,).
+        wall: thickness of the wall (n,) [m].
+        reach: length of the first step (n,) [m].
+    """
+
+    x: np.ndarray
+    tets: np.ndarray
+    start: np.ndarray
+    of_vertex: np.ndarray
+    movable: np.ndarray
+    wall: np.ndarray
+    reach: np.ndarray
+
+
+def _tets_of_vertices(tets: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Start and list of the tets of n vertices; see :class:`_Sheets`."""
+    order = np.argsort(tets.ravel(), kind="stable")
+    start = np.searchsorted(tets.ravel()[order], np.arange(n + 1))
+    return start, order // 4
+
+
+@njit(cache=True)
+def flow_inward(grid, x, inward, depth, substeps):
+    """Pushes points inward to phi = -depth; stops in the middle, where slopes vanish.
+
+    Returns:
+        positions (n, 3), and the depth reached (n,) [m].
+    """
+    h = grid.spacing
+    out, reached = x.copy(), np.zeros(len(x))
+    for n in range(len(x)):
+        p = x[n].copy()
+        # On the surface the gradient mixes both sides: begin along the normal.
+        first = min(0.3 * depth[n], h)
+        p += first * inward[n]
+        best = p.copy()
+        lowest = value_and_gradient(grid, p[0], p[1], p[2])[0]
+        for k in range(1, substeps + 1):
+            level = -first - (depth[n] - first) * k / substeps
+            for _ in range(3):
+                phi, gx, gy, gz = value_and_gradient(grid, p[0], p[1], p[2])
+                g2 = gx * gx + gy * gy + gz * gz
+                if g2 < 0.1:
+                    break
+                step = (phi - level) / g2
+                step = min(max(step, -0.5 * h), 0.5 * h)
+                p[0] -= step * gx
+                p[1] -= step * gy
+                p[2] -= step * gz
+            phi = value_and_gradient(grid, p[0], p[1], p[2])[0]
+            if phi < lowest:
+                lowest = phi
+                best = p.copy()
+            if phi > level + 0.25 * depth[n]:
+                break
+        out[n], reached[n] = best, -lowest
+    return out, reached
+
+
+@njit(cache=True)
+def _quality(x, a, b, c, d):
+    """Mean ratio of a tet, signed: 12 (3 V)^(2/3) / sum of squared edges."""
+    ux, uy, uz = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
+    vx, vy, vz = x[c, 0] - x[a, 0], x[c, 1] - x[a, 1], x[c, 2] - x[a, 2]
+    wx, wy, wz = x[d, 0] - x[a, 0], x[d, 1] - x[a, 1], x[d, 2] - x[a, 2]
+    det = ux * (vy * wz - vz * wy) + uy * (vz * wx - vx * wz) + uz * (vx * wy - vy * wx)
+    uu, vv = ux * ux + uy * uy + uz * uz, vx * vx + vy * vy + vz * vz
+    ww = wx * wx + wy * wy + wz * wz
+    # Squared edges between b, c, d by the cosine law.
+    s = 3 * (uu + vv + ww) - 2 * (
+        ux * vx + uy * vy + uz * vz
+        + ux * wx + uy * wy + uz * wz
+        + vx * wx + vy * wy + vz * wz
+    )  # fmt: skip
+    q = 12 * np.cbrt(0.25 * det * det) / max(s, 1e-300)
+    return q if det > 0 else -q
+
+
+@njit(cache=True)
+def _worst_quality(v, sheets):
+    """Lowest quality of the tets of a vertex."""
+    worst = 1.0
+    for k in range(sheets.start[v], sheets.start[v + 1]):
+        t = sheets.tets[sheets.of_vertex[k]]
+        worst = min(worst, _quality(sheets.x, t[0], t[1], t[2], t[3]))
+    return worst
+
+
+@njit(cache=True)
+def _off(v, sheets, wanted, grid):
+    """Half the distance of a vertex from its depth, over the wall's thickness."""
+    x = sheets.x
+    phi = value_and_gradient(grid, x[v, 0], x[v, 1], x[v, 2])[0]
+    return 0.5 * abs(phi + wanted[v]) / sheets.wall[v]
+
+
+_DIRECTIONS = np.array(
+    [
+        np.array([i, j, k]) / np.sqrt(abs(i) + abs(j) + abs(k))
+        for i in (-1, 0, 1)
+        for j in (-1, 0, 1)
+        for k in (-1, 0, 1)
+        if abs(i) + abs(j) + abs(k) in (1, 3)
+    ]
+)
+"""Directions in which a vertex is moved: along axes and diagonals of a cube (14, 3)."""
+
+
+@njit(cache=True)
+def _moved(v, sheets, wanted, grid, goal):
+    """Moves a vertex by a pattern search; whether that is much better."""
+    x = sheets.x
+    worst = _worst_quality(v, sheets)
+    if worst >= goal:
+        return False
+    first = min(worst, goal) - _off(v, sheets, wanted, grid)
+    best, step = first, sheets.reach[v]
+    for _ in range(5):
+        old = x[v, 0], x[v, 1], x[v, 2]
+        found = -1
+        for d in range(len(_DIRECTIONS)):
+            for k in range(3):
+                x[v, k] = old[k] + step * _DIRECTIONS[d, k]
+            off = _off(v, sheets, wanted, grid)
+            if goal - off <= best:
+                continue
+            value = min(_worst_quality(v, sheets), goal) - off
+            if value > best + 1e-5:
+                best, found = value, d
+        for k in range(3):
+            x[v, k] = old[k] + (step * _DIRECTIONS[found, k] if found >= 0 else 0.0)
+        if found < 0:
+            step *= 0.4
+    return best > first + 1e-3
+
+
+@njit(cache=True)
+def improve(sheets, wanted, grid, goal, rounds):
+    """Pattern search of each movable vertex for a better worst tet around it.
+
+    Moves raise  min(worst quality, goal) - 0.5 |phi + depth|/wall,  so that the wall
+    keeps its thickness where tets are good. Directions and order are fixed; a vertex
+    that finds no better place rests until a neighbour moves.
+
+    Args:
+        sheets: the tets, whose vertices are moved.
+        wanted: requested depth -phi of every vertex (n,) [m].
+        grid: signed distance of the outer surface.
+        goal: quality above which a tet is left as it is.
+        rounds: largest number of sweeps.
+    """
+    awake = sheets.movable.copy()
+    for _ in range(rounds):
+        rest = True
+        for v in range(len(sheets.x)):
+            if not awake[v]:
+                continue
+            awake[v] = False
+            if _moved(v, sheets, wanted, grid, goal):
+                rest = False
+                for k in range(sheets.start[v], sheets.start[v + 1]):
+                    for w in sheets.tets[sheets.of_vertex[k]]:
+                        awake[w] = sheets.movable[w]
+        if rest:
+            break

@@ -14,6 +14,7 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.fem.assembly.assembly import (
         FemModel,
+        as_forces,
         as_positions,
         build_model,
         elastic_energy,

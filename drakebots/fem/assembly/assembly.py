@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import GRAVITY_W
 from drakebots.fem.assembly.elements import ElementGroup, Space, build_space, folding
@@ -20,8 +19,6 @@ from drakebots.fem.assembly.kernels import (
     add_energy,
     add_force,
     add_tangent,
-    deformation,
-    scatter_scalar,
     smallest_ratio,
     stresses,
 )
@@ -30,39 +27,22 @@ from drakebots.fem.material import KINDS, Material
 from drakebots.fem.material.materials import by_region, coefficients
 from drakebots.fem.mesh import EDGES, TetMesh, check_mesh
 
-# Masses of the tets, consistent and lumped.
+# Masses of the tets: consistent, and lumped from these.
 
 
 def mass_reference(order: int) -> np.ndarray:
-    """int N_a N_b dV / V over a tet (k, k), by exact barycentric integrals:
+    """int N_a N_b dV / V over a tet (k, k).
 
-    int lambda^alpha dV = 6 V alpha! / (3 + |alpha|)!.
+    With int lambda^alpha dV = 6 V alpha! / (3 + |alpha|)! of barycentric coordinates.
     """
     if order == 1:
         return (np.ones((4, 4)) + np.eye(4)) / 20
-
-    def integral(powers):
-        factorial = [1, 1, 2, 6, 24, 120, 720, 5040]
-        top = np.prod([factorial[p] for p in powers])
-        return 6.0 * top / factorial[3 + sum(powers)]
-
-    # Each function as {exponents: coefficient}.
-    unit = np.eye(4, dtype=int)
-    shapes = [{tuple(2 * unit[a]): 2.0, tuple(unit[a]): -1.0} for a in range(4)]
-    shapes += [{tuple(unit[a] + unit[b]): 4.0} for a, b in EDGES]
-    return np.array(
-        [
-            [
-                sum(
-                    u * v * integral(np.add(p, q))
-                    for p, u in one.items()
-                    for q, v in two.items()
-                )
-                for two in shapes
-            ]
-            for one in shapes
-        ]
-    )
+    ends = np.zeros((6, 4))
+    ends[np.arange(6)[:, None], EDGES] = 1.0
+    corners = 1 + 5 * np.eye(4)
+    mixed = 2 * ends - 6  # an edge with its own ends, with other corners
+    edges = 8 * 2.0 ** (ends @ ends.T)  # with itself, with one it meets, with another
+    return np.block([[corners, mixed.T], [mixed, edges]]) / 420
 
 
 def element_masses(group: ElementGroup, density: np.ndarray) -> np.ndarray:
@@ -88,21 +68,14 @@ def lumped_masses(matrices: np.ndarray) -> np.ndarray:
 
 
 def mass_values(
-    space: Space,
-    pattern: SymmetricPattern,
-    blocks: Sequence[np.ndarray],
-    density: Sequence[np.ndarray],
-    lumped: bool,
+    space: Space, pattern: SymmetricPattern, density: Sequence[np.ndarray]
 ) -> np.ndarray:
-    """Mass matrix as upper values (nnz,) [kg]; density of each tet, by group."""
+    """Lumped mass matrix as upper values (nnz,) [kg]; density of each tet, by group."""
     values = np.zeros(pattern.nnz)
-    for group, block, rho in zip(space.groups, blocks, density):
-        matrices = element_masses(group, rho)
-        if lumped:
-            node = _gather(group, lumped_masses(matrices), len(space.nodes))
-            values[pattern.diagonal] += np.repeat(node, 3)
-        else:
-            scatter_scalar(group.nodes, matrices, block, pattern.indptr, values)
+    for group, rho in zip(space.groups, density):
+        parts = lumped_masses(element_masses(group, rho))
+        node = _gather(group, parts, len(space.nodes))
+        values[pattern.diagonal] += np.repeat(node, 3)
     return values
 
 
@@ -143,9 +116,8 @@ class FemModel:
         blocks: positions of each group's pairs of nodes in the pattern.
         rows: number of the material of each tet, by group.
         kinds, table: codes and coefficients of the materials.
-        mass: mass matrix as upper values (nnz,) [kg].
+        mass: lumped mass matrix as upper values (nnz,) [kg].
         node_mass: int rho N_a dV of each node (N,) [kg].
-        lumped: whether `mass` is diagonal.
     """
 
     space: Space
@@ -157,7 +129,6 @@ class FemModel:
     table: np.ndarray
     mass: np.ndarray
     node_mass: np.ndarray
-    lumped: bool
 
     @property
     def rest(self) -> np.ndarray:
@@ -180,7 +151,6 @@ def build_model(
     materials: Material | Mapping[int, Material],
     *,
     quadratic: Iterable[int] = (),
-    mass: str = "lumped",
 ) -> FemModel:
     """The model of a mesh.
 
@@ -188,14 +158,12 @@ def build_model(
         mesh: mesh with positive volumes, as check_mesh returns it.
         materials: one material, or one for each region.
         quadratic: regions of P2 tets.
-        mass: "lumped" (diagonal) or "consistent".
 
     Raises:
         InvalidInput: for a mesh that check_mesh would change or refuse, or a
             region without material.
-        UnknownName: for a region or a kind of mass that does not exist.
+        UnknownName: for a region that does not exist.
     """
-    check_value("mass", mass, one_of("kind of mass", ("lumped", "consistent")))
     _, report = check_mesh(mesh)
     if report.flipped or report.dropped_vertices:
         raise InvalidInput(
@@ -208,7 +176,6 @@ def build_model(
     rows = tuple(of_tet[g.tets].astype(np.int32) for g in space.groups)
     rho = np.array([m.density for m in chosen])
     density = [rho[row] for row in rows]
-    lumped = mass == "lumped"
     return FemModel(
         space=space,
         materials=chosen,
@@ -217,15 +184,16 @@ def build_model(
         rows=rows,
         kinds=np.array([KINDS[m.kind] for m in chosen], dtype=np.int64),
         table=np.stack([coefficients(m) for m in chosen]),
-        mass=mass_values(space, pattern, blocks, density, lumped),
+        mass=mass_values(space, pattern, density),
         node_mass=node_masses(space, density),
-        lumped=lumped,
     )
 
 
-def _groups(model: FemModel):
-    for group, row, block in zip(model.space.groups, model.rows, model.blocks):
-        yield group, row, block, (group.nodes, group.gradients, group.weights, row)
+def _points(model: FemModel):
+    """The quadrature points of each group, as :func:`add_energy` takes them."""
+    for group, row in zip(model.space.groups, model.rows):
+        of_group = group.nodes, group.gradients, group.weights, row
+        yield (*of_group, model.kinds, model.table)
 
 
 def as_positions(model: FemModel, x: np.ndarray) -> np.ndarray:
@@ -238,21 +206,31 @@ def as_positions(model: FemModel, x: np.ndarray) -> np.ndarray:
     return x
 
 
+def as_forces(model: FemModel, forces: np.ndarray) -> np.ndarray:
+    """Forces on the nodes (N, 3) [N], checked.
+
+    Raises:
+        InvalidInput: for another shape, or a force that is not finite.
+    """
+    forces = as_positions(model, forces)
+    finite = np.isfinite(forces).all(axis=1)
+    if not finite.all():
+        raise InvalidInput(f"external force on node {np.argmin(finite)} is not finite")
+    return forces
+
+
 def elastic_energy(model: FemModel, x: np.ndarray) -> float:
     """int Psi(F) dV [J]; infinite where a material forbids an inverted tet."""
     x = as_positions(model, x)
-    return sum(
-        add_energy(x, *data, model.kinds, model.table)
-        for _, _, _, data in _groups(model)
-    )
+    return sum(add_energy(x, points) for points in _points(model))
 
 
 def elastic_force(model: FemModel, x: np.ndarray) -> np.ndarray:
     """-d energy/dx (N, 3) [N]; NaN at tets whose energy is infinite."""
     x = as_positions(model, x)
     force = np.zeros_like(x)
-    for _, _, _, data in _groups(model):
-        add_force(x, *data, model.kinds, model.table, force)
+    for points in _points(model):
+        add_force(x, points, force)
     return force
 
 
@@ -274,19 +252,9 @@ def force_and_tangent(
     x = as_positions(model, x)
     force, values = np.zeros_like(x), np.zeros(model.pattern.nnz)
     scale = np.ones(len(model.kinds)) if scale is None else np.asarray(scale, float)
-    for _, _, block, data in _groups(model):
-        add_tangent(
-            x,
-            *data,
-            model.kinds,
-            model.table,
-            scale,
-            project,
-            block,
-            model.pattern.indptr,
-            force,
-            values,
-        )
+    indptr = model.pattern.indptr
+    for points, block in zip(_points(model), model.blocks):
+        add_tangent(x, points, scale, project, block, indptr, force, values)
     return force, values
 
 
@@ -298,7 +266,7 @@ def mass_damping(model: FemModel) -> np.ndarray:
         return np.zeros_like(model.mass)
     rho = np.array([m.density for m in model.materials])
     density = [alpha[row] * rho[row] for row in model.rows]
-    return mass_values(model.space, model.pattern, model.blocks, density, model.lumped)
+    return mass_values(model.space, model.pattern, density)
 
 
 def stiffness_shares(model: FemModel) -> np.ndarray:
@@ -324,12 +292,11 @@ def gravity_force(model: FemModel, gravity: Sequence[float] = GRAVITY_W) -> np.n
 def deformation_gradients(model: FemModel, x: np.ndarray) -> list[np.ndarray]:
     """F of each group's quadrature points (m, q, 3, 3)."""
     x = as_positions(model, x)
-    out = []
-    for group in model.space.groups:
-        F = np.empty((*group.weights.shape, 3, 3))
-        deformation(x, group.nodes, group.gradients, F)
-        out.append(F)
-    return out
+    # Bound edges, of node -1, have no gradients.
+    return [
+        np.einsum("mai,mqaj->mqij", x[group.nodes], group.gradients)
+        for group in model.space.groups
+    ]
 
 
 def worst_tet(model: FemModel, x: np.ndarray) -> tuple[int, float]:
@@ -350,7 +317,8 @@ def von_mises(model: FemModel, x: np.ndarray) -> np.ndarray:
     """
     x = as_positions(model, x)
     out = np.empty(len(model.space.mesh.tets))
-    for (group, row, _, _), F in zip(_groups(model), deformation_gradients(model, x)):
+    of_groups = zip(model.space.groups, model.rows, deformation_gradients(model, x))
+    for group, row, F in of_groups:
         P = np.empty_like(F)
         stresses(x, group.nodes, group.gradients, row, model.kinds, model.table, P)
         cauchy = P @ F.swapaxes(-1, -2) / np.linalg.det(F)[..., None, None]

@@ -56,6 +56,25 @@ def blocks_by_tangent(T, G, w, TG, Ke):
 
 
 @njit(cache=True)
+def _add_second(M, d, w, a, b, f1, f2, fj, dot, B):
+    """M (3, 3) += the terms of I2 in the block of nodes a and b, but for its trace."""
+    psi2 = d[PSI_2]
+    for i in range(3):
+        r1 = w * (d[PSI_12] * f2[a, i] + d[PSI_1J] * fj[a, i])
+        r2 = w * (d[PSI_12] * f1[a, i] + d[PSI_22] * f2[a, i] + d[PSI_2J] * fj[a, i])
+        rj = w * (d[PSI_1J] * f1[a, i] + d[PSI_2J] * f2[a, i])
+        for j in range(3):
+            M[i, j] += (
+                r1 * f1[b, j]
+                + r2 * f2[b, j]
+                + rj * fj[b, j]
+                + w * psi2 * f1[a, i] * f1[b, j]
+                - 0.5 * w * psi2 * f1[b, i] * f1[a, j]
+                - 2.0 * w * psi2 * dot * B[i, j]
+            )
+
+
+@njit(cache=True)
 def blocks_by_invariants(F, C, K, G, one, d, w, has_two, f1, f2, fj, B, Ke):
     """The same from the derivatives of the energy by I1, I2, J.
 
@@ -94,23 +113,7 @@ def blocks_by_invariants(F, C, K, G, one, d, w, has_two, f1, f2, fj, B, Ke):
                 for j in range(3):
                     M[i, j] += r1 * f1[b, j] + rj * fj[b, j]
             if has_two:
-                for i in range(3):
-                    r1 = w * (d[PSI_12] * f2[a, i] + d[PSI_1J] * fj[a, i])
-                    r2 = w * (
-                        d[PSI_12] * f1[a, i]
-                        + d[PSI_22] * f2[a, i]
-                        + d[PSI_2J] * fj[a, i]
-                    )
-                    rj = w * (d[PSI_1J] * f1[a, i] + d[PSI_2J] * f2[a, i])
-                    for j in range(3):
-                        M[i, j] += (
-                            r1 * f1[b, j]
-                            + r2 * f2[b, j]
-                            + rj * fj[b, j]
-                            + w * psi2 * f1[a, i] * f1[b, j]
-                            - 0.5 * w * psi2 * f1[b, i] * f1[a, j]
-                            - 2.0 * w * psi2 * dot * B[i, j]
-                        )
+                _add_second(M, d, w, a, b, f1, f2, fj, dot, B)
                 gcg = 0.0
                 for i in range(3):
                     for j in range(3):
@@ -142,8 +145,13 @@ def gradient_of(x, ids, G, F):
 
 
 @njit(cache=True)
-def add_energy(x, nodes, grads, weights, row, kinds, table):
-    """Elastic energy of the group [J]; infinite where a material forbids F."""
+def add_energy(x, points):
+    """Elastic energy of a group [J]; infinite where a material forbids F.
+
+    Its quadrature points are nodes (m, k), gradients (m, q, k, 3), weights (m, q) and
+    materials' rows (m,) of its tets, and kinds and coefficients of the materials.
+    """
+    nodes, grads, weights, row, kinds, table = points
     F = np.empty((3, 3))
     total = 0.0
     for e in range(len(nodes)):
@@ -157,8 +165,9 @@ def add_energy(x, nodes, grads, weights, row, kinds, table):
 
 
 @njit(cache=True)
-def add_force(x, nodes, grads, weights, row, kinds, table, force):
+def add_force(x, points, force):
     """force (N, 3) -= sum w P dN/dX: the elastic force on the nodes [N]."""
+    nodes, grads, weights, row, kinds, table = points
     F, P, T = np.empty((3, 3)), np.empty((3, 3)), np.empty((9, 9))
     for e in range(len(nodes)):
         for q in range(weights.shape[1]):
@@ -181,16 +190,14 @@ def scatter_force(ids, G, w, P, force):
 
 
 @njit(cache=True)
-def add_tangent(
-    x, nodes, grads, weights, row, kinds, table, scale, project,
-    blocks, indptr, force, values,
-):  # fmt: skip
+def add_tangent(x, points, scale, project, blocks, indptr, force, values):
     """Adds forces as :func:`add_force`, and values += scale[row] d2 energy / dx2.
 
     For kinds of the invariants the derivative of P is contracted with the gradients
     without forming the 9 x 9 matrix, in a third of the time. With `project` the matrix
     is formed and its negative eigenvalues are removed.
     """
+    nodes, grads, weights, row, kinds, table = points
     m, k = nodes.shape
     F, P = np.empty((3, 3)), np.empty((3, 3))
     C, K = np.empty((3, 3)), np.empty((3, 3))
@@ -245,14 +252,6 @@ def _scatter(ids, blocks, indptr, s, Ke, values):
 
 
 @njit(cache=True)
-def deformation(x, nodes, grads, out):
-    """Writes F of each quadrature point to out (m, q, 3, 3)."""
-    for e in range(len(nodes)):
-        for q in range(grads.shape[1]):
-            gradient_of(x, nodes[e], grads[e, q], out[e, q])
-
-
-@njit(cache=True)
 def stresses(x, nodes, grads, row, kinds, table, out):
     """Writes P of each quadrature point to out (m, q, 3, 3)."""
     F, T = np.empty((3, 3)), np.empty((9, 9))
@@ -260,22 +259,6 @@ def stresses(x, nodes, grads, row, kinds, table, out):
         for q in range(grads.shape[1]):
             gradient_of(x, nodes[e], grads[e, q], F)
             stress_tangent(kinds[row[e]], table[row[e]], F, out[e, q], T, False)
-
-
-@njit(cache=True)
-def scatter_scalar(nodes, matrices, blocks, indptr, values):
-    """values += kron(M_e, 1_3) of each tet; matrices (m, k, k) symmetric."""
-    m, k = nodes.shape
-    for e in range(m):
-        p = 0
-        for a in range(k):
-            for b in range(a, k):
-                if blocks[e, p] >= 0:
-                    node = min(nodes[e, a], nodes[e, b])
-                    for r in range(3):
-                        at = indptr[3 * node + r] + 3 * blocks[e, p]
-                        values[at] += matrices[e, a, b]
-                p += 1
 
 
 @njit(cache=True)

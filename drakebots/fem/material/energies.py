@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drakebots.core.kernels import njit
+from drakebots.core.kernels import cholesky, njit
 
 NEO_HOOKEAN, STABLE_NEO_HOOKEAN, ST_VENANT_KIRCHHOFF, MOONEY_RIVLIN = 0, 1, 2, 3
 LINEAR_COROTATED, OGDEN = 4, 5
@@ -422,23 +422,10 @@ def project_positive(T, L):
         nudge += abs(T[i, i])
     if not np.isfinite(nudge):
         return False
-    nudge *= 1e-10
-    good = True
+    L[:, :] = T
     for i in range(n):
-        for j in range(i + 1):
-            t = T[i, j]
-            for k in range(j):
-                t -= L[i, k] * L[j, k]
-            if i == j:
-                if not t + nudge > 0.0:
-                    good = False
-                    break
-                L[i, i] = np.sqrt(t + nudge)
-            else:
-                L[i, j] = t / L[j, j]
-        if not good:
-            break
-    if good:
+        L[i, i] += 1e-10 * nudge
+    if cholesky(L):
         return False
     values, vectors = np.linalg.eigh(T)
     for i in range(n):

@@ -10,12 +10,14 @@ so the figure requires about 0.7 MPa; at 90 MPa the tube would bend by 0.16 deg.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import between, check, non_negative, one_of, positive
+from drakebots.core.checks import between, non_negative, one_of, positive
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.fields import checked
 from drakebots.fem.material.energies import (
     LINEAR_COROTATED,
     MOONEY_RIVLIN,
@@ -51,53 +53,38 @@ COEFFICIENTS = 2 * TERMS + 1
 """Numbers that describe any material to the compiled energies."""
 
 
-@dataclass(frozen=True)
+@checked("material {kind}")
 class Material:
     """An isotropic hyperelastic material.
-
-    Attributes:
-        kind: name of the energy, one of KINDS.
-        youngs_modulus: Young's modulus at small strain [Pa]; silicone: 0.7e6 to 1e6.
-        poisson_ratio: Poisson's ratio at small strain, -1 < nu < 0.5; rubber: 0.46
-            to 0.49.
-        density: density at rest [kg/m^3].
-        mass_damping: Rayleigh's coefficient alpha [1/s].
-        stiffness_damping: Rayleigh's coefficient beta [s].
-        second_share: share c01/(c10 + c01) of Mooney-Rivlin; mu = 2 (c10 + c01).
-        ogden_terms: pairs (alpha_p, share_p) of Ogden with mu_p alpha_p =
-            2 mu share_p; the shares add to 1. The default is Treloar's rubber (Ogden
-            1972).
 
     Raises:
         UnknownName: for an unknown kind.
         InvalidInput: for a value outside its range.
     """
 
-    kind: str = "neo-hookean"
-    youngs_modulus: float = 0.7e6
-    poisson_ratio: float = 0.46
-    density: float = 1070.0
-    mass_damping: float = 0.0
-    stiffness_damping: float = 0.0
-    second_share: float = 0.2
+    kind: Annotated[str, one_of("material", KINDS)] = "neo-hookean"
+    """Name of the energy, one of KINDS."""
+    youngs_modulus: Annotated[float, positive("Pa")] = 0.7e6
+    """Young's modulus at small strain; silicone: 0.7e6 to 1e6."""
+    poisson_ratio: Annotated[float, between(-1, 0.5, open_ends=True)] = 0.46
+    """Poisson's ratio at small strain, -1 < nu < 0.5; rubber: 0.46 to 0.49."""
+    density: Annotated[float, positive("kg/m^3")] = 1070.0
+    """Density at rest."""
+    mass_damping: Annotated[float, non_negative("1/s")] = 0.0
+    """Rayleigh's coefficient alpha."""
+    stiffness_damping: Annotated[float, non_negative("s")] = 0.0
+    """Rayleigh's coefficient beta."""
+    second_share: Annotated[float, between(0, 1)] = 0.2
+    """Share c01/(c10 + c01) of Mooney-Rivlin; mu = 2 (c10 + c01)."""
     ogden_terms: tuple[tuple[float, float], ...] = (
         (1.3, 0.9694),
         (5.0, 0.0071),
         (-2.0, 0.0235),
     )
+    """Pairs (alpha_p, share_p) of Ogden with mu_p alpha_p = 2 mu share_p; the shares
+    add to 1. The default is Treloar's rubber (Ogden 1972)."""
 
     def __post_init__(self):
-        check(self, "", kind=one_of("material", KINDS))
-        check(
-            self,
-            f"material {self.kind}",
-            youngs_modulus=positive("Pa"),
-            poisson_ratio=between(-1, 0.5, open_ends=True),
-            density=positive("kg/m^3"),
-            mass_damping=non_negative("1/s"),
-            stiffness_damping=non_negative("s"),
-            second_share=between(0, 1),
-        )
         if self.kind == "ogden":
             self._check_ogden_terms()
 

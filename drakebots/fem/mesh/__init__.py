@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     )
     from drakebots.fem.mesh.shapes import (
         box_mesh,
-        hollow_capsule,
         prism_tets,
         wall_mesh,
     )

@@ -120,22 +120,24 @@ def check_mesh(mesh: TetMesh, *, one_piece: bool = False) -> tuple[TetMesh, Mesh
             )
         notes.append(f"{pieces} pieces share no vertex")
     checked = TetMesh(vertices, tets, mesh.region)
-    length = _edge_lengths(vertices, tets)
-    report = MeshReport(
-        vertices=len(vertices),
-        tets=len(tets),
-        surface_triangles=len(surface_faces(checked)[0]),
-        flipped=int(flipped.sum()),
-        dropped_vertices=dropped,
-        pieces=pieces,
-        slivers=slivers,
-        worst_tet=worst,
-        worst_quality=float(quality[worst]),
-        volume=float(checked.volumes.sum()),
+    found = {"flipped": int(flipped.sum()), "dropped_vertices": dropped}
+    found |= {"pieces": pieces, "slivers": slivers, "worst_tet": worst}
+    return checked, _report(checked, float(quality[worst]), tuple(notes), **found)
+
+
+def _report(mesh: TetMesh, worst_quality: float, notes, **found) -> MeshReport:
+    """The report on a checked mesh."""
+    length = _edge_lengths(mesh.vertices, mesh.tets)
+    return MeshReport(
+        vertices=len(mesh.vertices),
+        tets=len(mesh.tets),
+        surface_triangles=len(surface_faces(mesh)[0]),
+        worst_quality=worst_quality,
+        volume=float(mesh.volumes.sum()),
         edge_m=(float(length.min()), float(length.mean()), float(length.max())),
-        notes=tuple(notes),
+        notes=notes,
+        **found,
     )
-    return checked, report
 
 
 def _edge_lengths(vertices, tets):

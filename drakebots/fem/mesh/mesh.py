@@ -146,7 +146,7 @@ def mesh_edges(tets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def connected_pieces(cells: np.ndarray, vertices: int) -> tuple[int, np.ndarray]:
-    """Number of pieces of tets or triangles (m, k), and the piece of each vertex.
+    """Number of pieces of tets, triangles or edges (m, k), and each vertex's piece.
 
     A vertex that no cell uses is a piece of its own.
     """

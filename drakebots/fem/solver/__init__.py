@@ -11,7 +11,13 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.fem.solver.base import SolverFault
-    from drakebots.fem.solver.newton import Boundary, Prescribed, minimise, pinned
+    from drakebots.fem.solver.newton import (
+        Boundary,
+        Prescribed,
+        equilibrium,
+        minimise,
+        pinned,
+    )
     from drakebots.fem.solver.sparse import PRECISIONS, SparseSolver, make_solver
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,4 +1,4 @@
-"""What every library of sparse solvers does: analyse once, factor often, condense.
+"""Common face of sparse solvers: analyse once, factor often, condense.
 
 With the kept unknowns c and the others i, one factorization gives the Schur complement
 S = A_cc - A_ci A_ii^-1 A_ic, and
@@ -29,7 +29,7 @@ class Engine(ABC):
         pattern: pattern of A.
         kept: dofs of the Schur complement (k,), in the caller's order.
         exact: whether answers have the accuracy of float64; those of single
-            precision need refinement (:mod:`drakebots.skin.frame.frame_solver`).
+            precision need refinement (:mod:`drakebots.skin.coupled.solver`).
     """
 
     name = ""

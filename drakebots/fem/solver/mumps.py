@@ -34,7 +34,7 @@ from drakebots.core.errors import InvalidInput, NoSolution, SolverProblem
 from drakebots.fem.solver.base import Engine
 
 VERSION = b"5.8."
-"""Of the library whose structure is written down here."""
+"""Version of the library whose structure is written down here."""
 
 _ROOM = 1 << 16
 """Bytes given to a library of unknown version; no version's structure needs more."""
@@ -97,13 +97,13 @@ ORDERING, SCALING, SPACE, SCHUR, FIND_NULL, HALF = 6, 7, 13, 18, 23, 25
 """Places of the controls (`icntl`) that are set here; HALF is that of half a solve."""
 
 QUIET = (-1, -1, -1, 0)
-"""Its first four: no printing."""
+"""First four entries of `icntl`: no printing."""
 
 METIS, BY_ROWS, FORWARD, BACKWARD = 5, 1, 1, 2
 """Values of ORDERING, of SCHUR, and the two of HALF."""
 
 NEGATIVE, NULL, SMALLEST, LARGEST = 11, 27, 18, 20
-"""Places of what is told of pivots: two numbers (`infog`), two sizes (`rinfog`)."""
+"""Indices of the reports on pivots: two numbers (`infog`), two sizes (`rinfog`)."""
 
 TOO_SMALL = (-8, -9, -14, -20)
 """Errors that say that the estimated work space, or a buffer, was too small."""
@@ -193,7 +193,7 @@ def version(library: ctypes.CDLL) -> str | None:
 
 @functools.cache
 def _pools() -> list:
-    """What sets and tells the threads of MUMPS's BLAS: CasADi's, and SciPy's."""
+    """Pools of threads of MUMPS's BLAS, to read and set: CasADi's, and SciPy's."""
     pools = []
     for path in sorted(_casadi().glob("libcasadi-tp-openblas.so.0")):
         blas = ctypes.CDLL(str(path))

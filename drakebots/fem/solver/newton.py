@@ -1,7 +1,7 @@
 """Newton's method with a backtracking line search, for skins with prescribed nodes.
 
-:func:`minimise` finds the displacements d from x0, some of them prescribed, that
-minimise
+:func:`equilibrium` brings a skin to rest. :func:`minimise` finds the displacements d
+from x0, some of them prescribed, that minimise
 
     Phi(d) = elastic energy(x0 + d) + d'Q d/2 - b'd
 
@@ -17,17 +17,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from drakebots.core.checks import check_value, whole
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.kernels import njit
+from drakebots.core.units import GRAVITY_W
 from drakebots.fem.assembly import (
     FemModel,
     SymmetricPattern,
+    as_positions,
     elastic_energy,
     elastic_force,
     force_and_tangent,
+    gravity_force,
     worst_tet,
 )
-from drakebots.fem.solver.sparse import SparseSolver
+from drakebots.fem.solver.sparse import SparseSolver, make_solver
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Prescribed:
         nodes: numbers of the nodes (k,).
         motion: function of time [s] that returns positions (k, 3) [m], or constant
             positions.
-        axes: which of x, y, z are prescribed.
+        axes: those of x, y, z that are prescribed.
     """
 
     nodes: np.ndarray
@@ -172,6 +176,41 @@ class NewtonResult:
     message: str
 
 
+@dataclass(frozen=True)
+class _Objective:
+    """Phi and its gradient; see the module.
+
+    Attributes:
+        model, x0, Q, b: as for :func:`minimise`.
+        free: mask of the dofs that are not prescribed (3 N,).
+    """
+
+    model: FemModel
+    x0: np.ndarray
+    Q: np.ndarray | None
+    b: np.ndarray
+    free: np.ndarray
+
+    def positions(self, d: np.ndarray) -> np.ndarray:
+        """x0 + d (N, 3) [m]."""
+        return self.x0 + d.reshape(-1, 3)
+
+    def _inertia(self, d):
+        return 0.0 if self.Q is None else self.model.pattern.multiply(self.Q, d)
+
+    def __call__(self, d: np.ndarray) -> float:
+        """Phi(d) [J]."""
+        energy = elastic_energy(self.model, self.positions(d))
+        return energy + d @ (0.5 * self._inertia(d) - self.b)
+
+    def residual(self, d: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """-Phi'(d) (3 N,), its largest free entry, and the largest force [N]."""
+        force, q = elastic_force(self.model, self.positions(d)), self._inertia(d)
+        r = force.ravel() + self.b - q
+        scale = max(*(np.abs(f).max() for f in (force, self.b, q)), 1e-300)
+        return r, float(np.abs(r[self.free]).max(initial=0.0)), float(scale)
+
+
 def minimise(
     model: FemModel,
     solver: SparseSolver,
@@ -200,30 +239,11 @@ def minimise(
         tolerance: largest residual, relative to the largest force of the problem.
         max_iterations: largest number of linear systems.
     """
-    free = ~boundary.mask
-    d, reached, message = np.zeros(x0.size), not boundary.dofs.size, ""
+    phi = _Objective(model, x0, Q, b, ~boundary.mask)
+    d, iterations, converged = np.zeros(x0.size), 0, False
     target = boundary.displacement(x0, time)
-    reached = reached or not np.any(target)
-    size = float(np.ptp(x0, axis=0).max())
-
-    def positions(d):
-        return x0 + d.reshape(-1, 3)
-
-    def inertia(d):
-        return 0.0 if Q is None else model.pattern.multiply(Q, d)
-
-    def merit(d):
-        return elastic_energy(model, positions(d)) + d @ (0.5 * inertia(d) - b)
-
-    def residual(d, force):
-        q = inertia(d)
-        r = force.ravel() + b - q
-        scale = max(np.abs(force).max(), np.abs(b).max(), np.abs(q).max(), 1e-300)
-        return r, float(np.abs(r[free]).max(initial=0.0)), float(scale)
-
-    iterations, converged, worst = 0, False, 0.0
-    force = elastic_force(model, x0)
-    r, worst, scale = residual(d, force)
+    reached, size = not np.any(target), float(np.ptp(x0, axis=0).max())
+    r, worst, scale = phi.residual(d)
     while True:
         if reached and worst <= tolerance * scale:
             converged, message = True, f"converged in {iterations} iterations"
@@ -236,27 +256,27 @@ def minimise(
             break
         iterations += 1
         remaining = np.where(boundary.mask, target - d, 0.0)
-        step = _direction(model, solver, positions(d), Q, r, boundary, remaining)
+        step = _direction(model, solver, phi.positions(d), Q, r, boundary, remaining)
         if step is None:
             message = "the tangent is singular: prescribe nodes or add mass"
             break
         # Until the prescribed positions are reached they do work on the skin, so its
         # energy may grow; it must only stay finite.
-        now = merit(d) if reached else np.inf
-        t = _step_length(merit, d, step, now, -(r @ step))
+        now = phi(d) if reached else np.inf
+        t = _step_length(phi, d, step, now, -(r @ step))
         if t is None:
             message = "no step along the search direction lowers the energy"
             break
         d = d + t * step
         if not reached and t == 1.0:
             reached, d = True, np.where(boundary.mask, target, d)
-        force = elastic_force(model, positions(d))
-        r, worst, scale = residual(d, force)
+        r, worst, scale = phi.residual(d)
         if reached and np.abs(t * step).max() < STALLED * size:
             converged, message = True, f"converged to rounding in {iterations}"
             break
-    tet, ratio = worst_tet(model, positions(d))
-    node = int(np.argmax(np.where(free, np.abs(np.nan_to_num(r, nan=np.inf)), 0)) // 3)
+    tet, ratio = worst_tet(model, phi.positions(d))
+    left = np.where(phi.free, np.abs(np.nan_to_num(r, nan=np.inf)), 0)
+    node = int(np.argmax(left) // 3)
     if not converged:
         message += f"; worst tet {tet} (det F {ratio:.3g}), worst node {node}"
     return NewtonResult(d, converged, iterations, worst, node, tet, ratio, message)
@@ -318,3 +338,80 @@ def _direction(model, solver, x, Q, r, boundary, remaining):
         if np.isfinite(step).all() and (moving or r @ step >= 0):
             return step
     return None
+
+
+# --- static equilibrium: f(x) + f_ext = 0 -----------------------------------------
+
+
+@dataclass(frozen=True)
+class StaticResult:
+    """An equilibrium, or the last load step that was balanced.
+
+    Attributes:
+        positions: positions of the nodes (N, 3) [m].
+        converged: whether the whole load is balanced.
+        message: one line; names the worst tet and node of a failure.
+        load: share of the load that is balanced, 1 when converged.
+        iterations: number of linear systems solved.
+        residual: largest residual force of a free dof [N].
+    """
+
+    positions: np.ndarray
+    converged: bool
+    message: str
+    load: float
+    iterations: int
+    residual: float
+
+
+def equilibrium(
+    model: FemModel,
+    prescribed: Sequence[Prescribed] | Prescribed,
+    *,
+    forces: np.ndarray | None = None,
+    gravity: Sequence[float] = GRAVITY_W,
+    start: np.ndarray | None = None,
+    steps: int = 1,
+    solver: str = "auto",
+    tolerance: float = 1e-7,
+    max_iterations: int = 50,
+) -> StaticResult:
+    """Static positions under weight, forces and prescribed positions.
+
+    Args:
+        model: the skin.
+        prescribed: prescribed nodes, enough to support the skin. Motions are taken at
+            the times 1/steps .. 1, so that they can lead the skin along a path.
+        forces: forces on the nodes (N, 3) [N].
+        gravity: gravity vector (3,) [m/s^2].
+        start: initial positions (N, 3) [m]; the rest positions by default.
+        steps: number of equal steps in which the load is applied.
+        solver: name for :func:`~drakebots.fem.solver.sparse.make_solver`.
+        tolerance: largest residual of Newton's method, relative to the largest force.
+        max_iterations: largest number of Newton iterations per load step.
+
+    Raises:
+        InvalidInput: when nothing is prescribed or a shape is wrong.
+    """
+    boundary = Boundary(len(model.rest), prescribed)
+    if not boundary.dofs.size:
+        raise InvalidInput("equilibrium: no node is prescribed, the skin would fall")
+    check_value("equilibrium: steps", steps, whole(1))
+    load = gravity_force(model, gravity)
+    if forces is not None:
+        load = load + as_positions(model, forces)
+    x = as_positions(model, model.rest if start is None else start)
+    engine = make_solver(model.pattern, name=solver)
+    done, total = 0.0, 0
+    for k in range(1, steps + 1):
+        share = k / steps
+        end = minimise(
+            model, engine, x, None, share * load.ravel(), boundary, share,
+            tolerance=tolerance, max_iterations=max_iterations,
+        )  # fmt: skip
+        total += end.iterations
+        if not end.converged:
+            message = f"load step {k} of {steps} failed: {end.message}"
+            return StaticResult(x, False, message, done, total, end.residual)
+        x, done = x + end.displacement.reshape(-1, 3), share
+    return StaticResult(x, True, end.message, done, total, end.residual)

@@ -5,7 +5,7 @@ x that was put together from its kept part u must satisfy
 
     (A x - b)_i = 0,  (A x - b)_c = S u - g,  g = b_c - A_ci A_ii^-1 b_i
 
-which one product with A tells, for less than a hundredth of a step of a skin. S is held
+which one product with A shows, for less than a hundredth of a step of a skin. S is held
 against A in the direction of u only; a first factorization and every PROBE_EVERY-th
 after it is probed in a random direction as well.
 """
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
+from scipy.sparse.linalg import splu
 
 from drakebots.core import threads as mkl
 from drakebots.core.checks import check_value, one_of
@@ -26,7 +27,60 @@ from drakebots.fem.assembly import SymmetricPattern
 from drakebots.fem.solver import mumps
 from drakebots.fem.solver.base import Engine, SolverFault, kept_dofs
 from drakebots.fem.solver.pardiso import PardisoEngine
-from drakebots.fem.solver.superlu import SciPyEngine
+
+
+class SciPyEngine(Engine):
+    """SuperLU: available everywhere, ten and more times slower than the others.
+
+    It factors indefinite matrices as well as definite ones.
+    """
+
+    name = "scipy"
+
+    def __init__(self, pattern, kept):
+        super().__init__(pattern, kept)
+        self._inner = np.setdiff1d(np.arange(pattern.size), self.kept)
+        self._lu = self._schur = None
+
+    def factor(self, values):
+        self._schur = None
+        full = self.pattern.full(values)
+        if len(self.kept):
+            rows = full[self._inner]
+            self._cross = rows[:, self.kept].toarray()
+            self._corner = full[self.kept][:, self.kept].toarray()
+            full = rows[:, self._inner]
+        try:
+            self._lu = splu(
+                full.tocsc(),
+                permc_spec="MMD_AT_PLUS_A",
+                diag_pivot_thresh=0.0,
+                options={"SymmetricMode": True},
+            )
+        except RuntimeError as error:
+            raise SolverProblem(f"scipy solver: {error}") from error
+
+    @property
+    def schur(self):
+        if self._schur is None:
+            S = self._corner - self._cross.T @ self._lu.solve(self._cross)
+            self._schur = (S + S.T) / 2
+        return self._schur
+
+    def reduce(self, b):
+        if not len(self.kept):
+            return self._lu.solve(b), np.empty((0, *b.shape[1:]))
+        inner = self._lu.solve(b[self._inner])
+        return inner, b[self.kept] - self._cross.T @ inner
+
+    def expand(self, state, x_kept):
+        if not len(self.kept):
+            return state
+        x = np.empty((self.pattern.size, *state.shape[1:]))
+        x[self.kept] = x_kept
+        x[self._inner] = state - self._lu.solve(self._cross @ x_kept)
+        return x
+
 
 SOLVERS = ("auto", "pardiso", "mumps", "scipy")
 PRECISIONS = ("double", "single")
@@ -36,9 +90,9 @@ TOLERANCE = 1e-12
 2e-15 or less in the skins of models/."""
 
 PROBE_EVERY = 20
-"""Of so many factorizations one is probed. A probe, two sweeps and a product, takes 4
-to 7 % of a step of a skin, so a third of a percent; the check of an answer takes 0.8 %
-(scripts/bench/trust.py)."""
+"""Number of factorizations of which one is probed. A probe, two sweeps and a product,
+takes 4 to 7 % of a step of a skin, so a third of a percent; the check of an answer
+takes 0.8 % (scripts/bench/trust.py)."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +100,7 @@ class _Reduced:
     """A reduced right-hand side.
 
     Attributes:
-        state: what the engine wants back.
+        state: of the engine, to be given back.
         mix: weights of the columns with which they are checked as one (r,), or None.
         b, small: b (n,) and its reduced form (k,), mixed.
     """
@@ -62,7 +116,7 @@ class SparseSolver:
 
     Where an answer of one library misses its equations, the next one takes over, with
     a warning: PARDISO, MUMPS, SciPy. Answers in single precision are not checked here,
-    as whoever refines them does (:mod:`drakebots.skin.frame.frame_solver`).
+    as whoever refines them does (:mod:`drakebots.skin.coupled.solver`).
 
     Args:
         pattern: upper triangle of the matrices.

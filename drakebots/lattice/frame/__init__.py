@@ -19,11 +19,12 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.lattice.frame.model import Frame, Load, Supports, lattice_frame
-    from drakebots.lattice.frame.solution import (
+    from drakebots.lattice.frame.solve import (
         CONVENTIONS,
+        FactoredFrame,
         FrameSolution,
         actuate,
+        solve_frame,
     )
-    from drakebots.lattice.frame.solve import FactoredFrame, solve_frame
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -149,15 +149,14 @@ def elements(
             f"beam {bad} between nodes {ends} has no length; move a node or leave "
             "the beam out"
         )
-    if isinstance(struts, Strut):
-        kinds, which = [struts], np.zeros(len(beams), dtype=int)
-    else:
-        kinds = list(dict.fromkeys(struts))
-        which = np.array([kinds.index(s) for s in struts], dtype=int)
-        if len(which) != len(beams):
-            raise InvalidInput(
-                f"{len(beams)} beams need one strut, or one each; got {len(which)}"
-            )
+    each = [struts] * len(beams) if isinstance(struts, Strut) else list(struts)
+    if len(each) != len(beams):
+        raise InvalidInput(
+            f"{len(beams)} beams need one strut, or one each; got {len(each)}"
+        )
+    kinds = list(dict.fromkeys(each))
+    number = {kind: k for k, kind in enumerate(kinds)}
+    which = np.array([number[s] for s in each])
 
     def over(value) -> np.ndarray:
         return np.array([value(s) for s in kinds])[which]

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 import scipy.sparse
 
-from drakebots.core.checks import check, check_value, each, flag, instance, numeric
+from drakebots.core.checks import (
+    check_value,
+    each,
+    either,
+    flag,
+    instance,
+    numeric,
+)
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked
 from drakebots.lattice.frame.element import Elements, elements
 from drakebots.lattice.shape import Lattice, Strut, pieces
 
@@ -18,17 +27,9 @@ MOTIONS = ("x", "y", "z", "rotation about x", "rotation about y", "rotation abou
 """The six motions of a node, in the order of arrays (N, 6)."""
 
 
-@dataclass(frozen=True, eq=False)
+@checked("frame", eq=False)
 class Frame:
     """Nodes and the beams between them.
-
-    Attributes:
-        positions: positions of the nodes (N, 3) [m].
-        beams: nodes of each beam (B, 2).
-        struts: section and material of all beams, or of each.
-        up: direction (3,) or (B, 3) in the plane of a beam and its side d1; None for
-            world z, and world y for beams along z.
-        shear: Timoshenko beams instead of Euler-Bernoulli beams.
 
     Raises:
         InvalidInput: for arrays of a wrong shape, a beam to no node or of no
@@ -36,34 +37,34 @@ class Frame:
     """
 
     positions: np.ndarray
+    """Positions of the nodes (N, 3) [m]."""
     beams: np.ndarray
-    struts: Strut | Sequence[Strut] = field(default_factory=Strut)
+    """Nodes of each beam (B, 2)."""
+    struts: Annotated[
+        Strut | Sequence[Strut], either(Strut, each(instance(Strut), "struts"))
+    ] = field(default_factory=Strut)
+    """Section and material of all beams, or of each."""
     up: np.ndarray | None = field(default=None, repr=False)
-    shear: bool = False
+    """Direction (3,) or (B, 3) in the plane of a beam and its side d1; None for world
+    z, and world y for beams along z."""
+    shear: Annotated[bool, flag()] = False
+    """Timoshenko beams instead of Euler-Bernoulli beams."""
 
     def __post_init__(self):
         positions = check_value("positions", self.positions, numeric()).astype(float)
-        beams = check_value("beams", self.beams, numeric())
-        if not isinstance(self.struts, Strut):
-            check(self, "frame", struts=each(instance(Strut), "struts"))
-        if self.up is not None:
-            check_value("frame: up", self.up, numeric())
-        check(self, "frame", shear=flag())
         if positions.ndim != 2 or positions.shape[1] != 3:
             raise InvalidInput(f"positions must be (N, 3), got {positions.shape}")
+        if len(lost := np.flatnonzero(~np.isfinite(positions).all(axis=1))):
+            raise InvalidInput(f"node {lost[0]}: its position is not finite")
+        beams = check_value("beams", self.beams, numeric())
+        if self.up is not None:
+            check_value("frame: up", self.up, numeric())
         if beams.ndim != 2 or beams.shape[1] != 2 or not len(beams):
             raise InvalidInput(f"beams must be (B, 2), B >= 1, got {beams.shape}")
-        if not np.isfinite(positions).all():
-            bad = int(np.flatnonzero(~np.isfinite(positions).all(axis=1))[0])
-            raise InvalidInput(f"node {bad}: its position is not finite")
-        if (
-            beams.dtype.kind not in "iu"
-            or beams.min() < 0
-            or beams.max() >= len(positions)
-        ):
-            raise InvalidInput(
-                f"beams must name nodes 0..{len(positions) - 1} by whole numbers"
-            )
+        last = len(positions) - 1
+        whole = beams.dtype.kind in "iu"
+        if not whole or beams.min() < 0 or beams.max() > last:
+            raise InvalidInput(f"beams must name nodes 0..{last} by whole numbers")
         alone = np.setdiff1d(np.arange(len(positions)), beams)
         if len(alone):
             raise InvalidInput(
@@ -152,21 +153,6 @@ class Frame:
         if not span.any():
             raise InvalidInput(f"nodes {first} and {second} are at the same place")
         return span / np.linalg.norm(span)
-
-    def at_nodes(self, values: Mapping[int, Sequence[float]]) -> np.ndarray:
-        """An array (N, 6) with six values at each named node, zero elsewhere.
-
-        Raises:
-            InvalidInput: for a node that is not there, or not six values.
-        """
-        array = np.zeros((len(self), 6))
-        for node, six in values.items():
-            if not 0 <= node < len(self) or len(six) != 6:
-                raise InvalidInput(
-                    f"node {node}: needs six values, and a number 0..{len(self) - 1}"
-                )
-            array[node] = six
-        return array
 
 
 def lattice_frame(

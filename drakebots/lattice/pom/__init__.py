@@ -10,8 +10,7 @@ model is linear, x = J u, and holds for any lattice of voxels:
 - :func:`inverse_kinematics` finds the controls for requested node motions,
   :func:`place_actuators` also the fewest actuators;
 - :class:`ElasticPOM` adds the stiffness of all mechanisms and the actuators' forces;
-- :func:`check_plane` and :func:`compare` hold both against the beam frame and say
-  which model to use;
+- :func:`compare` holds both against the beam frame and says which model to use;
 - :func:`calibrate` fits the gains of the planes to measured markers.
 """
 
@@ -24,9 +23,20 @@ if TYPE_CHECKING:
         BodyFrame,
         body_frame,
         calibrate,
+        length_factor,
+        read_lengths,
         read_measurements,
     )
-    from drakebots.lattice.pom.elastic import ElasticPOM
+    from drakebots.lattice.pom.elastic import (
+        HOLDS,
+        Agreement,
+        ElasticPOM,
+        agreement,
+        compare,
+        frame_motion,
+        frame_response,
+        without_rigid_motion,
+    )
     from drakebots.lattice.pom.kinematics import (
         Conflict,
         Kinematics,
@@ -41,19 +51,7 @@ if TYPE_CHECKING:
         PlanesOfMotion,
         actuator_nodes,
         place_of,
-    )
-    from drakebots.lattice.pom.tables import length_factor, read_lengths, table
-    from drakebots.lattice.pom.validity import (
-        HOLDS,
-        Agreement,
-        PlaneCheck,
-        agreement,
-        check_plane,
-        compare,
-        frame_motion,
-        frame_response,
-        rule_radius,
-        without_rigid_motion,
+        table,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,7 +1,8 @@
 """Calibration: gains of planes of motion and offsets, fitted to measured markers.
 
-Markers are seen in the laboratory, where the robot walks and turns. As in the paper,
-the mean of the markers is subtracted, then their common rotation in polar coordinates:
+Markers are measured in the laboratory, where the robot walks and turns. As in the
+paper, the mean of the markers is subtracted, then their common rotation in polar
+coordinates:
 
     y_j = x_j - mean x,  turn = mean_j (angle y_j - angle y0_j),  B(x)_j = R(-turn) y_j
 
@@ -24,6 +25,7 @@ push axis, or one coordinate of a marker, by its node:
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Sequence
@@ -33,10 +35,15 @@ from typing import Any
 
 import numpy as np
 
-from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
-from drakebots.core.files import replacing
-from drakebots.lattice.pom.pom import Control, PlanesOfMotion
-from drakebots.lattice.pom.tables import read_lengths, table
+from drakebots.core.errors import (
+    DrakebotsError,
+    FileProblem,
+    InvalidInput,
+    UnknownName,
+)
+from drakebots.core.files import write_text
+from drakebots.core.units import si_factor
+from drakebots.lattice.pom.pom import Control, PlanesOfMotion, table
 from drakebots.lattice.shape import Lattice
 
 _STEPS = 12
@@ -45,9 +52,65 @@ _STEPS = 12
 # --- measurements -----------------------------------------------------------
 
 
+LENGTHS = ("m", "cm", "mm", "um")
+"""Units that a table may be written in."""
+
+
+def length_factor(unit: str) -> float:
+    """The factor from a unit of length to m.
+
+    Raises:
+        UnknownName: for another unit.
+    """
+    if unit not in LENGTHS:
+        raise UnknownName("unit of length", unit, LENGTHS)
+    return si_factor(unit)
+
+
+def read_lengths(path: str | Path) -> tuple[list[str], np.ndarray]:
+    """Names of the columns of a CSV file, and their values (T, n) [m].
+
+    Raises:
+        FileProblem: for a file that cannot be read or has no row of numbers.
+        InvalidInput: naming the head or the line that is malformed.
+        UnknownName: for a unit that is not one of length.
+    """
+    try:
+        text = Path(path).read_text()
+        lines = [
+            (number, line)
+            for number, line in enumerate(csv.reader(text.splitlines()), 1)
+            if any(cell.strip() for cell in line)
+        ]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise FileProblem(path, f"cannot be read: {error}") from None
+    if len(lines) < 2:
+        raise FileProblem(path, "needs a line of column heads and a line for each pose")
+    names, factors = [], []
+    for head in lines[0][1]:
+        match = re.fullmatch(r"\s*([^\[\]]+?)\s*(?:\[([^\]]*)\])?\s*", head)
+        if not match:
+            raise InvalidInput(f"head {head!r} is not a name and a [unit]")
+        names.append(match[1])
+        factors.append(length_factor(match[2] or "m"))
+    rows = []
+    for number, line in lines[1:]:
+        if len(line) != len(names):
+            raise InvalidInput(
+                f"line {number} has {len(line)} cells, the head has {len(names)}"
+            )
+        try:
+            rows.append([float(cell) for cell in line])
+        except ValueError:
+            raise InvalidInput(
+                f"line {number} holds something that is not a number"
+            ) from None
+    return names, np.array(rows, float) * np.array(factors)
+
+
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """What was commanded and what was seen, frame by frame.
+    """Commands and measurements, frame by frame.
 
     Attributes:
         controls: the actuators, M of them.
@@ -92,7 +155,7 @@ def read_measurements(path: str | Path) -> Measurements:
 
 def _measurements(heads: list[str], values: np.ndarray) -> Measurements:
     actuators: dict[Control, np.ndarray] = {}
-    seen: dict[tuple[int, int, int], dict[str, np.ndarray]] = {}
+    measured: dict[tuple[int, int, int], dict[str, np.ndarray]] = {}
     for head, column in zip(heads, values.T):
         match = _HEAD.fullmatch(head)
         if match is None:
@@ -101,23 +164,23 @@ def _measurements(heads: list[str], values: np.ndarray) -> Measurements:
             )
         node, axis = tuple(map(int, match.groups()[1:4])), match[5]
         control = Control(node, axis)
-        coordinates = seen.setdefault(node, {}) if match[1] == "marker" else {}
+        coordinates = measured.setdefault(node, {}) if match[1] == "marker" else {}
         place = (coordinates, axis) if match[1] == "marker" else (actuators, control)
         if place[1] in place[0]:
             raise InvalidInput(f"column {head!r} appears twice; keep one")
         place[0][place[1]] = column
-    axes = "xyz" if any("z" in coordinates for coordinates in seen.values()) else "xy"
-    for node, coordinates in seen.items():
+    axes = "xyz" if any("z" in place for place in measured.values()) else "xy"
+    for node, coordinates in measured.items():
         for axis in axes:
             if axis not in coordinates:
                 name = " ".join(map(str, node))
                 raise InvalidInput(f"marker {name} has no column for {axis}; add it")
-    if not actuators or len(seen) < 2:
+    if not actuators or len(measured) < 2:
         raise InvalidInput("needs at least one actuator and two markers")
-    markers = [[of_node[axis] for axis in axes] for of_node in seen.values()]
+    markers = [[of_node[axis] for axis in axes] for of_node in measured.values()]
     return Measurements(
         tuple(actuators),
-        tuple(seen),
+        tuple(measured),
         np.array(list(actuators.values())).T,
         np.array(markers).transpose(2, 0, 1),
     )
@@ -145,11 +208,6 @@ class BodyFrame:
     centre: np.ndarray
     turn: np.ndarray
     rescale: float
-
-    @property
-    def rescaled(self) -> np.ndarray:
-        """displacement times rescale [m], which no longer is a measured amplitude."""
-        return self.displacement * self.rescale
 
 
 def _marker_table(markers, count: int) -> np.ndarray:
@@ -267,7 +325,7 @@ class Calibration:
         """
         u = table(u, len(self.gains), "u", "control")
         size = self.offsets.shape[1]
-        return _seen(self.model, u, np.nan_to_num(self.gains), size) + self.offsets
+        return _response(self.model, u, np.nan_to_num(self.gains), size) + self.offsets
 
     def report(self) -> str:
         """Gains, residuals and the paper's rescaling, for printing."""
@@ -305,8 +363,7 @@ class Calibration:
         Raises:
             FileProblem: when it cannot be written; nothing is left behind.
         """
-        with replacing(path) as part:
-            part.write_text(json.dumps(self.facts(), indent=2) + "\n")
+        write_text(path, json.dumps(self.facts(), indent=2) + "\n")
         return Path(path)
 
 
@@ -318,7 +375,7 @@ def _rest(model: PlanesOfMotion, size: int) -> np.ndarray:
     return model.lattice.positions[model.effector_nodes][:, :size]
 
 
-def _seen(model: PlanesOfMotion, u, gains, size: int) -> np.ndarray:
+def _response(model: PlanesOfMotion, u, gains, size: int) -> np.ndarray:
     """B(x0 + J g u) minus the rest (T, n, D)."""
     rest = _rest(model, size)
     moved = model.displacements(u * gains)[..., :size]
@@ -326,7 +383,7 @@ def _seen(model: PlanesOfMotion, u, gains, size: int) -> np.ndarray:
 
 
 def calibrate(model: PlanesOfMotion, u, markers) -> Calibration:
-    """Fits gains and offsets to markers seen in the laboratory.
+    """Fits gains and offsets to markers measured in the laboratory.
 
     Args:
         model: planes of motion whose effectors are the marked nodes, n of them.
@@ -336,7 +393,7 @@ def calibrate(model: PlanesOfMotion, u, markers) -> Calibration:
     Raises:
         InvalidInput: for tables of different length, shape or not finite, too few
             frames, controls that do not move, or controls that move so alike that
-            their gains cannot be told apart, naming one.
+            their gains cannot be distinguished, naming one.
     """
     controls, n = model.controls, len(model.effector_nodes)
     u = table(u, len(controls), "u", "control")
@@ -359,7 +416,7 @@ def calibrate(model: PlanesOfMotion, u, markers) -> Calibration:
         raise InvalidInput(f"{len(u)} frames are too few to fit gains; record more")
 
     def residual(gains) -> np.ndarray:
-        gap = body.displacement - _seen(model, u, gains, size)
+        gap = body.displacement - _response(model, u, gains, size)
         return _centred(gap.reshape(len(u), -1)).ravel()
 
     gains, together = np.zeros(len(controls)), 0.0
@@ -371,7 +428,7 @@ def calibrate(model: PlanesOfMotion, u, markers) -> Calibration:
     deviation = np.full(len(controls), np.nan)
     inverse = np.linalg.inv(A[:, shown].T @ A[:, shown])
     deviation[shown] = rms * np.sqrt(A.shape[0] / freedom * np.diag(inverse))
-    offsets = (body.displacement - _seen(model, u, gains, size)).mean(axis=0)
+    offsets = (body.displacement - _response(model, u, gains, size)).mean(axis=0)
     return Calibration(
         model,
         np.where(shown, gains, np.nan),

@@ -19,8 +19,7 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom.pom import Control, PlanesOfMotion
-from drakebots.lattice.pom.tables import table
+from drakebots.lattice.pom.pom import Control, PlanesOfMotion, table
 from drakebots.lattice.shape import AXES, Lattice, Planes
 
 TOLERANCE = 1e-9
@@ -53,21 +52,14 @@ class Kinematics:
     Attributes:
         controls: displacements u of the actuators' lower nodes (T, M) [m].
         effectors: displacements of the effectors (T, E, 3) [m].
-        requested: displacements of the targets (T, W) [m].
-        reached: displacements of the same components under the controls (T, W) [m].
+        reached: displacements of the targets (T, W) [m].
         conflicts: why targets are missed; empty when all are met.
     """
 
     controls: np.ndarray
     effectors: np.ndarray
-    requested: np.ndarray
     reached: np.ndarray
     conflicts: tuple[Conflict, ...]
-
-    @property
-    def residual(self) -> float:
-        """Largest |reached - requested| [m]."""
-        return float(np.abs(self.reached - self.requested).max(initial=0.0))
 
 
 def inverse_kinematics(
@@ -78,7 +70,6 @@ def inverse_kinematics(
     effectors=None,
     *,
     stroke=np.inf,
-    ideality: float = 1.0,
 ) -> Kinematics:
     """Actuator displacements for requested node motions, and the motion that follows.
 
@@ -89,21 +80,15 @@ def inverse_kinematics(
         values: displacements of the targets (T, W), or (W,) for one pose [m].
         effectors: nodes to report (E, 3) [half pitches]; by default all.
         stroke: largest |u| of all actuators, or of each (M,) [m].
-        ideality: see :class:`PlanesOfMotion`.
 
     Raises:
         InvalidInput: for tables of another shape or not finite, a stroke < 0, or
             actuators that PlanesOfMotion refuses. Targets that cannot be met do not
             raise: they are in the conflicts.
     """
-    model = PlanesOfMotion(lattice, actuators, effectors, ideality=ideality)
-    at_targets = PlanesOfMotion(
-        lattice,
-        actuators,
-        [target.node for target in targets],
-        ideality=ideality,
-        planes=model.planes,
-    )
+    model = PlanesOfMotion(lattice, actuators, effectors)
+    nodes = [target.node for target in targets]
+    at_targets = PlanesOfMotion(lattice, actuators, nodes, planes=model.planes)
     w = table(values, len(targets), "values", "target")
     S = at_targets.J[[3 * i + target.axis for i, target in enumerate(targets)]]
     unbounded, u, limit = bounded_controls(S, w, stroke)
@@ -113,7 +98,7 @@ def inverse_kinematics(
         *stroke_conflicts(actuators, unbounded, limit),
         *_undetermined(model, S),
     ]
-    return Kinematics(u, model.displacements(u), w, u @ S.T, tuple(found))
+    return Kinematics(u, model.displacements(u), u @ S.T, tuple(found))
 
 
 def bounded_controls(S: np.ndarray, w: np.ndarray, stroke):

@@ -27,8 +27,7 @@ from drakebots.core.checks import between, check_value, positive, whole
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.run import Progress
 from drakebots.lattice.pom.elastic import ElasticPOM
-from drakebots.lattice.pom.pom import Control, extension_rows
-from drakebots.lattice.pom.tables import table
+from drakebots.lattice.pom.pom import Control, extension_rows, table
 from drakebots.lattice.shape import (
     AXES,
     Lattice,
@@ -38,7 +37,7 @@ from drakebots.lattice.shape import (
 )
 
 MOST_SETS = 20_000
-"""With at most so many sets of one size all are tried; with more, the search is
+"""Largest number of sets of one size of which all are tried; above it the search is
 greedy."""
 
 
@@ -50,20 +49,19 @@ class Placement:
         actuators: the fewest found.
         controls: displacements u of their lower nodes; actuators change length by
             -2 u (T, M) [m].
-        reached: displacements of the targets (T, W) [m].
-        residual: largest |reached - requested| [m].
-        stroke: largest |u| [m].
-        alternatives: for each actuator, all equivalent places.
+        residual: largest error of a target [m].
         exact: whether every smaller set was tried and none is feasible.
     """
 
     actuators: tuple[Control, ...]
     controls: np.ndarray
-    reached: np.ndarray
     residual: float
-    stroke: float
-    alternatives: tuple[tuple[Control, ...], ...]
     exact: bool
+
+    @property
+    def stroke(self) -> float:
+        """Largest |u| [m]."""
+        return float(np.abs(self.controls).max(initial=0.0))
 
 
 def candidates(lattice: Lattice, axes: Sequence[int | str] = AXES) -> list[Control]:
@@ -133,9 +131,18 @@ def place_actuators(
         check_value("stroke", stroke, positive("m"))
     check_value("tolerance", tolerance, between(0, 1, open_ends=True))
     check_value("most", most, whole(1))
-    allowed = tolerance * np.abs(w).max()
+    found = _places(lattice, axes, single=model is lattice)
+    space = _Space(model, lattice, found, targets, w)
+    space.stroke, space.allowed = stroke * (1 + 1e-9), tolerance * np.abs(w).max()
+    if mean_pose and model is not lattice:
+        space.take_mean_pose(model)
+    return space.search(most, progress)
+
+
+def _places(lattice: Lattice, axes, single: bool) -> list[Control]:
+    """The candidates; where `single`, those that drive one plane only."""
     found = candidates(lattice, axes)
-    if model is lattice:
+    if single:
         # An actuator between two parts of a layer would drive two planes.
         drives = Planes(lattice).driven
         found = [c for c in found if drives(c.node, c.axis) == drives(c.other, c.axis)]
@@ -144,81 +151,94 @@ def place_actuators(
             "the lattice has no two nodes a pitch apart along the allowed axes; "
             "allow another axis"
         )
-    limit = stroke * (1 + 1e-9)
-    space = _Space(model, lattice, found, targets, w, limit, allowed, mean_pose)
-    for i, target in enumerate(targets):
-        if (
-            not np.abs(space.T[i]).max(initial=0.0) > 0
-            and np.abs(w[:, i]).max() > allowed
-        ):
-            raise NoSolution(
-                f"no actuator along the allowed axes moves {AXES[target.axis]} of "
-                f"{target.name!r}; allow more axes or choose another node"
-            )
-    best = None
-    exact = True
-    most = min(most, len(space.groups))
-    for size in range(1, most + 1):
-        if comb(len(space.groups), size) <= MOST_SETS:
-            chosen = space.best_of(combinations(range(len(space.groups)), size))
-        else:
-            exact = False
-            chosen = space.grown(() if best is None else best[1])
-        if progress is not None:
-            progress("sets of actuators", size, most)
-        if best is None or chosen[0] < best[0]:
-            best = chosen
-        if chosen[0] <= allowed:
-            return space.placement(chosen[1], exact)
-    _, u, reached = space.moved(best[1])
-    worst = int(np.argmax(np.abs(reached - w).max(axis=0)))
-    raise NoSolution(
-        f"no {most} actuators move {targets[worst].name!r} and the others as requested "
-        f"within {allowed:.3g} m; allow more actuators, axes, stroke or tolerance",
-        {"residual_m": best[0], "stroke_m": float(np.abs(u).max(initial=0.0))},
-    )
+    return found
 
 
 class _Space:
-    """Columns of T and of the compliance G K^-1 G^T, one per group of equivalents."""
+    """Columns of T and of the compliance G K^-1 G^T, one per group of equivalents.
 
-    def __init__(self, model, lattice, found, targets, w, stroke, allowed, mean_pose):
+    Attributes:
+        stroke: largest |u| [m].
+        allowed: largest error [m].
+    """
+
+    stroke: float
+    allowed: float
+
+    def __init__(self, model, lattice: Lattice, found, targets, w):
         elastic = isinstance(model, ElasticPOM)
         basis = model.basis if elastic else Planes(lattice).fields.toarray()
         G = extension_rows(lattice, found, basis)
-        soft = model.amplitudes(G) if elastic else G
-        if elastic and mean_pose:
-            rigid = rigid_motions(lattice)
-            basis = basis - rigid @ np.linalg.lstsq(rigid, basis, rcond=None)[0]
-        rows = [3 * lattice.node(target.node) + target.axis for target in targets]
-        self.w, self.stroke, self.allowed = w, stroke, allowed
-        self.controls = found
-        self.groups = _alike(G)
-        first = [group.indices[0] for group in self.groups]
-        self.T = basis[rows] @ soft[first].T
-        self.flex = G[first] @ soft[first].T
+        self._groups = _alike(G)
+        first = [group[0][0] for group in self._groups]
+        G = G[first]
+        self._soft = model.amplitudes(G) if elastic else G
+        self._rows = [3 * lattice.node(t.node) + t.axis for t in targets]
+        self._w, self._controls, self._targets = w, found, targets
+        self._T = basis[self._rows] @ self._soft.T
+        self._flex = G @ self._soft.T
+
+    def take_mean_pose(self, model: ElasticPOM) -> None:
+        """Takes the rigid motion that fits all nodes best out of the motions."""
+        rigid = rigid_motions(model.lattice)
+        basis = model.basis
+        basis = basis - rigid @ np.linalg.lstsq(rigid, basis, rcond=None)[0]
+        self._T = basis[self._rows] @ self._soft.T
+
+    def search(self, most: int, progress: Progress | None) -> Placement:
+        """The smallest set within what is allowed; see :func:`place_actuators`."""
+        w, allowed, targets = self._w, self.allowed, self._targets
+        for row, target, asked in zip(self._T, targets, w.T):
+            still = not np.abs(row).max(initial=0.0) > 0
+            if still and np.abs(asked).max() > allowed:
+                raise NoSolution(
+                    "no actuator along the allowed axes moves "
+                    f"{AXES[target.axis]} of {target.name!r}; allow more axes or "
+                    "choose another node"
+                )
+        best, exact = (np.inf, ()), True
+        everything, most = range(len(self._groups)), min(most, len(self._groups))
+        for size in range(1, most + 1):
+            if comb(len(self._groups), size) <= MOST_SETS:
+                chosen = self.best_of(combinations(everything, size))
+            else:
+                exact, chosen = False, self.grown(best[1])
+            if progress is not None:
+                progress("sets of actuators", size, most)
+            if size == 1 or chosen[0] < best[0]:
+                best = chosen
+            if chosen[0] <= allowed:
+                return self.placement(chosen[1], exact)
+        _, u, reached = self.moved(best[1])
+        worst = int(np.argmax(np.abs(reached - w).max(axis=0)))
+        raise NoSolution(
+            f"no {most} actuators move {targets[worst].name!r} and the others as "
+            f"requested within {allowed:.3g} m; allow more actuators, axes, stroke or "
+            "tolerance",
+            {"residual_m": best[0], "stroke_m": float(np.abs(u).max(initial=0.0))},
+        )
 
     def moved(self, chosen, bounded=True) -> tuple[float, np.ndarray, np.ndarray]:
         """Largest error [m], controls u (T, M) and reached (T, W) of a set."""
-        flex = self.flex[np.ix_(chosen, chosen)]
+        flex = self._flex[np.ix_(chosen, chosen)]
         if np.linalg.cond(flex) > 1e9:
-            return np.inf, np.zeros((len(self.w), len(chosen))), 0 * self.w
-        effect = self.T[:, chosen] @ np.linalg.inv(flex) * -2.0
-        u = self.w @ np.linalg.pinv(effect, rcond=1e-9).T
+            return np.inf, np.zeros((len(self._w), len(chosen))), 0 * self._w
+        effect = self._T[:, chosen] @ np.linalg.inv(flex) * -2.0
+        u = self._w @ np.linalg.pinv(effect, rcond=1e-9).T
         over = (np.abs(u) > self.stroke).any(axis=1) & bounded
         for pose in np.flatnonzero(over):
             box = (-self.stroke, self.stroke)
-            u[pose] = lsq_linear(effect, self.w[pose], box, method="bvls").x
+            u[pose] = lsq_linear(effect, self._w[pose], box, method="bvls").x
         reached = u @ effect.T
-        return float(np.abs(reached - self.w).max()), u, reached
+        return float(np.abs(reached - self._w).max()), u, reached
 
     def best_of(self, sets) -> tuple[float, tuple[int, ...]]:
         """The set of least error; among feasible sets, the one of least stroke."""
         sets = list(sets)
-        columns = self.T[:, np.array(sets)].transpose(1, 0, 2)
-        gap = self.w.T - columns @ (np.linalg.pinv(columns, rcond=1e-9) @ self.w.T)
+        columns = self._T[:, np.array(sets)].transpose(1, 0, 2)
+        gap = self._w.T - columns @ (np.linalg.pinv(columns, rcond=1e-9) @ self._w.T)
         left = sorted(zip((gap**2).sum(axis=(1, 2)).tolist(), sets))
-        enough = self.allowed**2 * self.w.size
+        enough = self.allowed**2 * self._w.size
         feasible = [c for gap, c in left if gap <= enough]
         best = (np.inf, np.inf, left[0][1])
         for chosen in feasible or [c for _, c in left[:50]]:
@@ -236,7 +256,7 @@ class _Space:
 
     def grown(self, start) -> tuple[float, tuple[int, ...]]:
         """A smaller set with the best addition, then exchanges while they help."""
-        everything = range(len(self.groups))
+        everything = range(len(self._groups))
         rest = [k for k in everything if k not in start]
         best = self.best_of([(*start, k) for k in rest])
         while best[0] > self.allowed:
@@ -255,41 +275,26 @@ class _Space:
 
     def placement(self, chosen, exact) -> Placement:
         """The set at places whose nodes no other actuator uses, where possible."""
-        residual, u, reached = self.moved(chosen)
+        residual, u, _ = self.moved(chosen)
         taken: set = set()
-        actuators, others, signs = [], [], []
+        actuators, signs = [], []
         for k in chosen:
-            group = self.groups[k]
-            same = [(self.controls[i], s) for i, s in zip(group.indices, group.signs)]
+            same = [(self._controls[i], sign) for i, sign in self._groups[k]]
             free = [c for c in same if not {c[0].node, c[0].other} & taken]
             control, sign = (free or same)[0]
             taken |= {control.node, control.other}
             actuators.append(control)
             signs.append(sign)
-            others.append(tuple(c for c, _ in same))
-        u = u * signs
-        stroke = float(np.abs(u).max(initial=0.0))
-        return Placement(
-            tuple(actuators), u, reached, residual, stroke, tuple(others), exact
-        )
+        return Placement(tuple(actuators), u * signs, residual, exact)
 
 
-@dataclass(frozen=True)
-class _Group:
-    """Equivalent actuators; signs are relative to the first."""
-
-    indices: tuple[int, ...]
-    signs: tuple[float, ...]
-
-
-def _alike(G: np.ndarray) -> list[_Group]:
-    """Groups of rows that are equal up to the sign, without those that are zero."""
-    seen: dict[bytes, tuple[list[int], list[float]]] = {}
+def _alike(G: np.ndarray) -> list[list[tuple[int, float]]]:
+    """Groups of rows that are equal up to the sign, without those that are zero: of
+    each row its number, and its sign relative to the group's first."""
+    seen: dict[bytes, list[tuple[int, float]]] = {}
     for i, row in enumerate(np.round(G, 9)):
         if not row.any():
             continue
         sign = float(np.sign(row[np.flatnonzero(row)[0]]))
-        indices, signs = seen.setdefault((sign * row + 0.0).tobytes(), ([], []))
-        indices.append(i)
-        signs.append(sign)
-    return [_Group(tuple(i), tuple(s / t[0] for s in t)) for i, t in seen.values()]
+        seen.setdefault((sign * row + 0.0).tobytes(), []).append((i, sign))
+    return [[(i, sign / group[0][1]) for i, sign in group] for group in seen.values()]

@@ -14,13 +14,15 @@ Here x = J u with the constant J built from the unit fields of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import between, check, check_value, positive, text
+from drakebots.core.checks import between, check_value, positive, text
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked
 from drakebots.lattice.shape import (
     AXES,
     OFFSETS,
@@ -36,17 +38,12 @@ ACTUATION = np.array([np.cross(e, OFFSETS).T for e in np.eye(3, dtype=int)])
 """A_x, A_y, A_z: displacement of nodes 0..5 when a voxel tilts (3, 3, 6)."""
 
 
-@dataclass(frozen=True)
+@checked("actuator")
 class Control:
     """One component of a node's motion: what an actuator drives, or a target.
 
     An actuator connects the node to the one a pitch further along the axis and moves
     that one the opposite way: it changes its length by -2 u.
-
-    Attributes:
-        node: place of the (lower) node (x, y, z) [half pitches].
-        axis: direction of the motion, 0..2 or a letter.
-        name: name for reports; by default node and axis.
 
     Raises:
         InvalidInput: when node is not three whole numbers.
@@ -54,15 +51,32 @@ class Control:
     """
 
     node: tuple[int, int, int]
+    """Place of the (lower) node (x, y, z) [half pitches]."""
     axis: int | str = 2
-    name: str = ""
+    """Direction of the motion, 0..2 or a letter."""
+    name: Annotated[str, text(".*", "a text")] = ""
+    """Name for reports; by default node and axis."""
 
     def __post_init__(self):
         object.__setattr__(self, "node", place_of(self.node))
         object.__setattr__(self, "axis", axis_number(self.axis))
-        check(self, "actuator", name=text(".*", "a text"))
         if not self.name:
             object.__setattr__(self, "name", f"{self.node} {AXES[self.axis]}")
+
+    word = "X,Y,Z:AXIS"
+
+    @classmethod
+    def from_word(cls, text: str, what: str) -> Control:
+        """The component that "2,1,1:z" names.
+
+        Raises:
+            InvalidInput: for text of another form.
+        """
+        found = re.fullmatch(r"(-?\d+),(-?\d+),(-?\d+):([xyz])", text)
+        if found is None:
+            raise InvalidInput(f"{what}: {text!r} must be X,Y,Z:AXIS, e.g. 2,1,1:z")
+        *node, axis = found.groups()
+        return cls(tuple(map(int, node)), axis)
 
     @property
     def other(self) -> tuple[int, int, int]:
@@ -83,6 +97,33 @@ def place_of(node) -> tuple[int, int, int]:
     if given.shape != (3,) or not np.isfinite(given).all() or (given % 1).any():
         raise InvalidInput(f"a node is three whole half pitches (x, y, z), got {node}")
     return tuple(int(n) for n in given)
+
+
+def table(values, columns: int, name: str, per: str) -> np.ndarray:
+    """Values as a finite array (T, columns); one row may be given alone.
+
+    Args:
+        values: the table.
+        columns: its number of columns.
+        name: of the table, for messages.
+        per: meaning of each column, for messages.
+
+    Raises:
+        InvalidInput: naming the table, or the first row that is not finite.
+    """
+    try:
+        w = np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{name} must be a table of numbers: {error}") from None
+    w = w[None] if w.ndim == 1 else w
+    if w.ndim != 2 or w.shape[1] != columns:
+        raise InvalidInput(
+            f"{name} must be (T, {columns}), one column per {per}, got {w.shape}"
+        )
+    bad = np.flatnonzero(~np.isfinite(w).all(axis=1))
+    if len(bad):
+        raise InvalidInput(f"{name}: pose {bad[0]} holds a value that is not finite")
+    return w.copy()
 
 
 class PlanesOfMotion:
@@ -135,6 +176,7 @@ class PlanesOfMotion:
             nodes = np.array([lattice.node(place_of(e)) for e in effectors], int)
         self.effector_nodes = nodes
         self.J = self._jacobian(driven, nodes)
+        self._columns = len(controls), "u", "control"
 
     def _refuse_shared(self, driven: list[int]) -> None:
         first: dict[int, Control] = {}
@@ -172,13 +214,7 @@ class PlanesOfMotion:
             InvalidInput: when u's last size is not M, or u is not finite.
         """
         u = np.asarray(u, float)
-        if u.ndim < 1 or u.shape[-1] != len(self.controls):
-            raise InvalidInput(
-                f"u must be (..., {len(self.controls)}), one column per control: "
-                f"{u.shape}"
-            )
-        if not np.isfinite(u).all():
-            raise InvalidInput("u holds a value that is not finite; correct the table")
+        table(u.reshape(-1, u.shape[-1]) if u.ndim else u, *self._columns)
         return (u @ self.J.T).reshape(*u.shape[:-1], -1, 3)
 
     def positions(self, u) -> np.ndarray:

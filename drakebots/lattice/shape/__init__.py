@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.lattice.shape.check import check_lattice, require_connected
     from drakebots.lattice.shape.io import (
         ENDINGS,
         LatticeSpec,
         load_lattice,
+        names_lattice,
         save_lattice,
     )
     from drakebots.lattice.shape.lattice import (
@@ -30,14 +30,20 @@ if TYPE_CHECKING:
         Strut,
         block,
     )
-    from drakebots.lattice.shape.mechanisms import Mechanisms, find_mechanisms
+    from drakebots.lattice.shape.mechanisms import (
+        Mechanisms,
+        find_mechanisms,
+        rigid_motions,
+        rotations,
+    )
     from drakebots.lattice.shape.planes import (
         AXES,
         Plane,
         Planes,
         axis_number,
+        check_lattice,
         pieces,
+        require_connected,
     )
-    from drakebots.lattice.shape.rigidity import rigid_motions, rotations
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

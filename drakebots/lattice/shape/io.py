@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -32,7 +32,7 @@ import yaml
 
 from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
-from drakebots.core.files import TOP, Fields, number, parse_yaml, replacing
+from drakebots.core.files import TOP, Fields, number, parse_yaml, write_text
 from drakebots.core.units import quantity
 from drakebots.lattice.shape.lattice import PRESETS, Lattice, Strut, from_array
 
@@ -42,10 +42,29 @@ ENDINGS = (".json", ".yaml", ".yml", ".vxa", ".vxc", ".vxd")
 
 @dataclass(frozen=True)
 class LatticeSpec:
-    """A lattice, and the section and material of its beams."""
+    """A lattice, and the section and material of its beams.
+
+    Attributes:
+        lattice: the voxels.
+        strut: section and material of the beams.
+        path: file that it was read from.
+    """
 
     lattice: Lattice
     strut: Strut = field(default_factory=Strut)
+    path: Path | None = field(default=None, compare=False)
+
+    @classmethod
+    def from_file(cls, path: str) -> LatticeSpec:
+        """The lattice of a file; see :func:`load_lattice`."""
+        return load_lattice(path)
+
+
+def names_lattice(word: str) -> bool:
+    """Whether a word of a command line names a lattice's file."""
+    return Path(word).suffix.lower() in ENDINGS and not word.endswith(
+        (".dmd.yaml", ".drakebots.yaml")
+    )
 
 
 def load_lattice(path: str | Path) -> LatticeSpec:
@@ -60,10 +79,11 @@ def load_lattice(path: str | Path) -> LatticeSpec:
     if ending not in ENDINGS:
         raise FileProblem(path, f"a lattice's file ends in {', '.join(ENDINGS)}")
     if ending.startswith(".vx"):
-        return LatticeSpec(read_vxa(path))
+        return LatticeSpec(read_vxa(path), path=path)
     try:
         text = _read(path).decode("utf-8")
-        return parse_lattice(_json(text) if ending == ".json" else _yaml(text))
+        spec = parse_lattice(_json(text) if ending == ".json" else _yaml(text))
+        return replace(spec, path=path)
     except FileProblem:
         raise
     except (DrakebotsError, UnicodeDecodeError) as error:
@@ -112,8 +132,7 @@ def save_lattice(
         f'{{\n  "pitch": {json.dumps(lattice.pitch)},\n'
         f'  "voxels": [\n    {rows}\n  ]{made_of}\n}}\n'
     )
-    with replacing(path) as part:
-        part.write_text(text, encoding="utf-8")
+    write_text(path, text)
     return path
 
 

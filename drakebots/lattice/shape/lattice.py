@@ -14,41 +14,36 @@ for Flexible Voxel-Based Robots" (2022), Fig. 4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import between, check, check_value, numeric, positive
+from drakebots.core.checks import between, check_value, numeric, positive
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked
 
 
-@dataclass(frozen=True)
+@checked("strut")
 class Strut:
     """A beam of rectangular section, bending alike about d1 and d2 when square.
 
         A = d1 d2,  I = d1^3 d2/12,  J = (1/3 - 0.2244/(max/min + 0.1607)) max min^3
 
-    Attributes:
-        d1, d2: sides of the section [m].
-        E: Young's modulus of the material [Pa].
-        nu: Poisson's ratio of the material, within -1..0.5.
-        rho: density of the material [kg/m^3].
-
     Raises:
         InvalidInput: for a value out of range, naming it.
     """
 
-    d1: float = 1.27e-3
-    d2: float = 1.27e-3
-    E: float = 6.894757e9
-    nu: float = 0.35
-    rho: float = 1420.0
-
-    def __post_init__(self):
-        check(self, "strut", d1=positive("m"), d2=positive("m"), E=positive("Pa"))
-        poisson = between(-1, 0.5, open_ends=True)
-        check(self, "strut", nu=poisson, rho=positive("kg/m^3"))
+    d1: Annotated[float, positive("m")] = 1.27e-3
+    """First side of the section."""
+    d2: Annotated[float, positive("m")] = 1.27e-3
+    """Second side of the section."""
+    E: Annotated[float, positive("Pa")] = 6.894757e9
+    """Young's modulus of the material."""
+    nu: Annotated[float, between(-1, 0.5, open_ends=True)] = 0.35
+    """Poisson's ratio of the material, within -1..0.5."""
+    rho: Annotated[float, positive("kg/m^3")] = 1420.0
+    """Density of the material."""
 
     @property
     def G(self) -> float:
@@ -102,13 +97,9 @@ BEAMS = np.array(
 """The nodes of a voxel's beams (12, 2)."""
 
 
-@dataclass(frozen=True, eq=False)
+@checked(eq=False)
 class Lattice:
     """A set of voxels.
-
-    Attributes:
-        voxels: indices (i, j, k) >= 0 of the voxels (V, 3), in the order given.
-        pitch: edge of a voxel [m].
 
     Raises:
         InvalidInput: for no voxel, an index < 0, a voxel given twice, or a
@@ -116,10 +107,11 @@ class Lattice:
     """
 
     voxels: np.ndarray
-    pitch: float = 0.0762
+    """Indices (i, j, k) >= 0 of the voxels (V, 3), in the order given."""
+    pitch: Annotated[float, positive("m")] = 0.0762
+    """Edge of a voxel."""
 
     def __post_init__(self):
-        check(self, "", pitch=positive("m"))
         given = check_value("voxels", self.voxels, numeric())
         if given.ndim != 2 or given.shape[1] != 3 or not len(given):
             raise InvalidInput(f"voxels must be (n, 3), n >= 1, got {given.shape}")

@@ -156,3 +156,103 @@ class Planes:
                 f"{AXES[even]} is even; push along {free.replace('and', 'or')}"
             )
         return int(self.label[3 - axis - even, voxel])
+
+
+# --- findings about the shape ---------------------------------------------------
+
+Voxel = tuple[int, int, int]
+_PARTS = ("voxels", "nodes", "beams")
+
+
+@dataclass(frozen=True)
+class LatticeReport:
+    """The findings of :func:`check_lattice`.
+
+    Attributes:
+        lattice: the voxels.
+        pieces: voxels of each connected piece, the largest first.
+        single: voxels attached to the rest by one node only; just the bending of
+            beams resists their three rotations about it.
+        thin: for each axis, voxels without a neighbour along it. Such sheets and rods
+            have motions that planes of motion do not describe.
+    """
+
+    lattice: Lattice
+    pieces: tuple[tuple[Voxel, ...], ...]
+    single: tuple[Voxel, ...]
+    thin: tuple[tuple[Voxel, ...], ...]
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Numbers of voxels, nodes and beams."""
+        parts = {name: getattr(self.lattice, name) for name in _PARTS}
+        return {name: len(found) for name, found in parts.items()}
+
+    def lines(self) -> list[str]:
+        """The numbers of parts, then one line for each finding."""
+        found = []
+        if len(self.pieces) > 1:
+            found.append(f"it consists of {_pieces_text(self.pieces)}")
+        if self.single:
+            found.append(
+                "hanging on one node, free to rotate but for the bending of beams: "
+                f"{_some(self.single)}"
+            )
+        found += [
+            f"one voxel thick along {axis}: {_some(voxels)}; it has motions that "
+            "planes of motion miss"
+            for axis, voxels in zip(AXES, self.thin)
+            if voxels
+        ]
+        head = ", ".join(f"{count} {name}" for name, count in self.numbers.items())
+        return [head, *(found or ["in one piece, nowhere thin"])]
+
+
+def check_lattice(lattice: Lattice) -> LatticeReport:
+    """Looks for loose, singly attached and one-thick parts."""
+    voxels = [tuple(v) for v in lattice.voxels.tolist()]
+    near = neighbours(lattice)
+    counts = np.zeros((len(voxels), 3), int)
+    np.add.at(counts, (near[:, :2].T, near[:, 2]), 1)
+
+    def where(rows: np.ndarray) -> tuple[Voxel, ...]:
+        return tuple(voxels[i] for i in np.flatnonzero(rows))
+
+    single = where(counts.sum(axis=1) == 1)
+    thin = tuple(where(along == 0) for along in counts.T)
+    return LatticeReport(lattice, _pieces(lattice), single, thin)
+
+
+def require_connected(lattice: Lattice) -> None:
+    """Refuses a lattice in several pieces, before anything is simulated.
+
+    Raises:
+        InvalidInput: when the lattice is in pieces, naming them.
+    """
+    found = _pieces(lattice)
+    if len(found) > 1:
+        raise InvalidInput(
+            f"the lattice consists of {_pieces_text(found)}; join them face to face, "
+            "or simulate one"
+        )
+
+
+def _pieces(lattice: Lattice) -> tuple[tuple[Voxel, ...], ...]:
+    """Voxels of each connected piece, the largest first."""
+    voxels = [tuple(v) for v in lattice.voxels.tolist()]
+    label = pieces(len(voxels), neighbours(lattice)[:, :2])
+    rows = [np.flatnonzero(label == k) for k in np.unique(label)]
+    rows = sorted(rows, key=lambda piece: (-len(piece), piece[0]))
+    return tuple(tuple(voxels[i] for i in piece) for piece in rows)
+
+
+def _pieces_text(found: tuple[tuple[Voxel, ...], ...]) -> str:
+    shown = "; ".join(_some(piece) for piece in found[:4])
+    more = f"; and {len(found) - 4} more" if len(found) > 4 else ""
+    return f"{len(found)} pieces: {shown}{more}"
+
+
+def _some(voxels: tuple[Voxel, ...], most: int = 6) -> str:
+    shown = " ".join(f"({i},{j},{k})" for i, j, k in voxels[:most])
+    more = f" and {len(voxels) - most} more" if len(voxels) > most else ""
+    return f"voxel{'s' * (len(voxels) > 1)} {shown}{more}"

@@ -1,4 +1,4 @@
-"""How a robot stands, and what holds it there.
+"""Postures of standing robots, and the loads that hold them.
 
     posture = find_posture(load("my_robot.urdf"))
 
@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.multibody.posture.equilibrium import Equilibrium, equilibrium
     from drakebots.multibody.posture.posture import find_posture
-    from drakebots.multibody.posture.servos import Servos, connect_targets, servos
+    from drakebots.multibody.posture.servos import (
+        Equilibrium,
+        Servos,
+        connect_targets,
+        equilibrium,
+        servos,
+    )
     from drakebots.multibody.posture.stance import Posture, Stance, centre_of_mass
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

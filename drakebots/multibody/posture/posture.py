@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from scipy.optimize import nnls
 
-from drakebots.model import Model, standing_poses
-from drakebots.multibody.posture.equilibrium import equilibrium
-from drakebots.multibody.posture.search import STRETCHED, Found, leg_reaches, search
+from drakebots.model import Model, some, standing_poses
+from drakebots.multibody.posture.search import STRETCHED, leg_reaches, search
+from drakebots.multibody.posture.servos import equilibrium
 from drakebots.multibody.posture.stance import Posture, Stance
 
 LEVEL = 2e-3
@@ -28,7 +28,7 @@ UNHELD = 1e-2
 """Largest force or torque at rest that no motor need hold, in weights (times size)."""
 
 _GRAVE = ("its loops", "its coupled joints", "the feet", "the centre")
-"""How grave faults begin."""
+"""Beginnings of grave faults."""
 
 
 def find_posture(model: Model, *, pose: Mapping[str, float] | None = None) -> Posture:
@@ -62,8 +62,8 @@ def find_posture(model: Model, *, pose: Mapping[str, float] | None = None) -> Po
         return _within_limits(stance, tried[0])
     start = stance.joint_positions(tried[0].joints)
     found = [
-        _as_posture(stance, answer.positions, "found", answer, reaches=reaches)
-        for answer in search(stance, start, reaches)
+        _as_posture(stance, positions, "found", x, reaches=reaches)
+        for x, positions in search(stance, start, reaches)
     ]
     return min([*tried, *found], key=_badness)
 
@@ -88,7 +88,7 @@ def _as_posture(
     stance: Stance,
     positions: np.ndarray,
     source: str,
-    found: Found | None = None,
+    x: np.ndarray | None = None,
     *,
     reaches: Sequence[float | None] = (),
 ) -> Posture:
@@ -97,15 +97,15 @@ def _as_posture(
     Args:
         stance: the robot; it is posed.
         positions: positions of all joints [rad, m].
-        source: where they come from.
-        found: answer of the search that they are part of.
+        source: their origin.
+        x: of the stance, where a search found them.
         reaches: reach of each leg, by :func:`leg_reaches`.
     """
-    stance.place(stance.start(positions) if found is None else found.x, positions)
+    stance.place(stance.start(positions) if x is None else x, positions)
     stance.lower_to_ground()
     residuals = _residuals(stance)
     faults = list(_faults(stance, residuals, reaches))
-    if found is not None and stance.stands:
+    if x is not None and stance.stands:
         low = stance.trunk_heights().min(initial=np.inf)
         if -0.02 * stance.size <= low < LEVEL * stance.size:
             faults.append("its trunk lies on the ground")
@@ -118,7 +118,7 @@ def _as_posture(
         source=source,
         residuals=residuals,
         faults=tuple(faults),
-        loose=stance.loose(),
+        passive=stance.passive(),
     )
 
 
@@ -154,7 +154,7 @@ def _beyond_support(stance: Stance) -> float:
 def _faults(
     stance: Stance, residuals: Mapping[str, float], reaches: Sequence[float | None]
 ) -> Iterator[str]:
-    """What speaks against standing, a line each, the worst first."""
+    """Faults that speak against standing, a line each, the worst first."""
     positions, size = stance.positions(), stance.size
     if residuals["loop rows"] > 1e-6 * size:
         slips = stance.robot.closure.slips(stance.context)
@@ -191,7 +191,7 @@ def _faults(
 
 
 def _unheld(stance: Stance) -> str:
-    """What is not held at rest, and what would hold it.
+    """Text on joints that nothing holds at rest, and on what would hold them.
 
     Joints without a motor come first, as other joints may be unheld because of them;
     then motors that are too weak; then what motors are not for (the base, the slides
@@ -204,11 +204,11 @@ def _unheld(stance: Stance) -> str:
         if rest.left[joint.velocity_start()] > UNHELD
         and joint.index() not in stance.roots
     ]
-    loose = [joint.name() for joint in unheld if joint.index() not in driven]
-    if loose:
-        return f"no motor holds {_some(loose)} at rest (--actuate all --effort 10)"
+    passive = [joint.name() for joint in unheld if joint.index() not in driven]
+    if passive:
+        return f"no motor holds {some(passive)} at rest (--actuate all --effort 10)"
     if unheld:
-        weak = _some([joint.name() for joint in unheld])
+        weak = some([joint.name() for joint in unheld])
         return (
             f"the motors of {weak} are too weak at rest (raise the file's effort "
             "limits, or give --effort)"
@@ -216,12 +216,6 @@ def _unheld(stance: Stance) -> str:
     if not len(stance.model.feet):
         return "nothing holds it up, as no feet are known (--feet names them)"
     return f"nothing holds {rest.weakest} at rest"
-
-
-def _some(names: Sequence[str], most: int = 4) -> str:
-    """A few names and how many more."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def _badness(posture: Posture) -> tuple[int, int, float]:

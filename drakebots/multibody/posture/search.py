@@ -21,8 +21,6 @@ symmetrically.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import least_squares, minimize
 
@@ -46,27 +44,10 @@ _MARGIN = 0.05
 _STARTS, _EVALUATIONS = 4, 40
 
 
-@dataclass(frozen=True)
-class Found:
-    """An answer of the search.
-
-    Attributes:
-        x: coordinates of the stance.
-        positions: positions of all joints (len(joints),) [rad, m].
-        cost: sum of squares of the light rows.
-        error: largest heavy row, as a share of the robot's size.
-    """
-
-    x: np.ndarray
-    positions: np.ndarray
-    cost: float
-    error: float
-
-
 def search(
     stance: Stance, positions: np.ndarray, reaches: list[float | None]
-) -> list[Found]:
-    """Standing postures, the best first.
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Standing postures, the best first: x of the stance, positions of all joints.
 
     Args:
         stance: a robot with feet to stand on, or with loops or couplers; those are
@@ -80,7 +61,8 @@ def search(
     order = np.argsort([np.sum(r.all(r.start) ** 2) for r in rows], kind="stable")
     most = 2 if stance.robot.closure.loops else _STARTS  # each takes longer with loops
     found = [rows[k].solve() for k in order[:most]]
-    return sorted(found, key=lambda f: (f.error > 1e-6, f.cost))
+    best = sorted(found, key=lambda answer: (answer[0] > 1e-6, answer[1]))
+    return [(x, positions) for _, _, x, positions in best]
 
 
 def leg_reaches(stance: Stance) -> list[float | None]:
@@ -133,7 +115,7 @@ def _reach(stance: Stance, number: int, leg: Leg) -> float | None:
 
 
 def _travel(stance: Stance, joint: int, now: float) -> tuple[float | None, ...]:
-    """How far a joint goes: any angle, the limits of a slide, nowhere without them."""
+    """Range of a joint: any angle, the limits of a slide, else its position now."""
     if stance.joints[joint].type_name() == "revolute":
         return None, None
     low, high = stance.lower[joint], stance.upper[joint]
@@ -197,7 +179,8 @@ class _Rows:
         self.stance.place(x)
         return np.concatenate([100 * self._heavy(), self._light(x)])
 
-    def solve(self) -> Found:
+    def solve(self) -> tuple[float, float, np.ndarray, np.ndarray]:
+        """The largest heavy row, the light rows' sum of squares, x, all positions."""
         s = self.stance
         s.place(self.start, self.positions)
         x = least_squares(
@@ -209,7 +192,7 @@ class _Rows:
         ).x
         x = self._polished(x)
         error = float(np.abs(self.heavy(x)).max())
-        return Found(x, s.positions(), float(np.sum(self.light(x) ** 2)), error)
+        return error, float(np.sum(self.light(x) ** 2)), x, s.positions()
 
     def _polished(self, x: np.ndarray) -> np.ndarray:
         """x with the heavy rows solved by Newton steps of least norm."""

@@ -1,7 +1,15 @@
-"""Servos that hold a robot in a posture: gains from its mass and size.
+"""Loads that hold a robot in a posture, and servos that bring them up.
 
-Every motor gets the torque that holds the posture at rest and a stiffness and a damping
-about it,
+At rest, with the feet pressed by vertical forces f_i >= 0 alone,
+
+    B tau + sum_i J_zi' f_i + C' lambda + tau_g = 0,    |tau| <= effort limit
+
+where tau_g are the forces of gravity and springs, and lambda those in the loops. Of all
+solutions, the one with the smallest torques and loads is taken, in units of the robot's
+weight and size. If there is none, the residual is what remains of the left side.
+
+A servo gives every motor the torque that holds the posture at rest and a stiffness and
+a damping about it,
 
     u = tau_0 + k (q_0 - q) - d v,    |u| <= effort limit
 
@@ -23,12 +31,82 @@ from dataclasses import dataclass
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import JointIndex, PdControllerGains
+from pydrake.multibody.tree import JointIndex, MultibodyForces, PdControllerGains
 from pydrake.systems.framework import DiagramBuilder, OutputPort
 from pydrake.systems.primitives import ConstantVectorSource, MatrixGain
+from scipy.optimize import lsq_linear
 
-from drakebots.multibody.posture.equilibrium import Equilibrium, equilibrium
+from drakebots.model import (
+    actuators_of,
+    driven_joints,
+    effort_limits,
+    slides,
+    sliding_motors,
+)
 from drakebots.multibody.posture.stance import Stance
+
+_HEAVY = 1e4
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """Torques and loads at rest.
+
+    Attributes:
+        torques: torques or forces of the actuators (nu,) [N m, N].
+        loads: vertical forces on the feet (nf,) [N].
+        residual: largest force or torque that nothing holds, in units of the robot's
+            weight, or weight times size.
+        weakest: name of the velocity whose row that is: a joint as its file names it,
+            "FL_knee", or a direction of the base, "body_vz".
+        left: load that nothing holds, of every velocity (nv,) in the same units.
+    """
+
+    torques: np.ndarray
+    loads: np.ndarray
+    residual: float
+    weakest: str
+    left: np.ndarray
+
+
+def equilibrium(stance: Stance) -> Equilibrium:
+    """Torques and loads that hold the robot as the stance's context has it."""
+    plant, context = stance.plant, stance.context
+    forces = MultibodyForces(plant)
+    plant.CalcForceElementsContribution(context, forces)
+    still = np.zeros(plant.num_velocities())
+    plant.SetVelocities(context, still)
+    tau_g = -plant.CalcInverseDynamics(context, still, forces)
+    weight = max(stance.mass * stance.gravity, 1e-12)
+    # Rows and unknowns in units of the weight, lengths in units of the size.
+    row = np.where(stance.robot.length_positions()[1], 1.0, 1 / stance.size) / weight
+    # One unit of a motor: the size for a torque, 1 for a force.
+    motor = np.where(sliding_motors(plant), 1.0, stance.size) * weight
+    B = plant.MakeActuationMatrix() * motor
+    J = stance.foot_jacobians()[:, 2] * weight if stance.stands else B.T[:0]
+    C = stance.robot.closure.jacobian(context) * weight
+    row = row * stance.own_velocities()
+    A, goal = row[:, None] * np.hstack([B, J.T, C.T]), -row * tau_g
+    y, nu, nf = np.zeros(A.shape[1]), len(motor), len(J)
+    if len(y):
+        most = np.full(len(y), np.inf)
+        most[:nu] = np.maximum(effort_limits(plant) / motor, 1e-9)
+        least = -most
+        least[nu : nu + nf] = 0.0
+        rows = np.vstack([_HEAVY * A, np.eye(len(y))])
+        y = lsq_linear(rows, [*(_HEAVY * goal), *(0.0 * y)], (least, most)).x
+    left = np.abs(A @ y - goal)
+    names = plant.GetVelocityNames(
+        add_model_instance_prefix=False, always_add_suffix=False
+    )
+    return Equilibrium(
+        torques=y[:nu] * motor,
+        loads=y[nu : nu + nf] * weight,
+        residual=float(left.max(initial=0.0)),
+        weakest=names[left.argmax()] if len(left) else "",
+        left=left,
+    )
+
 
 DAMPING = 0.7
 """Damping of a servo, as a share of the critical one."""
@@ -54,13 +132,12 @@ class Servos:
 
     def add_to(self, plant: MultibodyPlant) -> None:
         """Sets the gains of a plant's actuators, before it is finalized."""
-        for k, index in enumerate(plant.GetJointActuatorIndices()):
-            gains = PdControllerGains(p=self.stiffness[k], d=self.damping[k])
-            plant.get_joint_actuator(index).set_controller_gains(gains)
+        for motor, p, d in zip(actuators_of(plant), self.stiffness, self.damping):
+            motor.set_controller_gains(PdControllerGains(p=p, d=d))
 
     def connect(self, builder: DiagramBuilder, plant: MultibodyPlant) -> None:
         """Connects the held positions and torques to a finalized plant's ports."""
-        motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+        motors = actuators_of(plant)
         held = np.concatenate([self.positions, np.zeros(len(motors))])
         source = builder.AddSystem(ConstantVectorSource(held))
         connect_targets(builder, source.get_output_port(), plant)
@@ -84,7 +161,7 @@ def connect_targets(
             of all actuated joints (2 nu,), in the order of the actuators' indices.
         plant: finalized plant in SI, whose actuators have gains.
     """
-    motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+    motors = actuators_of(plant)
     for instance in {m.model_instance(): None for m in motors}:
         own = [k for k, m in enumerate(motors) if m.model_instance() == instance]
         rows = np.eye(2 * len(motors))[own + [len(motors) + k for k in own]]
@@ -103,7 +180,7 @@ def servos(stance: Stance, stiffness: float) -> Servos:
         stiffness: c of a leg's joint, in units of m g L / n per radian.
     """
     plant, context = stance.plant, stance.context
-    motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+    motors = actuators_of(plant)
     inertia = np.diag(plant.CalcMassMatrix(context))
     carried = stance.mass / max(len(stance.legs), 1)
     lever = _levers(stance)
@@ -123,13 +200,10 @@ def servos(stance: Stance, stiffness: float) -> Servos:
 
 
 def _levers(stance: Stance) -> dict[JointIndex, float]:
-    """How far the mass moves with a joint that carries it [m/rad, 1], by joint."""
+    """Lever of the mass about each joint that carries it [m/rad, 1], by joint."""
     found = {
-        stance.joints[j].index(): (
-            1.0 if stance.joints[j].type_name() == "prismatic" else stance.size
-        )
-        for leg in stance.legs
-        for j in leg.joints
+        joint.index(): 1.0 if slides(joint) else stance.size
+        for joint in stance.leg_joints()
     }
     return found | _levers_through_loops(stance, found)
 
@@ -147,9 +221,7 @@ def _levers_through_loops(
         stance: the robot, posed.
         levers: levers of the legs' own joints [m/rad, 1].
     """
-    plant, found = stance.plant, {}
-    indices = plant.GetJointActuatorIndices()
-    motors = [plant.get_joint_actuator(i).joint() for i in indices]
+    motors, found = driven_joints(stance.plant), {}
     driven = {m.index() for m in motors}
     free = [
         j for j in stance.joints if j.index() not in driven and j.num_velocities() == 1

@@ -12,11 +12,27 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw
-from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable, JointIndex
+from pydrake.multibody.tree import Joint, JointIndex
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.model import LoopClosure, Model, coupled_joints
+from drakebots.model import (
+    LoopClosure,
+    Model,
+    actuators_of,
+    bodies_of,
+    coupled_joints,
+    driven_joints,
+    free_bodies,
+    gravity,
+    joint_slices,
+    joints_of,
+    point_in_world,
+    point_jacobian,
+    single_joints,
+    slides,
+    some,
+)
 from drakebots.multibody.extent import covers, lowest_points
 from drakebots.multibody.plant import Robot, build_robot
 
@@ -31,14 +47,14 @@ class Posture:
     Attributes:
         joints: position of every joint of one degree of freedom by name [rad, m].
         X_WB: pose of the free base; the identity for a robot without one.
-        source: where it comes from: "given", "pose 'home' of the file", "default
+        source: its origin: "given", "pose 'home' of the file", "default
             positions", or "found".
         residuals: largest height of a foot [m], distance of the centre of mass from
             the polygon of the feet [m], largest loop row [m, 1], how far shapes
             reach into the ground [m], and what no motor holds at rest [weight].
         faults: why it does not stand, a line each; empty where it does.
-        loose: joints of its legs that nothing drives, by motor, leader or loop. It may
-            only balance on them, which a posture does not tell.
+        passive: joints of its legs that nothing drives, by motor, leader or loop. It
+            may only balance on them, which a posture does not show.
     """
 
     joints: Mapping[str, float]
@@ -46,7 +62,7 @@ class Posture:
     source: str
     residuals: Mapping[str, float] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
-    loose: tuple[str, ...] = ()
+    passive: tuple[str, ...] = ()
 
     @property
     def stands(self) -> bool:
@@ -63,16 +79,12 @@ class Posture:
 
     @property
     def reservation(self) -> str:
-        """What to say of loose joints, "4 joints ... have no motor: ..."; or ""."""
-        if not self.loose:
+        """Caveat on passive joints, "4 joints ... have no motor: ..."; or ""."""
+        if not self.passive:
             return ""
-        count, verb = len(self.loose), "have" if len(self.loose) > 1 else "has"
-        more = f" and {count - 4} more" if count > 4 else ""
-        joints = "joints" if count > 1 else "joint"
-        return (
-            f"{count} {joints} of its legs {verb} no motor: "
-            f"{', '.join(self.loose[:4])}{more}"
-        )
+        count = len(self.passive)
+        which = "joints of its legs have" if count > 1 else "joint of its legs has"
+        return f"{count} {which} no motor: {some(self.passive)}"
 
 
 @dataclass(frozen=True)
@@ -115,11 +127,7 @@ class Stance:
         self.context = plant.GetMyMutableContextFromRoot(self.diagram_context)
         self.model = model
         self.base = _base(plant)
-        self.joints = tuple(
-            plant.get_joint(i)
-            for i in plant.GetJointIndices()
-            if plant.get_joint(i).num_positions() == 1
-        )
+        self.joints = tuple(single_joints(plant))
         self._at = np.array([j.position_start() for j in self.joints], int)
         self.lower = np.array([j.position_lower_limit() for j in self.joints])
         self.upper = np.array([j.position_upper_limit() for j in self.joints])
@@ -136,7 +144,7 @@ class Stance:
         self.legs, self.moved = self._legs()
         self.bodies = _tree(plant, self.base)
         self.mass = sum(body.get_mass(self.context) for body in self.bodies)
-        self.gravity = float(np.linalg.norm(plant.gravity_field().gravity_vector()))
+        self.gravity = gravity(plant)
         self.size = self._size()
         self.drawn_overlaps = self.overlaps()
 
@@ -182,17 +190,17 @@ class Stance:
             z, roll, pitch = x[:3]
             yaw = RollPitchYaw(self._X_WB0.rotation()).yaw_angle()
             p = np.array([*self._X_WB0.translation()[:2], z])
-            X_WB = RigidTransform(RollPitchYaw(roll, pitch, yaw), p)
-            plant.SetFloatingBaseBodyPoseInWorldFrame(self.context, self.base, X_WB)
+            self._place_base(RigidTransform(RollPitchYaw(roll, pitch, yaw), p))
+
+    def _place_base(self, X_WB: RigidTransform) -> None:
+        self.plant.SetFloatingBaseBodyPoseInWorldFrame(self.context, self.base, X_WB)
 
     def take(self, posture: Posture) -> None:
         """Sets the context to a posture of the model."""
         positions = self.joint_positions(posture.joints)
         self.place(self.start(positions), positions)
         if self.base is not None:
-            self.plant.SetFloatingBaseBodyPoseInWorldFrame(
-                self.context, self.base, posture.X_WB
-            )
+            self._place_base(posture.X_WB)
 
     def bounds(self, margin: float) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of x: joint limits, drawn in by a share of their range."""
@@ -219,11 +227,9 @@ class Stance:
         if not len(heights):
             return
         if self.base is not None:
-            X_WB = self.plant.EvalBodyPoseInWorld(self.context, self.base)
+            X_WB = self.base_pose()
             X_WB.set_translation(X_WB.translation() - [0, 0, heights.min()])
-            self.plant.SetFloatingBaseBodyPoseInWorldFrame(
-                self.context, self.base, X_WB
-            )
+            self._place_base(X_WB)
         elif (slide := self._slide()) is not None:
             joint, up = slide
             q = self.plant.GetPositions(self.context)
@@ -234,13 +240,8 @@ class Stance:
 
     def feet(self) -> np.ndarray:
         """p_WF of the feet (nf, 3) [m]."""
-        plant, world = self.plant, self.plant.world_frame()
-        return np.array(
-            [
-                plant.CalcPointsPositions(self.context, frame, p, world).ravel()
-                for frame, p in self._feet
-            ]
-        ).reshape(-1, 3)
+        points = [point_in_world(self.plant, self.context, *p) for p in self._feet]
+        return np.reshape(points, (-1, 3))
 
     def foot_heights(self) -> np.ndarray:
         """Height of the lowest point of every foot over the ground (nf,) [m]."""
@@ -251,13 +252,11 @@ class Stance:
         return centre_of_mass(self.plant, self.context, self.bodies)
 
     def own_velocities(self) -> np.ndarray:
-        """Which velocities are of the robot, not of other free bodies (nv,)."""
+        """Mask of the velocities of the robot, not of other free bodies (nv,)."""
         own = np.zeros(self.plant.num_velocities(), bool)
-        for index in self.plant.GetJointIndices():
-            joint = self.plant.get_joint(index)
+        for joint in joints_of(self.plant):
             if joint.child_body() in self.bodies:
-                first = joint.velocity_start()
-                own[first : first + joint.num_velocities()] = True
+                own[joint_slices(joint)[1]] = True
         return own
 
     def loop_rows(self) -> np.ndarray:
@@ -270,7 +269,7 @@ class Stance:
 
     def trunk_heights(self) -> np.ndarray:
         """z of the lowest point of every shape that no leg's joint moves [m]."""
-        joints = [self.joints[j].index() for leg in self.legs for j in leg.joints]
+        joints = [joint.index() for joint in self.leg_joints()]
         moved = set(self.plant.GetBodiesKinematicallyAffectedBy(joints))
         trunk = tuple(shape for shape in self.shapes if shape.body not in moved)
         return lowest_points(self.plant, self.context, trunk)
@@ -300,18 +299,11 @@ class Stance:
 
     def foot_jacobians(self) -> np.ndarray:
         """J of every foot's velocity in the world (nf, 3, nv)."""
-        plant, world = self.plant, self.plant.world_frame()
-        return np.array(
-            [
-                plant.CalcJacobianTranslationalVelocity(
-                    self.context, JacobianWrtVariable.kV, frame, p, world, world
-                )
-                for frame, p in self._feet
-            ]
-        ).reshape(-1, 3, plant.num_velocities())
+        J = [point_jacobian(self.plant, self.context, *p) for p in self._feet]
+        return np.reshape(J, (-1, 3, self.plant.num_velocities()))
 
     def hips(self) -> list[np.ndarray | None]:
-        """From every leg's first joint to the middle of its feet (3,) [m].
+        """Vectors from every leg's first joint to the middle of its feet (3,) [m].
 
         None for a leg without joints.
         """
@@ -335,23 +327,27 @@ class Stance:
             if self.upper[j] > self.lower[j]
         )
 
-    def loose(self) -> tuple[str, ...]:
+    def passive(self) -> tuple[str, ...]:
         """Names of the legs' joints that can move and have neither a motor nor a leader
         that does, nor a loop that joins them to others."""
         driven, in_loops = self.driven(), self.in_loops()
         return tuple(
-            self.joints[j].name()
-            for j in dict.fromkeys(j for leg in self.legs for j in leg.joints)
-            if self.upper[j] > self.lower[j]
-            and self.joints[j].index() not in driven
-            and not in_loops[self.joints[j].velocity_start()]
+            joint.name()
+            for joint in self.leg_joints()
+            if joint.position_upper_limit() > joint.position_lower_limit()
+            and joint.index() not in driven
+            and not in_loops[joint.velocity_start()]
         )
+
+    def leg_joints(self) -> list[Joint]:
+        """The joints of all legs, each once."""
+        numbers = dict.fromkeys(j for leg in self.legs for j in leg.joints)
+        return [self.joints[j] for j in numbers]
 
     def driven(self) -> set[JointIndex]:
         """Indices of the joints that have motors, or leaders that do."""
         plant = self.robot.plant
-        motors = map(plant.get_joint_actuator, plant.GetJointActuatorIndices())
-        driven = {motor.joint().index() for motor in motors}
+        driven = {joint.index() for joint in driven_joints(plant)}
         for _ in self.robot.closure.couplers:  # a leader may follow, too
             for coupler in self.robot.closure.couplers:
                 follower, leader = coupled_joints(plant, coupler)
@@ -390,12 +386,8 @@ class Stance:
     # --- how it is built ---
 
     def _efforts(self) -> np.ndarray:
-        limits = {
-            motor.joint().index(): motor.effort_limit()
-            for motor in map(
-                self.plant.get_joint_actuator, self.plant.GetJointActuatorIndices()
-            )
-        }
+        motors = actuators_of(self.plant)
+        limits = {motor.joint().index(): motor.effort_limit() for motor in motors}
         found = np.array([limits.get(j.index(), np.inf) for j in self.joints])
         return np.where(found > 0, found, np.inf)
 
@@ -407,17 +399,10 @@ class Stance:
         """
         found: set = set()
         body = self.plant.world_body()
-        heaviest = max(
-            self.plant.get_body(BodyIndex(i)).default_mass()
-            for i in range(self.plant.num_bodies())
-        )
-        joints = [self.plant.get_joint(i) for i in self.plant.GetJointIndices()]
-        driven = {
-            self.plant.get_joint_actuator(i).joint().index()
-            for i in self.plant.GetJointActuatorIndices()
-        }
+        heaviest = max(body.default_mass() for body in bodies_of(self.plant))
+        driven = {joint.index() for joint in driven_joints(self.plant)}
         while True:
-            below = [j for j in joints if j.parent_body().index() == body.index()]
+            below = [j for j in joints_of(self.plant) if j.parent_body() == body]
             if len(below) != 1 or below[0].index() in driven:
                 return found
             found.add(below[0].index())
@@ -428,7 +413,7 @@ class Stance:
     def _slide(self):
         """The root joint that slides along z, and its sense; None without one."""
         for joint in self.joints:
-            if joint.index() in self.roots and joint.type_name() == "prismatic":
+            if joint.index() in self.roots and slides(joint):
                 axis = joint.translation_axis()
                 frame = joint.frame_on_parent().CalcPoseInWorld(self.context)
                 up = float((frame.rotation().matrix() @ axis)[2])
@@ -439,10 +424,7 @@ class Stance:
     def _legs(self) -> tuple[tuple[Leg, ...], np.ndarray]:
         """Legs by the foot's body, and the joints that x moves."""
         number = {joint.index(): k for k, joint in enumerate(self.joints)}
-        above = {
-            self.plant.get_joint(i).child_body().index(): self.plant.get_joint(i)
-            for i in self.plant.GetJointIndices()
-        }
+        above = {joint.child_body().index(): joint for joint in joints_of(self.plant)}
         chains: dict = {}
         for k, (frame, _) in enumerate(self._feet):
             body, chain = frame.body(), []
@@ -474,19 +456,18 @@ class Stance:
         return tuple(legs), np.array(sorted(k for k in moved if room[k]), int)
 
     def in_loops(self) -> np.ndarray:
-        """Which velocities move the links of closed loops, couplers aside (nv,)."""
+        """Mask of the velocities that move closed loops, couplers aside (nv,)."""
         alone = LoopClosure(self.plant, self.robot.closure.loops)
         C = alone.jacobian(self.context)
         return np.abs(C).max(axis=0, initial=0.0) > 0
 
     def _size(self) -> float:
         """Distance from the centre of mass to the furthest foot, else body [m]."""
-        plant, points = self.plant, self.feet()
+        points = self.feet()
         if not len(points):
-            bodies = map(plant.get_body, map(BodyIndex, range(1, plant.num_bodies())))
             points = [
-                plant.EvalBodyPoseInWorld(self.context, body).translation()
-                for body in bodies
+                self.plant.EvalBodyPoseInWorld(self.context, body).translation()
+                for body in bodies_of(self.plant)[1:]
             ]
         offsets = np.reshape(points, (-1, 3)) - self.centre_of_mass()
         spread = np.linalg.norm(offsets, axis=1).max(initial=0.0)
@@ -508,28 +489,16 @@ def centre_of_mass(plant, context, bodies) -> np.ndarray:
 
 def _tree(plant, base) -> tuple:
     """The base and all bodies that it carries; all bodies where none is free."""
-    every = [plant.get_body(BodyIndex(i)) for i in range(1, plant.num_bodies())]
-    carried = every
-    if base is not None:
-        free = [
-            plant.get_joint(i).index()
-            for i in plant.GetJointIndices()
-            if plant.get_joint(i).child_body() == base
-        ]
-        carried = [
-            plant.get_body(index)
-            for index in plant.GetBodiesKinematicallyAffectedBy(free)
-        ]
-    return tuple(carried)
+    if base is None:
+        return tuple(bodies_of(plant)[1:])
+    free = [joint.index() for joint in joints_of(plant) if joint.child_body() == base]
+    return tuple(map(plant.get_body, plant.GetBodiesKinematicallyAffectedBy(free)))
 
 
 def _base(plant):
     """The free body of a plant with one; of several the one that carries most."""
-    free = [
-        plant.get_joint(i).child_body()
-        for i in plant.GetJointIndices()
-        if plant.get_joint(i).type_name() == "quaternion_floating"
-    ]
-    if not free:
-        return None
-    return max(free, key=lambda body: (len(_tree(plant, body)), body.default_mass()))
+    return max(
+        free_bodies(plant),
+        key=lambda body: (len(_tree(plant, body)), body.default_mass()),
+        default=None,
+    )

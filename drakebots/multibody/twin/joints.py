@@ -129,7 +129,7 @@ def _screw(joint, q, v):
 
 
 def _screw_axis(joint) -> np.ndarray:
-    """From the joint's motion: pydrake has no getter for it."""
+    """Screw axis from the joint's motion: pydrake has no getter for it."""
     context = joint.GetParentPlant().CreateDefaultContext()
     joint.set_angular_velocity(context, 1.0)
     F, M = joint.frame_on_parent(), joint.frame_on_child()

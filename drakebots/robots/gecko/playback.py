@@ -1,4 +1,4 @@
-"""What plots and scenes read from a stored result: the course, and poses over time.
+"""Playback of a stored result, for plots and scenes: the course, and poses over time.
 
 The engine "pose" stores one pose per half cycle. In between, while the limbs move,
 angles and lengths go smoothly from one pose to the next, with the least change of

@@ -17,8 +17,9 @@ from matplotlib.patches import Circle, Polygon
 from drakebots.core.errors import InvalidInput
 from drakebots.plots import check_ending, legend_below, save
 from drakebots.results import Result
-from drakebots.robots.gecko.generator import MotionPolynomial, motion_of
+from drakebots.robots.gecko.generator import MotionPolynomial
 from drakebots.robots.gecko.model import FEET, LEGS, Pose, limb_curves
+from drakebots.robots.gecko.plan import motion_of
 from drakebots.robots.gecko.playback import (
     check_motion,
     corners_of,

@@ -1,70 +1,58 @@
 """Simulates the gecko on a course: the gait pattern generator in a closed loop.
 
-    result = simulate(GeckoSimulation(epsilon=0.10))
+    result = simulate(Simulation(epsilon=0.10))
     result.metrics["half_cycles"], result.metrics["targets_reached"]
 
 A course is a list of targets, which may lie behind obstacles; the last one may have a
 heading. Once per half cycle the generator reads the position and the heading of the
 robot and chooses the gait's parameters (q1, q2). Then the engine walks that half cycle:
-"pose" by one pose step, "drake" with the robot of many joints and switched suction
-feet. Source: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020), Algorithm 1
-and Fig. 12.
+:class:`PoseStep` by one pose step, :class:`Drake` with the robot of many joints and
+switched suction feet. Source: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87
+(2020), Algorithm 1 and Fig. 12.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
 
-from drakebots.core.checks import check, finite, flag, one_of, optional, positive, whole
+from drakebots.core.checks import finite, in_unit, one_of, positive, whole
+from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
-from drakebots.core.run import Progress, Stop, Verdict, failed, run_steps
-from drakebots.core.stages import spent, stage, timed
-from drakebots.results import Result, provenance
-from drakebots.robots.gecko.drake import (
-    DrakeWalk,
-    motion_dataset,
-    simulate_walk,
+from drakebots.core.fields import checked
+from drakebots.core.run import Progress, Verdict
+from drakebots.core.stages import timed
+from drakebots.results import Result
+from drakebots.robots.gecko.engines import (
+    Drake,
+    Engine,
+    PoseStep,
+    run_drake,
+    run_poses,
 )
 from drakebots.robots.gecko.generator import (
-    RULES,
-    SUMS,
     Blocked,
-    Decision,
     GaitPatternGenerator,
     GeneratorOptions,
+    LeastTime,
     MotionPolynomial,
     PathGenerator,
-    PathOptions,
     PoseStepMotion,
-    VelocitySpace,
+    Published,
+    Rule,
     check_point,
     check_targets,
-    half_cycle_time,
     half_width,
     plan_approach,
     plan_cubic,
     plan_route,
-    simulated_motion,
 )
-from drakebots.robots.gecko.model import (
-    MODEL,
-    Gecko,
-    Pose,
-    fixation,
-    gait_law,
-    gecko,
-    parameters,
-    pose_at,
-    saturate,
-)
-from drakebots.robots.gecko.pose_step import Step, half_cycle
-
-ENGINES = ("drake", "pose")
-"""pose: quasi-static poses; drake: the robot of many joints, in time."""
+from drakebots.robots.gecko.model import Gecko, Pose, gecko, parameters, pose_at
+from drakebots.robots.gecko.plan import Problem, simulated_motion
 
 MOTIONS = {
     "table 3": "the paper's polynomial, fitted to its robot",
@@ -94,107 +82,71 @@ def paper_course() -> tuple[tuple[float, float], ...]:
     return tuple(map(tuple, parameters().array("course").tolist()))
 
 
-@dataclass(frozen=True)
-class GeckoSimulation:
-    """A course, how the generator decides, and how it is simulated.
+@checked()
+class Simulation:
+    """A course, how the generator decides, and how it is simulated."""
 
-    Attributes:
-        targets: targets of the torso's front end, in their order (k, 2) [m].
-        obstacles: polygons to walk around, each (m, 2) [m].
-        epsilon: distance below which a target counts as reached [m].
-        final_heading: desired heading at the target [rad], None for any. With a
-            heading there must be only one target.
-        start: position of the torso's front end at the start (2,) [m].
-        heading: heading at the start [rad].
-        motion: motion model of the generator; see MOTIONS.
-        rule: how the generator chooses, "least time" or "published" (Algorithm 1);
-            with the motion model "pose step" it is always the latter.
-        sum: how the published rule reads eq. (19), "corrected" or "paper".
-        horizon: largest number of cycles that the published rule looks ahead.
-        patience: number of half cycles without progress after which the robot leaves
-            its circle; 0 for never, as published.
-        size: name of the robot's size, "small" or "large".
-        weights: name of the pose step's weights, "velocity_space" or "single_cycle".
-        engine: engine of the simulation, "pose" or "drake".
-        half_cycles: largest number of half cycles.
-        pressure: whether the pressure limits the limbs. With the engine "pose" the
-            references then saturate at 1.1 bar; with "drake" the whole low-level
-            control of Fig. 11B is simulated. None: with "drake" only.
-        reproduction: whether the Drake robot follows the pose step: its limbs stay
-            arcs, its cups have the weights of the pose step, and there is no pressure
-            control.
-        time_limit: limit of the wall time [s]; what was reached is kept.
-    """
-
-    targets: tuple[tuple[float, float], ...] = field(default_factory=paper_course)
-    obstacles: tuple[tuple[tuple[float, float], ...], ...] = ()
-    epsilon: float = field(default_factory=lambda: parameters().number("arrival"))
-    final_heading: float | None = None
-    start: tuple[float, float] = (0.0, 0.0)
-    heading: float = np.pi / 2
-    motion: str = "fit"
-    rule: str = "least time"
-    sum: str = "corrected"
-    horizon: int = field(default_factory=lambda: int(parameters().number("horizon")))
-    patience: int = 16
+    targets: Annotated[tuple[tuple[float, float], ...], in_unit("m")] = field(
+        default_factory=paper_course
+    )
+    """Targets of the torso's front end, in their order (k, 2)."""
+    obstacles: Annotated[tuple[tuple[tuple[float, float], ...], ...], in_unit("m")] = ()
+    """Polygons to walk around, each (m, 2)."""
+    epsilon: Annotated[float, positive("m")] = field(
+        default_factory=lambda: parameters().number("arrival")
+    )
+    """Distance below which a target counts as reached."""
+    final_heading: Annotated[float | None, finite("rad")] = None
+    """Desired heading at the target, None for any. With a heading there must be only
+    one target."""
+    start: Annotated[tuple[float, float], in_unit("m")] = (0.0, 0.0)
+    """Position of the torso's front end at the start (2,)."""
+    heading: Annotated[float, finite("rad")] = np.pi / 2
+    """Heading at the start."""
+    motion: Annotated[str, one_of("motion model", MOTIONS)] = "fit"
+    """Motion model of the generator; "pose step" with the published rule."""
+    rule: Rule = field(default_factory=LeastTime)
+    """Rule of the generator, LeastTime or Published (Algorithm 1), with options, as
+    Published:patience=0."""
     size: str = "small"
+    """Name of the robot's size, "small" or "large"."""
     weights: str = "velocity_space"
-    engine: str = "pose"
-    half_cycles: int = 400
-    pressure: bool | None = None
-    reproduction: bool = False
-    time_limit: float | None = None
+    """Name of the pose step's weights, "velocity_space" or "single_cycle"."""
+    engine: Engine = field(default_factory=PoseStep)
+    """Engine of the simulation: PoseStep for quasi-static poses, or Drake, with
+    options, as Drake:incline=84deg."""
+    half_cycles: Annotated[int, whole(1)] = 400
+    """Largest number of half cycles."""
+    time_limit: Annotated[float | None, positive("s")] = None
+    """Limit of the wall time; what was reached is kept."""
 
     def __post_init__(self):
-        check(
-            self,
-            "",
-            motion=one_of("motion model", MOTIONS),
-            epsilon=positive("m"),
-            final_heading=optional(finite("rad")),
-            heading=finite("rad"),
-            rule=one_of("rule", RULES),
-            sum=one_of("sum", SUMS),
-            horizon=whole(1),
-            patience=whole(0),
-            engine=one_of("engine", ENGINES),
-            half_cycles=whole(1),
-            pressure=optional(flag()),
-            reproduction=flag(),
-            time_limit=optional(positive("s")),
-        )
         check_point(self.start, "start")
         check_targets(self.targets)
-        finest = RESOLUTION * gecko(self.size, self.weights).leg
+        finest = RESOLUTION * self.robot.leg
         if self.epsilon < finest:
             raise InvalidInput(
                 f"epsilon {100 * self.epsilon:.3g} cm is finer than the gait: the "
                 "front end swings to either side by about "
                 f"{100 * finest:.2g} cm, and would pass targets by; use that or more"
             )
-        if self.final_heading is not None:
-            if len(self.targets) != 1:
-                raise InvalidInput(
-                    "a final heading needs one target; leave the heading out or the "
-                    f"others ({len(self.targets)} targets)"
-                )
-            if self.motion == "pose step":
+        if self.final_heading is not None and len(self.targets) != 1:
+            raise InvalidInput(
+                "a final heading needs one target; leave the heading out or the "
+                f"others ({len(self.targets)} targets)"
+            )
+        if self.motion == "pose step":
+            if self.final_heading is not None:
                 raise InvalidInput(
                     "a final heading needs a polynomial as motion model; use "
                     "'table 3' or 'fit'"
                 )
-        if self.engine == "drake" and self.motion == "pose step":
-            raise InvalidInput(
-                "the pose step as motion model needs the whole pose, which Drake's "
-                "camera does not see; use 'table 3' or 'fit', or the engine 'pose'"
-            )
-
-    @property
-    def limited(self) -> bool:
-        """Whether the pressure limits the limbs' angles."""
-        if self.pressure is None:
-            return self.engine == "drake" and not self.reproduction
-        return self.pressure
+            if isinstance(self.engine, Drake):
+                raise InvalidInput(
+                    "the pose step as motion model needs the whole pose, which Drake's "
+                    "camera does not see; use 'table 3' or 'fit', or the engine "
+                    "PoseStep"
+                )
 
     @property
     def robot(self) -> Gecko:
@@ -238,32 +190,27 @@ class Course:
         return int(self.target[passed])
 
 
-def prepare(problem: GeckoSimulation) -> Course:
+def prepare(problem: Simulation) -> Course:
     """Plans the path and builds the generator.
 
     Raises:
         InvalidInput: for a start or a target inside an obstacle.
         NoSolution: when obstacles block the path.
     """
-    motion, observer = MotionPolynomial.table_3(), None
+    motion, rule, observer = MotionPolynomial.table_3(), problem.rule, None
     if problem.motion == "fit":
-        space = VelocitySpace(
+        space = Problem(
             order=3,  # of order 2, one target in 1,000 took 2.8 times the best known
             size=problem.size,
             weights=problem.weights,
-            pressure=problem.limited,
+            pressure=problem.engine.limited,
         )
         motion = simulated_motion(space)
     elif problem.motion == "pose step":
         motion = observer = PoseStepMotion(problem.robot, problem.start_pose())
-    options = GeneratorOptions(
-        problem.epsilon,
-        problem.horizon,
-        problem.sum,
-        motion,
-        problem.patience or None,
-        "published" if observer is not None else problem.rule,
-    )
+        if not isinstance(rule, Published):
+            rule = Published(patience=rule.patience)
+    options = GeneratorOptions(problem.epsilon, motion, rule)
     if problem.final_heading is not None:
         return _to_a_heading(problem, options)
     waypoints, target = np.array(problem.targets), np.arange(len(problem.targets))
@@ -275,7 +222,7 @@ def prepare(problem: GeckoSimulation) -> Course:
     return Course(generator, waypoints, target, motion=observer)
 
 
-def _to_a_heading(problem: GeckoSimulation, options: GeneratorOptions) -> Course:
+def _to_a_heading(problem: Simulation, options: GeneratorOptions) -> Course:
     """A path to the final heading; around obstacles, a route leads to it."""
     ends = problem.targets[0], problem.final_heading
     approach, blocked, lead = None, None, np.zeros((0, 2))
@@ -294,14 +241,12 @@ def _to_a_heading(problem: GeckoSimulation, options: GeneratorOptions) -> Course
             approach = GaitPatternGenerator(lead, options, near, passed)
     else:
         path = plan_cubic(problem.start, problem.heading, *ends)
-    generator = PathGenerator(
-        path, PathOptions(generator=options, blocked=blocked), approach
-    )
+    generator = PathGenerator(path, options, blocked, approach)
     points = np.vstack([[problem.start], lead, path.sample(0.01)[0]])
     return Course(generator, path.end[None], np.zeros(1, int), path=points)
 
 
-def _around_obstacles(problem: GeckoSimulation):
+def _around_obstacles(problem: Simulation):
     """Points along the shortest path around the obstacles.
 
     They are close together: if there were points at the corners only, the robot would
@@ -331,13 +276,13 @@ def _around_obstacles(problem: GeckoSimulation):
 
 @timed("load")
 def simulate(
-    problem: GeckoSimulation = GeckoSimulation(), *, progress: Progress | None = None
+    problem: Simulation = Simulation(), *, progress: Progress | None = None
 ) -> Result:
     """Simulates a course; what was reached is returned even when it is cut short.
 
     Args:
         problem: course and engine.
-        progress: called after every half cycle (pose) or 20 ms (drake).
+        progress: called after every half cycle, or with the time reached in Drake.
 
     Returns:
         A result of kind "gecko.simulation".
@@ -347,8 +292,20 @@ def simulate(
         NoSolution: when obstacles block the path.
     """
     course = prepare(problem)
-    engine = _in_drake if problem.engine == "drake" else _by_poses
-    result = engine(problem, course, progress)
+    run = run_drake
+    if isinstance(problem.engine, PoseStep):
+        observe = None if course.motion is None else course.motion.observe
+        run = partial(run_poses, observe=observe)
+    result = run(
+        problem.engine,
+        problem.robot,
+        problem.start_pose(),
+        course.generator,
+        problem.half_cycles,
+        options=as_yaml(problem),
+        time_limit=problem.time_limit,
+        progress=progress,
+    )
     data = _add_course(result.data, problem, course)
     verdict, message = result.verdict, result.message
     generator = course.generator
@@ -367,120 +324,10 @@ def simulate(
         message=message,
         data=data,
         metrics={**result.metrics, **_metrics(problem, course, data)},
-        provenance={**result.provenance, "options": asdict(problem)},
-    )
-
-
-def _in_drake(problem: GeckoSimulation, course: Course, progress) -> Result:
-    """The walk of the engine "drake"; see :func:`simulate_walk`."""
-    walk = DrakeWalk(
-        robot=problem.robot,
-        targets=tuple(map(tuple, course.waypoints.tolist())),
-        half_cycles=problem.half_cycles,
-        position=problem.start,
-        heading=problem.heading,
-        alpha=START_ANGLES,
-        pressure=problem.limited,
-        time_limit=problem.time_limit,
-    )
-    if problem.reproduction:
-        walk = replace(walk, limb_law="arc", cups="weighted")
-    return simulate_walk(walk, generator=course.generator, progress=progress)
-
-
-def _by_poses(problem: GeckoSimulation, course: Course, progress) -> Result:
-    """The walk of the engine "pose": one pose step per half cycle."""
-    robot, most = problem.robot, problem.half_cycles
-    start = problem.start_pose()
-    decisions: list[Decision] = []
-    steps: list[Step] = []
-
-    def next_half_cycle(number: int) -> Stop | None:
-        pose = steps[-1].pose if steps else start
-        sign = 1 if number % 2 else -1
-        if course.motion is not None:
-            course.motion.observe(pose, sign)
-        with stage("decide"):
-            decision = course.generator.decide(pose.position, pose.heading)
-        if decision is None:
-            met = "every target was met at the start; the robot did not walk"
-            done = f"done after {len(steps)} half cycles" if steps else met
-            return Stop(Verdict.SUCCESS, done)
-        if number > most:
-            return failed(
-                f"target {decision.target} was not reached in {most} half cycles "
-                f"({100 * decision.d0:.1f} cm left); try a larger epsilon"
-            )
-        limit = saturate if problem.limited else None
-        q1 = sign * decision.q1
-        steps.append(half_cycle(robot, pose, q1, decision.q2, limit))
-        decisions.append(decision)
-        return None
-
-    end = run_steps(
-        next_half_cycle,
-        most + 1,  # the last one only finds out whether the robot has arrived
-        stage="half cycles",
-        progress=progress,
-        time_limit=problem.time_limit,
-    )
-    return Result(
-        kind="gecko.simulation",
-        model=MODEL,
-        verdict=end.verdict,
-        message=end.message,
-        data=_pose_dataset(robot, start, steps, decisions),
-        residuals={
-            "drift of a fixed foot [m]": max([s.drift for s in steps] or [0.0]),
-            "stationarity": max([s.stationarity for s in steps] or [0.0]),
-        },
-        timings=spent(),
-        metrics={"half_cycles": len(steps)},
-        provenance=provenance(parameters().path, asdict(problem)),
     )
 
 
 # --- the results ---------------------------------------------------------------
-
-
-def _pose_dataset(robot: Gecko, start: Pose, steps, decisions) -> xr.Dataset:
-    """Poses after each half cycle; row 0 is the pose at the start.
-
-    The time is nominal: half cycles times their duration.
-    """
-    poses = [start, *(step.pose for step in steps)]
-    count = len(poses)
-    signs = (-1.0) ** np.arange(len(steps))
-    q1 = signs * [d.q1 for d in decisions]
-    q2 = np.array([d.q2 for d in decisions])
-    reference = gait_law(q1, q2, leg_bend=robot.leg_bend)
-    fixed = np.array([np.ones(4), *map(fixation, signs)], float)
-    drift = np.zeros((count, 4))
-    for k, (a, b) in enumerate(pairwise(poses), 1):
-        drift[k] = np.linalg.norm(b.feet - a.feet, axis=1) * fixed[k]
-
-    def stacked(name: str) -> np.ndarray:
-        return np.array([getattr(pose, name) for pose in poses])
-
-    by_limb, by_foot = ("time", "limb"), ("time", "foot")
-    alpha_ref = np.vstack([start.alpha[None], reference])
-    objective = np.array([0.0, *(step.objective for step in steps)])
-    horizon = np.array([0.0, *(d.n for d in decisions)])
-    variables = {
-        "marker_position": (("time", "marker", "axis"), stacked("markers"), "m"),
-        "heading": (("time",), stacked("heading"), "rad"),
-        "alpha": (by_limb, stacked("alpha"), "rad"),
-        "alpha_ref": (by_limb, alpha_ref, "rad"),
-        "ell": (by_limb, stacked("ell"), "m"),
-        "fixation": (by_foot, fixed, "1"),
-        "foot_drift": (by_foot, drift, "m"),
-        "q1": (("time",), np.array([start.alpha[2], *q1]), "rad"),
-        "q2": (("time",), np.array([0.0, *q2]), "1"),
-        "horizon": (("time",), horizon, "1"),
-        "half_cycle": (("time",), np.arange(count, dtype=float), "1"),
-        "objective": (("time",), objective, "1"),
-    }
-    return motion_dataset(half_cycle_time() * np.arange(count), variables)
 
 
 def _add_course(data: xr.Dataset, problem, course: Course) -> xr.Dataset:
@@ -508,7 +355,7 @@ def _metrics(problem, course: Course, data: xr.Dataset) -> dict:
     left = float(np.linalg.norm(front[-1] - np.array(problem.targets[-1])))
     length = float(np.linalg.norm(np.diff(front, axis=0), axis=1).sum())
     metrics = {
-        "engine": problem.engine,
+        "engine": type(problem.engine).__name__,
         "targets_reached": course.targets_reached(),
         "targets": len(problem.targets),
         "final_distance_cm": 100 * left,

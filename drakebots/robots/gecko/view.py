@@ -110,7 +110,7 @@ def record_gecko(
     Args:
         result: result of kind "gecko.simulation", of either engine; the poses between
             those of the engine "pose" are interpolated.
-        slow: how many times slower than real time it plays; None for real time.
+        slow: factor by which it plays slower than real time; None for real time.
         frames_per_second: rate of the recording, up to MAX_FRAMES in all.
         port: port of the server.
 
@@ -255,10 +255,9 @@ def draw_grid(meshcat: Meshcat, low: np.ndarray, high: np.ndarray) -> None:
     rows = [
         (x, y, z) for y in range(first[1], last[1] + 1) for x in (first[0], last[0])
     ]
-    ends = GRID * np.array(columns + rows)
-    starts, ends = (np.asfortranarray(part.T) for part in (ends[::2], ends[1::2]))
+    ends = GRID * np.transpose(columns + rows)
     name = f"{COURSE}/lines_every_{100 * GRID:g}_cm"
-    meshcat.SetLineSegments(name, starts, ends, 1.0, _LINES)
+    meshcat.SetLineSegments(name, ends[:, ::2], ends[:, 1::2], 1.0, _LINES)
 
 
 def _disc(meshcat: Meshcat, path: str, point, radius: float, color: Rgba) -> None:
@@ -289,7 +288,8 @@ def ribbon(meshcat: Meshcat, path: str, points, width: float, z: float, color) -
     n = len(points)
     a = np.arange(n - 1)
     faces = np.hstack([[a, a + 1, a + n], [a + 1, a + n + 1, a + n]])
-    _mesh(meshcat, path, np.column_stack([corners, np.full(2 * n, z)]), faces, color)
+    corners = np.vstack([corners.T, np.full(2 * n, z)])
+    meshcat.SetTriangleMesh(path, corners, faces, color)
 
 
 def prism(meshcat: Meshcat, path: str, polygon, height: float, color: Rgba) -> None:
@@ -309,10 +309,5 @@ def _solid(meshcat: Meshcat, path: str, outlines, corner, height: float, color) 
     mesh = section.extrude(height).to_mesh()
     # Every triangle has its own corners: shared ones would be shaded as round.
     corners = mesh.vert_properties[mesh.tri_verts.ravel(), :3] + [*corner, 0.0]
-    _mesh(meshcat, path, corners, np.arange(len(corners)).reshape(-1, 3).T, color)
-
-
-def _mesh(meshcat: Meshcat, path: str, corners, faces, color: Rgba) -> None:
-    corners = np.asfortranarray(np.asarray(corners, float).T)
-    faces = np.asfortranarray(np.asarray(faces, np.int32))
-    meshcat.SetTriangleMesh(path, corners, faces, color)
+    faces = np.arange(len(corners)).reshape(-1, 3).T
+    meshcat.SetTriangleMesh(path, corners.T, faces, color)

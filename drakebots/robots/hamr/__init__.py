@@ -26,16 +26,16 @@ if TYPE_CHECKING:
         GaitProblem,
         GaitWeights,
         JumpProblem,
+        WarmStart,
         plan,
         store_plan,
         stored_plan,
         stored_plans,
     )
     from drakebots.robots.hamr.plots import plot_track
-    from drakebots.robots.hamr.reference import Reference, export_voltages
+    from drakebots.robots.hamr.reference import Reference, VoltageTable, export_voltages
     from drakebots.robots.hamr.refine import Refinement, refine
-    from drakebots.robots.hamr.simulate import HamrSimulation as Simulation
-    from drakebots.robots.hamr.simulate import build, hamr_ground, simulate
-    from drakebots.robots.hamr.track import Tracking, track
+    from drakebots.robots.hamr.simulate import Simulation, build, hamr_ground, simulate
+    from drakebots.robots.hamr.track import Gains, Mismatch, Tracking, track
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

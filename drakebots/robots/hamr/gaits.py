@@ -161,7 +161,7 @@ class GaitSource(LeafSystem):
         └────────────┘
 
     Args:
-        waveform: what to play.
+        waveform: waveform to play.
         time_unit: unit of the diagram's clock [s].
     """
 

@@ -23,7 +23,7 @@ _CLIPPED = 1e-6
 
 @dataclass(frozen=True)
 class Rhythm:
-    """When the cycles of a run start; a :class:`Waveform` has the same attributes.
+    """Times at which a run's cycles start; a :class:`Waveform` has the same attributes.
 
     Attributes:
         periodic: whether the motion repeats.
@@ -126,11 +126,6 @@ def gait_metrics(data: xr.Dataset, rhythm: Rhythm | Waveform, mass: float) -> di
     span = slice(cycles[0], cycles[-1] + 1)
     distance = float(base[cycles[-1], 0] - base[cycles[0], 0])
     normal = data.foot_force.values[span, :, 2]
-    power = data.actuator_force.values[span] * data.actuator_velocity.values[span]
-    total = power.sum(axis=1)
-    seconds = time[cycles[-1]] - time[cycles[0]]
-    mean_power = float(np.trapezoid(total, time[span]) / seconds)
-    positive = float(np.trapezoid(np.maximum(total, 0), time[span]) / seconds)
     standing = normal > LOADED * mass * GRAVITY
     out |= {
         "stride_mm_per_cycle": 1e3 * float(forward.mean()),
@@ -149,13 +144,23 @@ def gait_metrics(data: xr.Dataset, rhythm: Rhythm | Waveform, mass: float) -> di
         "duty_factor": dict(
             zip(data.foot.values.tolist(), standing.mean(axis=0).tolist())
         ),
-        "mechanical_power_mW": 1e3 * mean_power,
-        "positive_power_mW": 1e3 * positive,
-        "cost_of_transport": (
-            positive * seconds / (mass * GRAVITY * distance) if distance > 0 else None
-        ),
+        **_power(data.isel(time=span), mass * GRAVITY * distance),
     }
     return out
+
+
+def _power(data: xr.Dataset, carried: float) -> dict[str, float | None]:
+    """Mechanical power of the actuators; `carried` is weight times distance [N m]."""
+    time = data.time.values
+    total = (data.actuator_force.values * data.actuator_velocity.values).sum(axis=1)
+    seconds = time[-1] - time[0]
+    mean = float(np.trapezoid(total, time) / seconds)
+    positive = float(np.trapezoid(np.maximum(total, 0), time) / seconds)
+    return {
+        "mechanical_power_mW": 1e3 * mean,
+        "positive_power_mW": 1e3 * positive,
+        "cost_of_transport": positive * seconds / carried if carried > 0 else None,
+    }
 
 
 def cycle_poses(data: xr.Dataset, rhythm: Rhythm | Waveform) -> xr.Dataset:
@@ -199,8 +204,8 @@ def tracking_metrics(
 
     Args:
         data: dataset of :func:`drakebots.robots.hamr.track.track`.
-        plan: what was executed.
-        start: when the plan, or its first counted cycle, begins [s].
+        plan: the executed plan.
+        start: start of the plan, or of its first counted cycle [s].
         mass: mass of the robot [kg].
     """
     rhythm = Rhythm(plan.periodic, 1.0 / plan.duration, round(start / plan.duration))
@@ -242,7 +247,7 @@ def body_error(data: xr.Dataset, plan: Reference, start: float) -> dict[str, flo
     Args:
         data: dataset with base_position and base_rpy.
         plan: the plan.
-        start: when the plan starts [s].
+        start: start of the plan [s].
 
     Returns:
         x_mm, y_mm, z_mm, roll_deg, pitch_deg, yaw_deg.

@@ -8,9 +8,9 @@ A reference comes from a plan (:func:`as_reference`) or from a part of a simulat
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
@@ -19,18 +19,17 @@ from scipy.interpolate import CubicSpline
 
 from drakebots.core.checks import (
     array,
-    check,
     check_memory,
-    check_value,
     flag,
     non_negative,
     positive,
     whole,
 )
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import check, checked
 from drakebots.core.files import replacing
 from drakebots.core.units import MM_G_MS
-from drakebots.model import load
+from drakebots.formats import load
 from drakebots.multibody import Robot, build_robot
 from drakebots.results import Result
 from drakebots.robots.hamr.model import ACTUATORS, BIAS, LEGS, MODEL, check_voltages
@@ -43,7 +42,7 @@ MAX_LEG_GAP = 1e-3
 [m]."""
 
 FEEDFORWARD = "feedforward"
-"""In a plan's data: the voltages that it is to be fed, where they are not its own."""
+"""Variable of a plan's data: the voltages to be fed, where they are not its own."""
 
 _SNAP = 1e-9
 """Fraction of the duration: a time this little before a knot counts as the knot's."""
@@ -64,22 +63,12 @@ def coordinate_names() -> list[str]:
     return list(plant.GetPositionNames(always_add_suffix=False))
 
 
-@dataclass(frozen=True, eq=False)
+@checked("reference", eq=False)
 class Reference:
     """States and voltages over time, in SI.
 
     The coordinates are those of :func:`coordinate_names`: x, y, z, yaw, pitch,
     roll of the chassis, then eight for each leg.
-
-    Attributes:
-        time: times of the knots (N,) [s], from 0, increasing.
-        q: positions at the knots (N, 38) [m, rad].
-        v: rates of the positions at the knots (N, 38) [m/s, rad/s].
-        voltages: voltages held from each knot to the next (N-1, 8) [V].
-        periodic: whether the last knot is the first knot of the next cycle, except
-            for the pose of the chassis.
-        friction: friction coefficient of the ground it was made for.
-        name: name of the reference.
 
     Raises:
         InvalidInput: for arrays of a wrong shape or with values that are not finite,
@@ -87,16 +76,23 @@ class Reference:
             a periodic reference whose legs do not return to their start.
     """
 
-    time: np.ndarray
+    time: Annotated[np.ndarray, array((None,))]
+    """Times of the knots (N,) [s], from 0, increasing."""
     q: np.ndarray
+    """Positions at the knots (N, 38) [m, rad]."""
     v: np.ndarray
+    """Rates of the positions at the knots (N, 38) [m/s, rad/s]."""
     voltages: np.ndarray
-    periodic: bool
-    friction: float
+    """Voltages held from each knot to the next (N-1, 8) [V]."""
+    periodic: Annotated[bool, flag()]
+    """Whether the last knot is the first knot of the next cycle, except for the pose of
+    the chassis."""
+    friction: Annotated[float, non_negative()]
+    """Friction coefficient of the ground it was made for."""
     name: str = "plan"
+    """Name of the reference."""
 
     def __post_init__(self):
-        check(self, "reference", time=array((None,)), friction=non_negative())
         knots, nq = len(self.time), len(coordinate_names())
         if knots < 2 or self.time[0] != 0 or np.diff(self.time).min() <= 0:
             raise InvalidInput(
@@ -108,7 +104,6 @@ class Reference:
             q=array((knots, nq)),
             v=array((knots, nq)),
             voltages=array((knots - 1, 8), "V"),
-            periodic=flag(),
         )
         check_voltages(self.voltages)
         if self.periodic:
@@ -303,57 +298,58 @@ def _from_quaternion(
 # --- voltages for a real drive ----------------------------------------------
 
 
-def sampled_voltages(
-    plan: Result | Reference, *, rate: float, cycles: int = 1, ramp: float = 0.0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Times (n,) [s] and voltages (n, 8) [V] of a plan at a constant rate.
+@checked()
+class VoltageTable:
+    """Voltages of a plan of HAMR at a constant rate, for a drive to play."""
 
-    Args:
-        plan: a plan of HAMR, or a reference.
-        rate: sampling rate [Hz].
-        cycles: number of times a periodic plan is repeated.
-        ramp: number of cycles over which the voltages grow from the middle of their
-            range.
+    plan: Result | Reference
+    """A plan of HAMR, or a reference."""
+    rate: Annotated[float, positive("Hz")] = 2500.0
+    """Sampling rate."""
+    cycles: Annotated[int, whole(1)] = 1
+    """Number of times a periodic plan is repeated."""
+    ramp: Annotated[float, non_negative()] = 0.0
+    """Number of cycles over which the voltages grow from the middle of their range."""
 
-    Raises:
-        InvalidInput: for a rate too low for the plan's knots, cycles < 1, or a ramp
-            that is negative or not finite.
-    """
-    reference = as_reference(plan)
-    fastest = 1 / np.diff(reference.time).min()
-    if check_value("rate", rate, positive("Hz")) < fastest * (1 - 1e-9):
-        raise InvalidInput(
-            f"rate must be at least {fastest:.4g} Hz to play every knot, got {rate:g}"
-        )
-    check_value("cycles", cycles, whole(1))
-    # A drive must not jump: not a number would leave the ramp out.
-    check_value("ramp", ramp, non_negative())
-    length = reference.duration * (cycles if reference.periodic else 1)
-    check_memory(f"a table of {length * rate:.3g} rows", length * rate, 500)
-    times = np.arange(round(length * rate)) / rate
-    values = np.array([reference.voltages_at(t) for t in times])
-    if ramp > 0 and reference.periodic:
-        grown = np.minimum(times / (ramp * reference.duration), 1.0)[:, None]
-        values = BIAS / 2 + grown * (values - BIAS / 2)
-    return times, check_voltages(values)
+    def sampled(self) -> tuple[np.ndarray, np.ndarray]:
+        """Times (n,) [s] and voltages (n, 8) [V].
+
+        Raises:
+            InvalidInput: for a rate too low for the plan's knots.
+        """
+        reference, rate = as_reference(self.plan), self.rate
+        fastest = 1 / np.diff(reference.time).min()
+        if rate < fastest * (1 - 1e-9):
+            raise InvalidInput(
+                f"rate must be at least {fastest:.4g} Hz to play every knot, got "
+                f"{rate:g}"
+            )
+        length = reference.duration * (self.cycles if reference.periodic else 1)
+        check_memory(f"a table of {length * rate:.3g} rows", length * rate, 500)
+        times = np.arange(round(length * rate)) / rate
+        values = np.array([reference.voltages_at(t) for t in times])
+        if self.ramp > 0 and reference.periodic:
+            grown = np.minimum(times / (self.ramp * reference.duration), 1.0)
+            values = BIAS / 2 + grown[:, None] * (values - BIAS / 2)
+        return times, check_voltages(values)
 
 
 def export_voltages(
-    plan: Result | Reference,
-    path: str | Path,
-    *,
-    rate: float = 2500.0,
-    cycles: int = 1,
-    ramp: float = 0.0,
+    plan: Result | Reference | VoltageTable, path: str | Path, **options: Any
 ) -> Path:
     """Writes the voltages of a plan as CSV: time_s, then a column for each actuator.
 
-    Arguments and errors as in :func:`sampled_voltages`.
+    Args:
+        plan: the plan, or its table.
+        path: file to write (.csv).
+        options: fields of the table, for a plan.
 
     Raises:
+        InvalidInput: as :meth:`VoltageTable.sampled`.
         FileProblem: when the file cannot be written.
     """
-    times, values = sampled_voltages(plan, rate=rate, cycles=cycles, ramp=ramp)
+    table = plan if isinstance(plan, VoltageTable) else VoltageTable(plan, **options)
+    times, values = table.sampled()
     path = Path(path)
     with replacing(path) as part, open(part, "w", newline="") as file:
         writer = csv.writer(file)

@@ -14,38 +14,39 @@ First all factors follow the stride, and those of the swings the yaw, as long as
 helps: s <- s goal/stride, and (1 + TRIM yaw) times as much on the left, (1 - TRIM yaw)
 on the right. Then single moves are tried in turn (:data:`MOVES`) and kept if better.
 
-The plan itself is made again from the executed cycle (`GaitProblem.from_run`). What is
+The plan itself is made again from the executed cycle (`WarmStart.run`). What is
 asked of the planner may exceed the goal: that is the outer loop of the stride.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import (
-    between,
-    check,
-    check_types,
-    one_of,
-    optional,
-    positive,
-    whole,
-)
+from drakebots.core.checks import between, one_of, positive, whole
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked
 from drakebots.core.run import Progress
 from drakebots.core.stages import spent, timed
 from drakebots.results import Result
 from drakebots.robots.hamr.model import ACTUATORS, BIAS
-from drakebots.robots.hamr.plan import GaitProblem, problem_of
+from drakebots.robots.hamr.plan import GaitProblem, WarmStart, problem_of
 from drakebots.robots.hamr.plan import plan as plan_gait
 from drakebots.robots.hamr.reference import FEEDFORWARD, as_reference
-from drakebots.robots.hamr.track.controller import KD, KP, feedback_signs
+from drakebots.robots.hamr.track.feedback import Gains, feedback_signs
 from drakebots.robots.hamr.track.track import CONTACTS, Tracking, track
-from drakebots.trajopt import Refined, RefineOptions, Trial, best_of, refine_plan
+from drakebots.trajopt import (
+    Add,
+    Refined,
+    RefineOptions,
+    Trial,
+    best_of,
+    refine_plan,
+)
 
 TRIM = 0.02
 """Trim per yaw a cycle [1/deg]: feet 35 mm apart turn by 33 degrees per unit of trim
@@ -55,7 +56,7 @@ STRAIGHT = 0.5
 """Yaw a cycle without fault [deg]."""
 
 _YAW = 0.1
-"""What a degree of yaw beyond that costs of the score."""
+"""Cost of a degree of yaw beyond that, in the score."""
 
 _CHANGE = 1.2
 """Largest change of a factor between two executions."""
@@ -86,43 +87,28 @@ MOVES = {
 """Relative changes of the actuators' factors that are tried (8,)."""
 
 
-@dataclass(frozen=True)
+@checked()
 class Refinement(RefineOptions):
-    """A gait of HAMR to refine by executing it.
-
-    Attributes:
-        plan: plan of a gait.
-        goal: stride that executions are to make [m], by default the one that the
-            plan was asked for.
-        cycles: number of cycles of an execution, after it is faded in from rest.
-        contact: contact model of the executions, sap (Drake's) or stepping (hard
-            contact).
-        clearance: height that feet pass above the ground in the middle of their
-            swings [m] in what is planned again, instead of the plan's.
-        tilt: bound of roll, pitch and yaw [rad] in what is planned again, instead of
-            the plan's.
-    """
+    """A gait of HAMR to refine by executing it."""
 
     plan: Result
+    """Plan of a gait."""
     _: KW_ONLY
-    goal: float | None = None
-    cycles: int = 15
-    contact: str = "sap"
-    clearance: float | None = None
-    tilt: float | None = None
+    goal: Annotated[float | None, between(0, 0.05, "m", open_ends=True)] = None
+    """Stride that executions are to make, by default the one that the plan was asked
+    for."""
+    cycles: Annotated[int, whole(1)] = 15
+    """Number of cycles of an execution, after it is faded in from rest."""
+    contact: Annotated[str, one_of("contact model", CONTACTS)] = "sap"
+    """Contact model of the executions, sap (Drake's) or stepping (hard contact)."""
+    clearance: Annotated[float | None, between(0, 0.01, "m")] = None
+    """Height that feet pass above the ground in the middle of their swings in what is
+    planned again, instead of the plan's."""
+    tilt: Annotated[float | None, positive("rad")] = None
+    """Bound of roll, pitch and yaw in what is planned again, instead of the plan's."""
 
     def __post_init__(self):
-        check_types(self, "")
         super().__post_init__()
-        check(
-            self,
-            "",
-            goal=optional(between(0, 0.05, "m", open_ends=True)),
-            cycles=whole(1),
-            contact=one_of("contact model", CONTACTS),
-            clearance=optional(between(0, 0.01, "m")),
-            tilt=optional(positive("rad")),
-        )
         _ = self.gait
 
     @cached_property
@@ -136,21 +122,25 @@ class Refinement(RefineOptions):
 
 
 @timed("load")
-def refine(problem: Refinement, *, progress: Progress | None = None) -> Result:
+def refine(
+    problem: Refinement, *, progress: Progress | None = None, add: Add | None = None
+) -> Result:
     """Refines a gait; returns the best plan even when cut short.
 
     Args:
         problem: the gait, and how long to go on.
         progress: called by all planning and execution, and as progress("refine",
             rounds done, rounds).
+        add: adds terms of your own to every program that is solved again; see
+            :mod:`~drakebots.trajopt.plan_program`.
 
     Returns:
         The best plan, of kind "hamr.plan", with the voltages with which to execute it
-        (`feedforward`) if they are not its own. Its metrics tell of its execution
+        (`feedforward`) if they are not its own. Its metrics report its execution
         (executed_stride_mm, executed_yaw_deg, executed_slip, ...) and of every trial
         (trials). It is refused (failed) if it cannot be executed.
     """
-    robot = _Robot(problem, progress)
+    robot = _Robot(problem, progress, add)
     refined = refine_plan(robot, problem.plan, robot.goal, problem, progress=progress)
     return _result(robot, refined)
 
@@ -158,9 +148,9 @@ def refine(problem: Refinement, *, progress: Progress | None = None) -> Result:
 class _Robot:
     """HAMR as the loop sees it."""
 
-    def __init__(self, problem: Refinement, progress: Progress | None):
+    def __init__(self, problem: Refinement, progress, add):
         self._problem, self._gait = problem, problem.gait
-        self._progress = progress
+        self._progress, self._add = progress, add
         self.goal = problem.goal or problem.gait.stride
 
     def execute(self, plan: Result) -> Result:
@@ -195,7 +185,9 @@ class _Robot:
     def plan_again(self, trial: Trial, asked: float) -> Result:
         own = {name: getattr(self._problem, name) for name in ("clearance", "tilt")}
         given = {name: value for name, value in own.items() if value is not None}
-        plan = plan_gait(replace(self._gait, from_run=trial.run, stride=asked, **given))
+        start = WarmStart(run=trial.run)
+        posed = replace(self._gait, start=start, stride=asked, **given)
+        plan = plan_gait(posed, add=self._add)
         return fed(plan, learned(trial.plan)) if plan.ok else plan
 
 
@@ -230,7 +222,8 @@ def _larger(plan: Result) -> tuple[np.ndarray, np.ndarray]:
     times = (own.time[:-1] + own.time[1:]) / 2
     legs = np.array([own.legs_at(t) for t in times])
     rates = np.array([own.leg_velocities_at(t) for t in times])
-    added = KP * (legs - legs.mean(axis=0)) + KD * rates
+    gains = Gains()
+    added = gains.kp * (legs - legs.mean(axis=0)) + gains.kd * rates
     larger = feedback_signs() * added[:, :, [0, 2]].reshape(-1, 8)
     return own.voltages, own.voltages - 0.5 * BIAS + larger
 

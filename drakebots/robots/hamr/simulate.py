@@ -14,30 +14,40 @@ Inside the diagram lengths are in mm, masses in g, times in ms, voltages in V.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
 from pydrake.math import RigidTransform, RollPitchYaw
 from pydrake.systems.analysis import Simulator
-from pydrake.systems.framework import Context, Diagram, DiagramBuilder, OutputPort
+from pydrake.systems.framework import (
+    Context,
+    Diagram,
+    DiagramBuilder,
+    OutputPort,
+    System,
+)
 from pydrake.systems.primitives import LogVectorOutput, VectorLogSink
 
 from drakebots.core.checks import (
-    check,
     check_log,
+    finite,
     non_negative,
-    optional,
+    one_of,
     positive,
     whole,
 )
+from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked
 from drakebots.core.run import Progress, RunEnd
 from drakebots.core.stages import spent, timed
-from drakebots.core.units import MM_G_MS
-from drakebots.model import Model, load, model_provenance
+from drakebots.core.units import MM_G_MS, Scaling
+from drakebots.formats import load, model_provenance
+from drakebots.model import Model
 from drakebots.multibody import (
     Ground,
     Robot,
@@ -54,7 +64,7 @@ from drakebots.multibody import (
     trajectory_dataset,
 )
 from drakebots.results import Result
-from drakebots.robots.hamr.gaits import GaitSource, Waveform, make_waveform
+from drakebots.robots.hamr.gaits import GaitSource, Waveform, gait_names, make_waveform
 from drakebots.robots.hamr.metrics import cycle_poses, gait_metrics
 from drakebots.robots.hamr.model import (
     ACTUATORS,
@@ -75,7 +85,7 @@ def hamr_ground(friction: float) -> Ground:
 
     Stiffness and dissipation are ours: with Drake's defaults the light feet bounce
     (duty factors near 0.2 in a trot); with these, duty factors and strides agree with
-    hard contact (docs/hamr.md).
+    hard contact (docs/evidence/hamr.md).
     """
     return Ground(friction, stiffness=1e4, dissipation=500.0)
 
@@ -83,45 +93,31 @@ def hamr_ground(friction: float) -> Ground:
 # --- the problem ------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked(kw_only=True)
 class HamrRun:
-    """What simulations and executed plans of HAMR share.
-
-    Attributes:
-        cycles: number of cycles after the ramp.
-        time_step: time step of the plant [s].
-        log_period: period of the stored samples [s], by default 1/200 of a cycle and
-            at most 1 ms.
-        encoder_noise: standard deviation of the encoders' currents [A].
-        start_error: largest change of the base's position and angles at the start
-            [m, rad]; a billionth tells how far rounding moves a run.
-        seed: seed of the noise and of the start's change.
-        time_limit: limit of the wall time [s]; what was reached is kept.
+    """Base of the results of HAMR's simulations and executed plans.
 
     Raises:
         InvalidInput: for a value out of its range.
     """
 
-    cycles: int = 15
-    time_step: float = TIME_STEP
-    log_period: float | None = None
-    encoder_noise: float = 0.0
-    start_error: float = 0.0
-    seed: int = 0
-    time_limit: float | None = None
+    cycles: Annotated[int, whole(1)] = 15
+    """Number of cycles after the ramp."""
+    time_step: Annotated[float, positive("s")] = TIME_STEP
+    """Time step of the plant."""
+    log_period: Annotated[float | None, positive("s")] = None
+    """Period of the stored samples, by default 1/200 of a cycle and at most 1 ms."""
+    encoder_noise: Annotated[float, non_negative("A")] = 0.0
+    """Standard deviation of the encoders' currents."""
+    start_error: Annotated[float, non_negative("m or rad")] = 0.0
+    """Largest change of the base's position and angles at the start; a
+    billionth shows how far rounding moves a run."""
+    seed: Annotated[int, whole()] = 0
+    """Seed of the noise and of the start's change."""
+    time_limit: Annotated[float | None, positive("s")] = None
+    """Limit of the wall time; what was reached is kept."""
 
     def __post_init__(self):
-        check(
-            self,
-            "",
-            cycles=whole(1),
-            time_step=positive("s"),
-            log_period=optional(positive("s")),
-            encoder_noise=non_negative("A"),
-            start_error=non_negative(),
-            seed=whole(),
-            time_limit=optional(positive("s")),
-        )
         if self.time_step > 1e-3:
             raise InvalidInput(
                 f"time step {self.time_step:g} s cannot resolve HAMR's 100 Hz modes; "
@@ -139,29 +135,24 @@ class HamrRun:
         return max(1, round(desired / self.time_step)) * self.time_step
 
 
-@dataclass(frozen=True, kw_only=True)
-class HamrSimulation(HamrRun, OnSurface):
-    """An open-loop gait to simulate; by default the authors' 10 Hz trot on card.
+@checked(kw_only=True)
+class Simulation(HamrRun, OnSurface):
+    """An open-loop gait to simulate; by default the authors' 10 Hz trot on card."""
 
-    Attributes:
-        gait: name of the gait: trot, pronk, bound, pace or jump.
-        frequency: stride frequency [Hz], by default 10; the jump has its own.
-        swing_voltage: amplitude of the swing voltages about 112.5 V [V] instead of
-            the gait's.
-        lift_voltage: amplitude of the lift voltages about 112.5 V [V] instead of the
-            gait's.
-        phases: shares of the cycle at which legs lift, by leg (FL, RL, FR, RR),
-            instead of the gait's.
-        model: HAMR-VI, or a variant of it with the same actuators: a name, a path or
-            a loaded model.
-    """
-
-    gait: str = "trot"
-    frequency: float | None = None
-    swing_voltage: float | None = None
-    lift_voltage: float | None = None
+    gait: Annotated[str, one_of("gait", gait_names())] = "trot"
+    """Name of the gait: trot, pronk, bound, pace or jump."""
+    frequency: Annotated[float | None, finite("Hz")] = None
+    """Stride frequency, by default 10; the jump has its own."""
+    swing_voltage: Annotated[float | None, finite("V")] = None
+    """Amplitude of the swing voltages about 112.5 V instead of the gait's."""
+    lift_voltage: Annotated[float | None, finite("V")] = None
+    """Amplitude of the lift voltages about 112.5 V instead of the gait's."""
     phases: Mapping[str, float] | None = None
+    """Shares of the cycle at which legs lift, by leg (FL, RL, FR, RR), instead of the
+    gait's."""
     model: str | Path | Model = MODEL
+    """HAMR-VI, or a variant of it with the same actuators: a name, a path or a loaded
+    model."""
 
     def __post_init__(self):
         HamrRun.__post_init__(self)
@@ -205,30 +196,26 @@ class LoggedDiagram:
 
     Attributes:
         diagram: the diagram.
-        robot: the plant and its units.
+        robot: the robot's plant and its units.
+        plant: the system that holds the state: the robot's plant, or what steps it.
         loggers: loggers by name: "state", "contact", "voltages", "actuation",
             "encoder".
     """
 
     diagram: Diagram
     robot: Robot
+    plant: System
     loggers: Mapping[str, VectorLogSink]
+
+    @property
+    def scaling(self) -> Scaling:
+        """The diagram's units."""
+        return self.robot.scaling
 
     def logged(self, context: Context, name: str) -> tuple[np.ndarray, np.ndarray]:
         """(times (T,), samples (T, n)) of a logger, in the diagram's units."""
         log = self.loggers[name].FindLog(context)
         return log.sample_times().copy(), log.data().T.copy()
-
-
-@dataclass(frozen=True)
-class HamrDiagram(LoggedDiagram):
-    """The diagram of a simulation.
-
-    Attributes:
-        waveform: what the gait source plays.
-    """
-
-    waveform: Waveform
 
     def place(self, context: Context, offset: np.ndarray = np.zeros(6)) -> None:
         """Puts the robot at rest in its start pose, feet 0.15 mm up.
@@ -243,6 +230,35 @@ class HamrDiagram(LoggedDiagram):
         self.robot.set_base_pose(plant_context, pose)
 
 
+def add_drive(
+    builder: DiagramBuilder, robot: Robot, plant: System, source: System, run: HamrRun
+) -> dict[str, OutputPort]:
+    """Adds actuators and encoders between a source of voltages and the plant.
+
+    Args:
+        builder: of the diagram.
+        robot: the robot's plant and its units.
+        plant: the system that holds the state.
+        source: system with an output "voltages".
+        run: noise of the encoders.
+
+    Returns:
+        Ports to log, by name; without that of the contact forces.
+    """
+    body = robot.plant, robot.scaling
+    drive = builder.AddSystem(PiezoDrive(*body))
+    encoder = builder.AddSystem(Encoder(*body, noise=run.encoder_noise, seed=run.seed))
+    voltages, state = source.GetOutputPort("voltages"), plant.GetOutputPort("state")
+    for system in (drive, encoder):
+        builder.Connect(voltages, system.GetInputPort("voltages"))
+        builder.Connect(state, system.GetInputPort("state"))
+    actuation = drive.GetOutputPort("actuation")
+    builder.Connect(actuation, plant.GetInputPort("actuation"))
+    velocity = encoder.GetOutputPort("velocity")
+    ports = {"state": state, "voltages": voltages, "actuation": actuation}
+    return ports | {"encoder": velocity}
+
+
 def add_loggers(
     builder: DiagramBuilder, ports: Mapping[str, OutputPort], period: float
 ) -> dict[str, VectorLogSink]:
@@ -254,14 +270,19 @@ def add_loggers(
     return loggers
 
 
-def build(problem: HamrSimulation) -> HamrDiagram:
+def contact_port(robot: Robot) -> OutputPort:
+    """Port of the generalized contact forces of the robot's own plant."""
+    instance = robot.plant.GetModelInstanceByName(robot.model.name)
+    return robot.plant.get_generalized_contact_forces_output_port(instance)
+
+
+def build(problem: Simulation) -> LoggedDiagram:
     """The diagram of a simulation, not yet run.
 
     Raises:
         UnknownName, ModelProblem: for a model that cannot be loaded.
     """
     model = problem.model if isinstance(problem.model, Model) else load(problem.model)
-    waveform = problem.waveform()
     builder = DiagramBuilder()
     robot = build_robot(
         model,
@@ -270,34 +291,14 @@ def build(problem: HamrSimulation) -> HamrDiagram:
         scaling=MM_G_MS,
         ground=hamr_ground(problem.mu),
     )
-    plant, unit = robot.plant, robot.scaling
-    gait = builder.AddSystem(GaitSource(waveform, unit.time))
-    drive = builder.AddSystem(PiezoDrive(robot.plant, robot.scaling))
-    encoder = builder.AddSystem(
-        Encoder(
-            robot.plant,
-            robot.scaling,
-            noise=problem.encoder_noise,
-            seed=problem.seed,
-        )
-    )
-    state = plant.get_state_output_port()
-    for system in (drive, encoder):
-        builder.Connect(gait.GetOutputPort("voltages"), system.GetInputPort("voltages"))
-        builder.Connect(state, system.GetInputPort("state"))
-    builder.Connect(drive.GetOutputPort("actuation"), plant.get_actuation_input_port())
-    instance = plant.GetModelInstanceByName(model.name)
-    ports = {
-        "state": state,
-        "voltages": gait.GetOutputPort("voltages"),
-        "actuation": drive.GetOutputPort("actuation"),
-        "encoder": encoder.GetOutputPort("velocity"),
-        "contact": plant.get_generalized_contact_forces_output_port(instance),
-    }
-    loggers = add_loggers(builder, ports, problem.sample_period / unit.time)
+    unit = robot.scaling.time
+    gait = builder.AddSystem(GaitSource(problem.waveform(), unit))
+    ports = add_drive(builder, robot, robot.plant, gait, problem)
+    ports["contact"] = contact_port(robot)
+    loggers = add_loggers(builder, ports, problem.sample_period / unit)
     diagram = builder.Build()
     diagram.set_name("hamr")
-    return HamrDiagram(diagram, robot, loggers, waveform)
+    return LoggedDiagram(diagram, robot, robot.plant, loggers)
 
 
 # --- the run ----------------------------------------------------------------
@@ -305,37 +306,57 @@ def build(problem: HamrSimulation) -> HamrDiagram:
 
 @timed("load")
 def simulate(
-    problem: HamrSimulation = HamrSimulation(), *, progress: Progress | None = None
+    problem: Simulation = Simulation(), *, progress: Progress | None = None
 ) -> Result:
     """Simulates HAMR-VI; returns what was reached even when cut short.
 
     Args:
-        problem: what to simulate.
+        problem: simulation problem.
         progress: called as progress("simulate", time, duration) [s].
 
     Raises:
         UnknownName, ModelProblem: for a model that cannot be loaded.
     """
-    built = build(problem)
-    simulator = Simulator(built.diagram)
-    built.place(simulator.get_mutable_context(), problem.start_offset())
-    simulator.Initialize()
+    built, waveform = build(problem), problem.waveform()
 
-    def reached(end: RunEnd) -> Result:
-        data = run_dataset(built, simulator.get_context())
-        waveform = built.waveform
+    def described(context: Context) -> tuple[xr.Dataset, dict, dict]:
+        data = run_dataset(built, context)
         metrics = gait_metrics(data, waveform, built.robot.model.summary.mass)
         metrics |= {"gait": problem.gait, "frequency_hz": waveform.frequency}
         metrics |= problem.ground_metrics
         if waveform.periodic and metrics["cycles"]:
             data = data.merge(cycle_poses(data, waveform))
-        options = {f.name: getattr(problem, f.name) for f in fields(problem)}
-        options["model"] = built.robot.model.name
-        return run_result("hamr.simulation", built, end, data, metrics, options)
+        return data, metrics, as_yaml(problem) | {"model": built.robot.model.name}
+
+    return run("hamr.simulation", built, problem, described, progress)
+
+
+def run(
+    kind: str,
+    built: LoggedDiagram,
+    problem: Any,
+    described: Callable[[Context], tuple[xr.Dataset, Mapping, Mapping]],
+    progress: Progress | None,
+) -> Result:
+    """Runs a diagram from the start pose; what was reached is judged as it ends.
+
+    Args:
+        kind: kind of the result.
+        built: the diagram.
+        problem: the problem, with its duration, time limit and offset of the start.
+        described: called with the context; gives data, metrics and options.
+        progress: called as progress("simulate", time, duration) [s].
+    """
+    simulator = Simulator(built.diagram)
+    built.place(simulator.get_mutable_context(), problem.start_offset())
+    simulator.Initialize()
+
+    def reached(end: RunEnd) -> Result:
+        return run_result(kind, built, end, *described(simulator.get_context()))
 
     end = advance(
         simulator,
-        built.robot,
+        built,
         problem.duration,
         progress=progress,
         time_limit=problem.time_limit,

@@ -1,6 +1,7 @@
-"""Any legged robot from a file: it stands, held by servos, executes and refines plans.
+"""Any legged robot from a file: it stands, is controlled, executes and refines plans.
 
 standing = simulate(Simulation("my_robot.urdf"))
+pushed = control(Control("mini_cheetah", goal=(1, 0), pushes=(Push(50, time=1),)))
 run = track(Tracking(plan, cycles=5))
 better = refine(Refinement(plan))
 """
@@ -10,11 +11,19 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.robots.legged.plots import plot_track
+    from drakebots.control import Hard, Mpc, Push, Sap, Trot
+    from drakebots.robots.legged.control import Control, Rigid, control
+    from drakebots.robots.legged.plots import plot_control, plot_track
     from drakebots.robots.legged.reference import Reference, reference
     from drakebots.robots.legged.refine import Refinement, refine
     from drakebots.robots.legged.simulate import Simulation, simulate
     from drakebots.robots.legged.track import Tracking, track
-    from drakebots.robots.legged.whole_body import Gains, WholeBodyControl
+    from drakebots.robots.legged.view import record_control
+    from drakebots.robots.legged.whole_body import (
+        Gains,
+        Servos,
+        WholeBody,
+        WholeBodyControl,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

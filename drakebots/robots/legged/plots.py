@@ -1,4 +1,4 @@
-"""The picture of an executed plan: strides, base, torques and loads beside the plan."""
+"""Pictures of executed plans and of controlled runs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from drakebots.plots import (
     write_figure,
 )
 from drakebots.results import Result
+from drakebots.robots.legged.view import check_controlled
 
 PLANNED = "0.6"
 """Colour of what the plan says."""
@@ -129,3 +130,59 @@ def _loads(panel: Axes, run: Result) -> None:
     names = [literal(str(name)) for name in data.foot.values]
     panel.set_yticks(step * np.arange(len(names)), names, fontsize=7)
     panel.set(xlabel="time [s]", title=f"loads, plan grey, rows of {step:.3g} N")
+
+
+def plot_control(result: Result, path: str | Path) -> Path:
+    """Draws path, height, angles, efforts, pushes and the times of the solves.
+
+    Args:
+        result: of kind legged.mpc.
+        path: of the picture (.png, .pdf, .svg).
+
+    Raises:
+        InvalidInput: for another result, or another ending.
+        FileProblem: when the file cannot be written.
+    """
+    path = check_ending(path)
+    check_controlled(result)
+    data, time, facts = result.data, result.data.time.values, result.metrics
+    base, angles = data.base_position.values, np.degrees(data.base_rpy.values)
+    figure = Figure(figsize=(12, 7), layout="constrained")
+    panels = figure.subplots(2, 3)
+    above, height, tilt, effort, pushed, solves = panels.flat
+    above.plot(base[:, 0], base[:, 1], color=COLOURS[0], label="base")
+    if facts.get("goal_m") is not None:
+        goal = base[0, :2] + facts["goal_m"]
+        above.plot(*goal, "o", color=COLOURS[2], label="goal")
+    for push in facts["pushes"]:
+        at = base[min(np.searchsorted(time, push["time"]), len(time) - 1), :2]
+        ahead = np.array([np.cos(push["direction"]), np.sin(push["direction"])])
+        above.annotate(
+            f"{push['force']:g} N",
+            at,
+            at - 40 * ahead,
+            textcoords="offset points",
+            arrowprops={"arrowstyle": "->", "color": COLOURS[3]},
+        )
+    above.set(xlabel="x [m]", ylabel="y [m]", title="path")
+    above.set_aspect("equal", adjustable="datalim")
+    legend_below(above)
+    height.plot(time, base[:, 2], color=COLOURS[0])
+    height.set(xlabel="time [s]", ylabel="z [m]", title="height of the base")
+    for i, name in enumerate(("roll", "pitch", "yaw")):
+        tilt.plot(time, angles[:, i], color=COLOURS[i], label=name)
+    tilt.set(xlabel="time [s]", ylabel="angle [deg]", title="angles of the base")
+    legend_below(tilt)
+    effort.plot(time, data.torque.values, lw=0.7)
+    effort.set(xlabel="time [s]", ylabel="[N m]", title="efforts of the motors")
+    pushed.plot(time, np.linalg.norm(data.push.values, axis=1), color=COLOURS[3])
+    pushed.set(xlabel="time [s]", ylabel="force [N]", title="pushes")
+    solves.plot(data.solve_time, 1e3 * data.solve_seconds, ".", color=COLOURS[0])
+    solves.set(xlabel="time [s]", ylabel="processor time [ms]", title="solves")
+    for panel in panels.flat:
+        panel.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(
+        f"{literal(result.model)} under {facts['controller']}: "
+        + literal(result.message)
+    )
+    return write_figure(figure, path)

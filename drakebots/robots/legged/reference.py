@@ -15,6 +15,7 @@ import numpy as np
 from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
 from drakebots.core.errors import InvalidInput
+from drakebots.model import gravity
 from drakebots.multibody import Robot
 from drakebots.results import Result
 
@@ -160,7 +161,7 @@ class Reference:
         return CubicHermiteSpline(self.time, x, dx), PchipInterpolator(time, feet)
 
     def _contacts(self, phase: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which feet are loaded; the share of their swings behind the others, and the
+        """Mask of the loaded feet; the share of their swings behind the others, and the
         time until they land.
 
         The contact of a knot lasts from the middle of the interval before it to the
@@ -178,7 +179,7 @@ class Reference:
 
     @cached_property
     def _swings(self) -> list[dict[int, tuple[float, float]]]:
-        """By foot and knot in the air: start and end of the swing it is part of."""
+        """Swings by foot and knot in the air: start and end of the swing around it."""
         middles = (self.time[1:] + self.time[:-1]) / 2
         T, N = self.duration, len(self.time)
         first, last = np.r_[0.0, middles], np.r_[middles, T]
@@ -230,7 +231,7 @@ def reference(plan: Result, robot: Robot) -> Reference:
         feet[k] = robot.feet_positions(context) / robot.scaling.length
     yaw = np.unwrap(data.base_rpy.values[:, 2])
     force = data.foot_force.values / robot.scaling.force
-    weight = robot.model.summary.mass / robot.scaling.mass * gravity(robot)
+    weight = robot.model.summary.mass / robot.scaling.mass * gravity(robot.plant)
     return Reference(
         time=data.time.values / robot.scaling.time,
         q=q,
@@ -239,27 +240,12 @@ def reference(plan: Result, robot: Robot) -> Reference:
         com=com,
         com_velocity=rate,
         feet=feet,
-        input=data.input.values / input_units(robot),
+        input=data.input.values / robot.input_units(),
         force=force,
         loaded=force[:, :, 2] > LOADED * weight,
         turn=float(yaw[-1] - yaw[0]),
         periodic=bool(plan.metrics["periodic"]),
     )
-
-
-def gravity(robot: Robot) -> float:
-    """Magnitude of gravity, plant units."""
-    return float(np.linalg.norm(robot.plant.gravity_field().gravity_vector()))
-
-
-def input_units(robot: Robot) -> np.ndarray:
-    """SI value of one unit of every input (nu,) [N m, or N for sliding joints]."""
-    plant, unit = robot.plant, robot.scaling
-    joints = [
-        plant.get_joint_actuator(i).joint() for i in plant.GetJointActuatorIndices()
-    ]
-    slides = [joint.type_name() == "prismatic" for joint in joints]
-    return np.where(slides, unit.force, unit.torque)
 
 
 def _in_order(data, variable: str, axis: str, names, robot: Robot) -> np.ndarray:

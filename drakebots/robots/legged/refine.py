@@ -1,6 +1,6 @@
 """Refine a walk of any legged robot by executing it: plan, execute, learn, plan again.
 
-    better = refine(Refinement(walk, feedback="servos"))
+    better = refine(Refinement(walk, feedback=Servos()))
 
 The walk is planned again for as much more advance as executions fall short of, in the
 robot's own motion (a gait's program is solved anew in a fraction of a second, so the
@@ -11,99 +11,94 @@ the plan's: what feedback had to add once is fed forward from then on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import check, check_types, one_of, optional, positive, whole
+from drakebots.control import ContactModel, Sap
+from drakebots.core.checks import positive, whole
+from drakebots.core.convert import build
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked, declared
 from drakebots.core.run import Progress
 from drakebots.core.stages import spent, timed
-from drakebots.model import model_of
+from drakebots.formats import model_of
+from drakebots.multibody import Flat
 from drakebots.results import Result
-from drakebots.robots.legged.grounds import GROUNDS
-from drakebots.robots.legged.track import FEEDBACKS, Tracking, track
-from drakebots.trajopt import Flat, Refined, RefineOptions, Trial, best_of, refine_plan
+from drakebots.robots.legged.track import Tracking, track
+from drakebots.robots.legged.whole_body import Feedback, WholeBody
+from drakebots.trajopt import (
+    Add,
+    Refined,
+    RefineOptions,
+    Trial,
+    best_of,
+    refine_plan,
+)
 from drakebots.trajopt.locomotion import (
     LocomotionProblem,
-    LocomotionWeights,
     plan_locomotion,
 )
 
 
-@dataclass(frozen=True)
+@checked()
 class Refinement(RefineOptions):
-    """A walk of a legged robot to refine by executing it.
-
-    Attributes:
-        plan: plan of a walk, of kind "locomotion.plan".
-        goal: advance a cycle that executions are to make [m], by default the plan's.
-        cycles: number of cycles of an execution.
-        ground: ground of the executions, "sap" or "hard".
-        feedback: "whole-body" control or "servos" at the joints.
-    """
+    """A walk of a legged robot to refine by executing it."""
 
     plan: Result
+    """Plan of a walk, of kind "locomotion.plan"."""
     _: KW_ONLY
-    goal: float | None = None
-    cycles: int = 5
-    ground: str = "sap"
-    feedback: str = "whole-body"
+    goal: Annotated[float | None, positive("m")] = None
+    """Advance a cycle that executions are to make, by default the plan's."""
+    cycles: Annotated[int, whole(1)] = 5
+    """Number of cycles of an execution."""
+    ground: ContactModel = Sap()
+    """Ground of the executions: Sap or Hard."""
+    feedback: Feedback = WholeBody()
+    """Feedback: WholeBody control or Servos at the joints."""
 
     def __post_init__(self):
-        check_types(self, "")
         super().__post_init__()
-        check(
-            self,
-            "",
-            goal=optional(positive("m")),
-            cycles=whole(1),
-            ground=one_of("ground", GROUNDS),
-            feedback=one_of("feedback", FEEDBACKS),
-        )
         _ = self.walk
 
     @cached_property
     def walk(self) -> LocomotionProblem:
         """The problem that the plan answers, of the model as it is loaded now."""
         options = self.plan.provenance.get("options", {})
-        if self.plan.kind != "locomotion.plan" or options.get("kind") != "walk":
+        own = {k: v for k, v in options.items() if k in declared(LocomotionProblem)}
+        if self.plan.kind != "locomotion.plan" or "Walk" not in own.get("motion", ()):
             raise InvalidInput(
                 f"cannot refine a {self.plan.kind} that is no walk; give a plan of one "
                 "(drakebots plan ROBOT --forward 0.3)"
             )
-        if options["terrain"] != repr(Flat()):
-            raise InvalidInput(
-                f"cannot refine a walk on {options['terrain']}; give one on flat ground"
-            )
-        posed: dict[str, Any] = {
-            f.name: _plain(options[f.name])
-            for f in fields(LocomotionProblem)
-            if f.name in options and f.name not in ("model", "terrain", "weights")
-        }
-        weights = dict(options["weights"])
-        weights["slack"] = tuple(weights["slack"])
-        posed["weights"] = LocomotionWeights(**weights)
-        return LocomotionProblem(model_of(self.plan), **posed)
+        walk = build(LocomotionProblem, own)
+        if not isinstance(walk.terrain, Flat):
+            name = type(walk.terrain).__name__
+            raise InvalidInput(f"cannot refine a walk on {name}; give one on Flat")
+        return replace(walk, model=model_of(self.plan))
 
 
 @timed("load")
-def refine(problem: Refinement, *, progress: Progress | None = None) -> Result:
+def refine(
+    problem: Refinement, *, progress: Progress | None = None, add: Add | None = None
+) -> Result:
     """Refines a walk; returns the best plan even when cut short.
 
     Args:
         problem: the walk, and how long to go on.
         progress: called by all planning and execution, and as progress("refine",
             rounds done, rounds).
+        add: adds terms of your own to every program that is solved again; see
+            :mod:`~drakebots.trajopt.plan_program`.
 
     Returns:
-        The best plan, of kind "locomotion.plan". Its metrics tell of its execution
+        The best plan, of kind "locomotion.plan". Its metrics report its execution
         (executed_m) and of every trial (trials).
     """
-    robot = _Robot(problem, progress)
+    robot = _Robot(problem, progress, add)
     refined = refine_plan(robot, problem.plan, robot.goal, problem, progress=progress)
     return _result(robot, refined)
 
@@ -111,8 +106,8 @@ def refine(problem: Refinement, *, progress: Progress | None = None) -> Result:
 class _Robot:
     """A legged robot as the loop sees it."""
 
-    def __init__(self, problem: Refinement, progress: Progress | None):
-        self._problem, self._progress = problem, progress
+    def __init__(self, problem: Refinement, progress, add):
+        self._problem, self._progress, self._add = problem, progress, add
         self._planned = float(problem.plan.metrics["moved"]["x"])
         self.goal = problem.goal or self._planned
 
@@ -153,11 +148,12 @@ class _Robot:
         return replace(plan, data=data)
 
     def plan_again(self, trial: Trial, asked: float) -> Result:
-        walk = self._problem.walk
-        forward = self._planned if walk.forward is None else walk.forward
+        walk, motion = self._problem.walk, self._problem.walk.motion
+        forward = self._planned if motion.forward is None else motion.forward
         # A walk's plan may hold several cycles.
-        posed = replace(walk, forward=forward * asked / self._planned)
-        return plan_locomotion(posed, progress=self._progress)
+        motion = replace(motion, forward=forward * asked / self._planned)
+        posed = replace(walk, motion=motion)
+        return plan_locomotion(posed, progress=self._progress, add=self._add)
 
 
 def _result(robot: _Robot, refined: Refined) -> Result:
@@ -188,7 +184,3 @@ def _row(trial: Trial) -> dict:
         "executed_m": trial.reached,
         "score": trial.score if np.isfinite(trial.score) else None,
     }
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else value

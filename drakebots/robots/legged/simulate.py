@@ -7,8 +7,9 @@ result = simulate(Simulation("robot.urdf", passive=True))  # a ragdoll
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
@@ -17,18 +18,20 @@ from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Context, DiagramBuilder
 from pydrake.systems.primitives import LogVectorOutput
 
+from drakebots.control import SimulatedRun
 from drakebots.core.checks import (
-    check,
     check_log,
     finite,
     flag,
+    in_unit,
     non_negative,
-    optional,
     positive,
 )
-from drakebots.core.run import Progress, RunEnd, Verdict
-from drakebots.core.stages import spent, timed
-from drakebots.model import Model, load, model_provenance
+from drakebots.core.fields import checked
+from drakebots.core.run import Progress, Verdict
+from drakebots.core.stages import timed
+from drakebots.formats import load
+from drakebots.model import Model, actuators_of, sliding_motors
 from drakebots.multibody import (
     LEANING,
     SUNK,
@@ -39,12 +42,10 @@ from drakebots.multibody import (
     advance,
     base_body,
     build_robot,
-    closure_residuals,
     drifted,
     fell_at,
     has_fallen,
     judged,
-    looked_at,
     moving,
     open_loops,
     saturated,
@@ -53,7 +54,6 @@ from drakebots.multibody import (
     trajectory_dataset,
 )
 from drakebots.multibody.posture import (
-    Posture,
     Servos,
     Stance,
     centre_of_mass,
@@ -79,66 +79,51 @@ NUDGE = 0.003
 """Rate at which a robot that starts to stand leans, in units of sqrt(g / l): 6 mm/s for
 one of 0.35 m. What only balances leans more by exp(t sqrt(g / l)) and falls."""
 
-LOOSE = "joints without a motor"
+PASSIVE = "joints without a motor"
 """Name of a finding."""
 
 FALLING = 7.0
 """Time in which it falls, in units of sqrt(l / g)."""
 
 
-@dataclass(frozen=True)
+@checked()
 class Simulation:
     """A model on the ground z = 0, from its standing posture.
-
-    Attributes:
-        model: the model: a name, a path, or a loaded model.
-        duration: duration of the motion [s].
-        friction: friction coefficient of the ground.
-        passive: whether it is left to itself, all motors at zero, instead of being
-            held by servos.
-        stiffness: stiffness of the servos of its legs, in units of its weight times
-            its size per leg and radian.
-        nudge: rate at which it leans at the start, in units of sqrt(g / l) with l its
-            size, so that it does not merely balance; 0 for a start at rest, as one that
-            is passive has.
-        pose: joint positions by joint to start from and hold [rad, m]; by default its
-            standing posture.
-        height: height of the base at the start [m]; by default its lowest point
-            touches the ground.
-        time_step: time step of the plant [s].
-        log_period: period of the stored samples [s].
-        time_limit: limit of the wall time [s]; what was reached is kept.
 
     Raises:
         InvalidInput: for a value out of range.
     """
 
     model: str | Path | Model
-    duration: float = 2.0
-    friction: float = 0.6
-    passive: bool = False
-    stiffness: float = 10.0
-    nudge: float = NUDGE
-    pose: Mapping[str, float] | None = None
-    height: float | None = None
-    time_step: float = 1e-3
-    log_period: float = 5e-3
-    time_limit: float | None = None
+    """The model: a name, a path, or a loaded model."""
+    duration: Annotated[float, positive("s")] = 2.0
+    """Duration of the motion."""
+    friction: Annotated[float, non_negative()] = 0.6
+    """Friction coefficient of the ground."""
+    passive: Annotated[bool, flag()] = False
+    """Whether it is left to itself, all motors at zero, instead of being held by
+    servos."""
+    stiffness: Annotated[float, positive()] = 10.0
+    """Stiffness of the servos of its legs, in units of its weight times its size per
+    leg and radian."""
+    nudge: Annotated[float, non_negative()] = NUDGE
+    """Rate at which it leans at the start, in units of sqrt(g / l) with l its size, so
+    that it does not merely balance; 0 for a start at rest, as one that is passive has.
+    """
+    pose: Annotated[Mapping[str, float] | None, in_unit("rad or m")] = None
+    """Joint positions by joint to start from and hold; by default its standing
+    posture."""
+    height: Annotated[float | None, finite("m")] = None
+    """Height of the base at the start; by default its lowest point touches the ground.
+    """
+    time_step: Annotated[float, positive("s")] = 1e-3
+    """Time step of the plant."""
+    log_period: Annotated[float, positive("s")] = 5e-3
+    """Period of the stored samples."""
+    time_limit: Annotated[float | None, positive("s")] = None
+    """Limit of the wall time; what was reached is kept."""
 
     def __post_init__(self):
-        check(
-            self,
-            "",
-            duration=positive("s"),
-            friction=non_negative(),
-            passive=flag(),
-            stiffness=positive(),
-            nudge=non_negative(),
-            height=optional(finite("m")),
-            time_step=positive("s"),
-            log_period=positive("s"),
-            time_limit=optional(positive("s")),
-        )
         check_log(self.duration, self.log_period)
 
 
@@ -153,7 +138,7 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
     a fall could make it (:mod:`drakebots.multibody.judging`).
 
     Args:
-        problem: what to simulate.
+        problem: simulation problem.
         progress: called as progress("simulate", time, duration) [s].
 
     Raises:
@@ -161,67 +146,147 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
         UnknownName: for an unknown joint in the pose.
         InvalidInput: for a model that cannot be built.
     """
-    model = problem.model if isinstance(problem.model, Model) else load(problem.model)
-    posture = find_posture(model, pose=problem.pose)
-    stance = Stance(model)
-    stance.take(posture)
-    held = None if problem.passive else servos(stance, problem.stiffness)
-    builder = DiagramBuilder()
-    robot, notes = _build(problem, model, builder, held)
-    plant = robot.plant
-    state = LogVectorOutput(
-        plant.get_state_output_port(), builder, publish_period=problem.log_period
-    )
-    effort = LogVectorOutput(
-        plant.get_net_actuation_output_port(),
-        builder,
-        publish_period=problem.log_period,
-    )
-    simulator = Simulator(builder.Build())
-    context = simulator.get_mutable_context()
-    place(robot, plant.GetMyMutableContextFromRoot(context), posture, problem.height)
-    notes += steady_light_links(robot, plant.GetMyMutableContextFromRoot(context))
-    notes += filter_overlaps(robot, context)
-    if held is not None and stance.can_be_lowered() and problem.nudge:
-        start, rate = plant.GetMyMutableContextFromRoot(context), problem.nudge
-        rate *= np.sqrt(stance.gravity / stance.size)
-        nudge(robot, start, _base_of(stance), posture.loose, rate)
-    simulator.Initialize()
-
-    def reached(end: RunEnd) -> Result:
-        logged = state.FindLog(context)
-        states = logged.data().T.copy()
-        keep = np.isfinite(states).all(axis=1)
-        times = logged.sample_times()[keep]
-        data = trajectory_dataset(robot, times, states[keep])
-        data = data.assign(_torques(robot, effort.FindLog(context).data().T[keep]))
-        borne = _borne_by_feet(robot, plant.GetMyContextFromRoot(context), stance)
-        standing = _standing(robot, states[keep], data, stance, borne)
-        findings = _findings(posture, held, times, standing, data)
-        verdict, message = _judge(posture, held, end, times, standing, findings)
-        options = {f.name: getattr(problem, f.name) for f in fields(problem)}
-        return Result(
-            kind="legged.simulation",
-            model=model.name,
-            verdict=verdict,
-            message="; ".join([message, *notes]),
-            data=data,
-            residuals=closure_residuals(data),
-            timings=spent(),
-            metrics=_metrics(problem, posture, held, end, data, standing)
-            | {"judged": looked_at(findings)},
-            provenance=model_provenance(model, options | {"model": str(model.path)}),
-        )
-
+    run = _Run(problem)
     end = advance(
-        simulator,
-        robot,
+        run.simulator,
+        run.robot,
         problem.duration,
         progress=progress,
         time_limit=problem.time_limit,
-        reached=reached,
+        reached=run.result,
     )
-    return reached(end)
+    return run.result(end)
+
+
+class _Run(SimulatedRun):
+    """A model on its ground, held by servos or not, and what came of it."""
+
+    kind = "legged.simulation"
+
+    def __init__(self, problem: Simulation):
+        model = problem.model
+        self.model = model = model if isinstance(model, Model) else load(model)
+        self.problem = problem = replace(problem, model=model)
+        self.posture = posture = find_posture(model, pose=problem.pose)
+        self.stance = stance = Stance(model)
+        stance.take(posture)
+        self.held = None if problem.passive else servos(stance, problem.stiffness)
+        builder = DiagramBuilder()
+        self.robot, self._notes = _build(problem, model, builder, self.held)
+        plant, log = self.robot.plant, {"publish_period": problem.log_period}
+        self._states = LogVectorOutput(plant.get_state_output_port(), builder, **log)
+        self._efforts = LogVectorOutput(
+            plant.get_net_actuation_output_port(), builder, **log
+        )
+        self.simulator = Simulator(builder.Build())
+        self._root = self.simulator.get_mutable_context()
+        context = plant.GetMyMutableContextFromRoot(self._root)
+        place(self.robot, context, posture, problem.height)
+        self._notes += steady_light_links(self.robot, context)
+        self._notes += filter_overlaps(self.robot, self._root)
+        if self.held is not None and stance.can_be_lowered() and problem.nudge:
+            rate = problem.nudge * np.sqrt(stance.gravity / stance.size)
+            nudge(self.robot, context, _base_of(stance), posture.passive, rate)
+        self.simulator.Initialize()
+
+    def dataset(self) -> xr.Dataset:
+        """The motion and the motors' torques, in SI."""
+        logged = self._states.FindLog(self._root)
+        states = logged.data().T.copy()
+        keep = np.isfinite(states).all(axis=1)
+        times = logged.sample_times()[keep]
+        data = trajectory_dataset(self.robot, times, states[keep])
+        torques = self._efforts.FindLog(self._root).data().T[keep]
+        data = data.assign(_torques(self.robot, torques))
+        context = self.robot.plant.GetMyContextFromRoot(self._root)
+        foot_load = _foot_load(self.robot, context, self.stance)
+        self.standing = _standing(
+            self.robot, states[keep], data, self.stance, foot_load
+        )
+        return data
+
+    def metrics(self, data: xr.Dataset) -> dict:
+        """Figures of the run."""
+        base, standing = data.base_position.values, self.standing
+        found = {
+            "wall_s_per_simulated_s": self.end.wall / max(self.end.time, 1e-12),
+            "final_height_m": float(base[-1, 2]),
+            "lowest_height_m": float(base[:, 2].min()),
+            "final_speed": float(np.abs(data.velocity.values[-1]).max()),
+            "friction": self.problem.friction,
+            "posture": self.posture.source,
+        }
+        if standing.can_fall:
+            found |= {
+                "height_share": float(standing.share[-1]),
+                "tilt_deg": float(np.degrees(standing.tilt[-1])),
+                "drift_m": float(standing.drift[-1]),
+            }
+        held = self.held
+        if held is not None and len(held.stiffness):
+            torques = data.torque.values
+            found |= {
+                "effort_rms": float(np.sqrt(np.mean(torques**2))),
+                "largest_effort": float(np.abs(torques).max()),
+                "servo_stiffness": _range(held.stiffness),
+                "servo_damping": _range(held.damping),
+                "unheld_at_rest": held.rest.residual,
+            }
+        return found
+
+    def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
+        """Findings of the verdict, the gravest first."""
+        standing = self.standing
+        found = open_loops(data, standing.size)
+        if self.held is None:
+            return found
+        if standing.can_fall:
+            found += standing.findings()
+        if standing.gravity > 0 and data.sizes["rate"]:
+            speeds = np.where(standing.own, data.velocity.values[-1], 0.0)
+            slides = data.velocity_unit.values == "m/s"
+            rates, size = data.rate.values, standing.size
+            found.append(moving(speeds, rates, slides, size, standing.gravity))
+        if len(standing.limits):
+            motors = data.motor.values
+            found += saturated(data.torque.values, standing.limits, motors)
+        if (count := len(self.posture.passive)) and len(self.held.stiffness):
+            why = self.posture.reservation
+            words = f"{why} (--actuate all --effort 10 adds one each)"
+            found.append(Finding(PASSIVE, float(count), "1", 0, np.inf, words))
+        return found
+
+    def verdict(self, figures: dict, findings: list[Finding]) -> tuple[Verdict, str]:
+        """The verdict, and one line on what happened."""
+        verdict, message = self._judge(findings)
+        return verdict, "; ".join([message, *self._notes])
+
+    def _judge(self, findings: list[Finding]) -> tuple[Verdict, str]:
+        held, posture, standing = self.held, self.posture, self.standing
+        end = self.end
+        if held is None:
+            verdict, message = judged(end, findings, "it moves")
+            return verdict, f"{message}; left to itself"
+        how = "it has no motors to hold it (--actuate all --effort 10 adds them)"
+        if len(held.stiffness):
+            least, most = _range(held.stiffness)
+            how = (
+                f"held by {len(held.stiffness)} servos, {least:.3g} to {most:.3g} "
+                f"N m/rad, in its posture ({posture.source})"
+            )
+        how += posture.doubts
+        stood = standing.times[-1] > standing.falling or not posture.passive
+        what = "stand" if standing.can_fall else "hold"
+        doing = f"it {what}s" if stood else "it has not fallen yet"
+        verdict, message = judged(end, findings, doing)
+        if verdict is Verdict.FAILED and end.verdict is not Verdict.FAILED:
+            since = standing.down_from()
+            if not message.startswith("it fell"):
+                when = "" if since is None else f" from {since:.2g} s on"
+                message = f"it does not {what}{when}: {message}"
+            passive = [f.words for f in findings if f.name == PASSIVE]
+            message = "; ".join([message, *passive])
+        return verdict, f"{message}; {how}"
 
 
 def _build(
@@ -254,24 +319,26 @@ def _build(
 
 @dataclass(frozen=True)
 class _Standing:
-    """How it stood over time (T,).
+    """Quantities of standing over time (T,).
 
     Attributes:
+        times: of all of them [s].
         height: height of its centre of mass [m].
         drift: distance of its centre of mass from the start, across the ground [m].
         tilt: tilt of its base [rad].
         can_fall: whether its base is free, or slides along z.
-        borne: share of the ground's push near its feet, in the end.
+        foot_load: share of the ground's push near its feet, in the end.
         size, gravity: of its stance [m], [m/s^2].
-        own: which velocities are its own, not of other free bodies (nv,).
+        own: mask of its own velocities, not of other free bodies (nv,).
         limits: largest efforts of its motors (nu,) [N m, N].
     """
 
+    times: np.ndarray
     height: np.ndarray
     drift: np.ndarray
     tilt: np.ndarray
     can_fall: bool
-    borne: float
+    foot_load: float
     size: float
     gravity: float
     own: np.ndarray
@@ -279,7 +346,7 @@ class _Standing:
 
     @property
     def share(self) -> np.ndarray:
-        """Its height as a share of the first (T,); of its size where that is none."""
+        """Height as a share of the first (T,); of its size where that is none."""
         first = self.height[0]
         return 1 + (self.height - first) / (first if first > 0 else self.size)
 
@@ -293,6 +360,30 @@ class _Standing:
         off = np.abs(self.share - 1) > SUNK
         return self.can_fall & (off | (self.tilt > LEANING))
 
+    def down_from(self) -> float | None:
+        """Time of going down without getting up again [s]; None where it stands."""
+        down = self.down()
+        if not down[-1]:
+            return None
+        up = np.flatnonzero(~down)
+        return float(self.times[up[-1] + 1] if len(up) else self.times[0])
+
+    def findings(self) -> list[Finding]:
+        """Findings on a robot that should stand in the end."""
+        share, tilts = float(self.share[-1]), float(self.tilt[-1])
+        fallen = has_fallen(tilts, share)
+        moved = "has risen" if share > 1 else "has sunk"
+        sunk = f"it {moved} to {share:.0%} of its height"
+        words = f"{self.foot_load:.0%} of the ground's push is on its feet"
+        off, most = 1 - self.foot_load, 1 - STANDING_LOAD
+        return [
+            fell_at(self.down_from() if fallen else None),
+            tilted(tilts, LEANING),
+            Finding("height lost", abs(share - 1), "1", SUNK, SUNK, sunk),
+            Finding("push off its feet", off, "1", most, most, words),
+            drifted(self.drift[-1], self.size),
+        ]
+
 
 def _base_of(stance: Stance) -> str:
     """Full name of the free body that carries the robot, or of that on its slides."""
@@ -301,7 +392,7 @@ def _base_of(stance: Stance) -> str:
 
 
 def _standing(
-    robot: Robot, states: np.ndarray, data: xr.Dataset, stance: Stance, borne: float
+    robot: Robot, states: np.ndarray, data: xr.Dataset, stance: Stance, foot_load: float
 ) -> _Standing:
     plant, context = robot.plant, robot.plant.CreateDefaultContext()
     names = {body.scoped_name().get_full() for body in stance.bodies}
@@ -312,11 +403,12 @@ def _standing(
         plant.SetPositionsAndVelocities(context, state)
         com[k] = centre_of_mass(plant, context, bodies)
     return _Standing(
+        times=data.time.values,
         height=com[:, 2],
         drift=np.linalg.norm(com[:, :2] - com[0, :2], axis=1),
         tilt=tilt(data.base_rpy.values, data.base_rpy.values[:1]),
         can_fall=stance.can_be_lowered(),
-        borne=borne,
+        foot_load=foot_load,
         size=stance.size,
         gravity=stance.gravity,
         own=stance.own_velocities(),
@@ -324,7 +416,7 @@ def _standing(
     )
 
 
-def _borne_by_feet(robot: Robot, context: Context, stance: Stance) -> float:
+def _foot_load(robot: Robot, context: Context, stance: Stance) -> float:
     """The share of the ground's push that acts near the feet; 1 without any."""
     feet = robot.feet_positions(context)
     if not (len(feet) and stance.stands):
@@ -353,11 +445,11 @@ def _borne_by_feet(robot: Robot, context: Context, stance: Stance) -> float:
 def _torques(robot: Robot, values: np.ndarray) -> dict:
     """Net torque of every motor over time, with its limits."""
     plant = robot.plant
-    motors = [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
+    motors = actuators_of(plant)
     if not motors:
         return {}
     names = [motor.name() for motor in motors]
-    slides = [motor.joint().type_name() == "prismatic" for motor in motors]
+    slides = sliding_motors(plant)
     order = [motor.input_start() for motor in motors]
     return {
         "torque": xr.DataArray(
@@ -372,121 +464,6 @@ def _torques(robot: Robot, values: np.ndarray) -> dict:
     }
 
 
-def _findings(
-    posture: Posture,
-    held: Servos | None,
-    times: np.ndarray,
-    standing: _Standing,
-    data: xr.Dataset,
-) -> list[Finding]:
-    """What the verdict looks at, the gravest first."""
-    found = open_loops(data, standing.size)
-    if held is None:
-        return found
-    if standing.can_fall:
-        share, tilts = float(standing.share[-1]), float(standing.tilt[-1])
-        fallen = has_fallen(tilts, share)
-        found.append(fell_at(_down_from(times, standing) if fallen else None))
-        found.append(tilted(tilts, LEANING))
-        way = "has risen" if share > 1 else "has sunk"
-        words = f"it {way} to {share:.0%} of its height"
-        found.append(Finding("height lost", abs(share - 1), "1", SUNK, SUNK, words))
-        words = f"{standing.borne:.0%} of the ground's push is on its feet"
-        off, most = 1 - standing.borne, 1 - STANDING_LOAD
-        found.append(Finding("push off its feet", off, "1", most, most, words))
-        found.append(drifted(standing.drift[-1], standing.size))
-    if standing.gravity > 0 and data.sizes["rate"]:
-        speeds = np.where(standing.own, data.velocity.values[-1], 0.0)
-        slides = data.velocity_unit.values == "m/s"
-        rates, size = data.rate.values, standing.size
-        found.append(moving(speeds, rates, slides, size, standing.gravity))
-    if len(standing.limits):
-        motors = data.motor.values
-        found += saturated(data.torque.values, standing.limits, motors)
-    if posture.loose and len(held.stiffness):
-        words = f"{posture.reservation} (--actuate all --effort 10 adds one each)"
-        found.append(Finding(LOOSE, float(len(posture.loose)), "1", 0, np.inf, words))
-    return found
-
-
-def _down_from(times: np.ndarray, standing: _Standing) -> float | None:
-    """When it went down and did not get up again [s]; None where it stands."""
-    down = standing.down()
-    if not down[-1]:
-        return None
-    up = np.flatnonzero(~down)
-    return float(times[up[-1] + 1] if len(up) else times[0])
-
-
-def _judge(
-    posture: Posture,
-    held: Servos | None,
-    end: RunEnd,
-    times: np.ndarray,
-    standing: _Standing,
-    findings: list[Finding],
-) -> tuple[Verdict, str]:
-    """The verdict, and one line on what happened."""
-    if held is None:
-        verdict, message = judged(end, findings, "it moves")
-        return verdict, f"{message}; left to itself"
-    how = "it has no motors to hold it (--actuate all --effort 10 adds them)"
-    if len(held.stiffness):
-        least, most = _range(held.stiffness)
-        how = (
-            f"held by {len(held.stiffness)} servos, {least:.3g} to {most:.3g} N m/rad, "
-            f"in its posture ({posture.source})"
-        )
-    how += posture.doubts
-    stood = times[-1] > standing.falling or not posture.loose
-    what = "stand" if standing.can_fall else "hold"
-    doing = f"it {what}s" if stood else "it has not fallen yet"
-    verdict, message = judged(end, findings, doing)
-    if verdict is Verdict.FAILED and end.verdict is not Verdict.FAILED:
-        since = _down_from(times, standing)
-        if not message.startswith("it fell"):
-            when = "" if since is None else f" from {since:.2g} s on"
-            message = f"it does not {what}{when}: {message}"
-        loose = [f.words for f in findings if f.name == LOOSE]
-        message = "; ".join([message, *loose])
-    return verdict, f"{message}; {how}"
-
-
 def _range(values: np.ndarray) -> list[float]:
     """The smallest and the largest of some values."""
     return [float(values.min()), float(values.max())]
-
-
-def _metrics(
-    problem: Simulation,
-    posture: Posture,
-    held: Servos | None,
-    end: RunEnd,
-    data: xr.Dataset,
-    standing: _Standing,
-) -> dict:
-    base = data.base_position.values
-    found = {
-        "wall_s_per_simulated_s": end.wall / max(end.time, 1e-12),
-        "final_height_m": float(base[-1, 2]),
-        "lowest_height_m": float(base[:, 2].min()),
-        "final_speed": float(np.abs(data.velocity.values[-1]).max()),
-        "friction": problem.friction,
-        "posture": posture.source,
-    }
-    if standing.can_fall:
-        found |= {
-            "height_share": float(standing.share[-1]),
-            "tilt_deg": float(np.degrees(standing.tilt[-1])),
-            "drift_m": float(standing.drift[-1]),
-        }
-    if held is not None and len(held.stiffness):
-        torques = data.torque.values
-        found |= {
-            "effort_rms": float(np.sqrt(np.mean(torques**2))),
-            "largest_effort": float(np.abs(torques).max()),
-            "servo_stiffness": _range(held.stiffness),
-            "servo_damping": _range(held.damping),
-            "unheld_at_rest": held.rest.residual,
-        }
-    return found

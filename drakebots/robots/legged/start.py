@@ -1,4 +1,4 @@
-"""How a simulation starts: in a posture, on the ground, its own shapes apart."""
+"""Start of a simulation: in a posture, on the ground, its own shapes apart."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import numpy as np
 from pydrake.geometry import CollisionFilterDeclaration, GeometrySet
 from pydrake.math import RigidTransform
 from pydrake.multibody.tree import (
-    BodyIndex,
-    JacobianWrtVariable,
     RigidBody,
     RotationalInertia,
     SpatialInertia,
@@ -17,6 +15,7 @@ from pydrake.multibody.tree import (
 from pydrake.systems.framework import Context
 
 from drakebots.core.units import SI
+from drakebots.model import bodies_of, is_floating, joints_of, point_jacobian
 from drakebots.multibody import Robot, covers, lowest_points
 from drakebots.multibody.posture import Posture
 
@@ -41,13 +40,13 @@ def place(
     if robot.scaling != SI:
         raise ValueError("a posture is placed in SI")
     plant = robot.plant
-    joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
+    joints = joints_of(plant)
     q = plant.GetPositions(context)
     for joint in joints:
         if joint.name() in posture.joints and joint.num_positions() == 1:
             q[joint.position_start()] = posture.joints[joint.name()]
     plant.SetPositions(context, q)
-    floating = [joint for joint in joints if "floating" in joint.type_name()]
+    floating = [joint for joint in joints if is_floating(joint)]
     if len(floating) != 1:
         return
     robot.set_base_pose(context, posture.X_WB)
@@ -65,7 +64,7 @@ def place(
 
 
 def nudge(
-    robot: Robot, context: Context, base: str, loose: Sequence[str], rate: float
+    robot: Robot, context: Context, base: str, passive: Sequence[str], rate: float
 ) -> None:
     """Sets a robot going, so slowly that one that does not just balance stays upright.
 
@@ -77,32 +76,30 @@ def nudge(
         robot: robot in SI.
         context: context of its plant, at rest.
         base: full name of its base.
-        loose: names of joints that nothing holds.
+        passive: names of joints that nothing holds.
         rate: of these joints [rad/s, m/s]; the base goes as fast as its height over
             the feet times this, in either direction.
     """
-    plant, world = robot.plant, robot.plant.world_frame()
-    joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
+    plant = robot.plant
+    joints = joints_of(plant)
     above = {joint.child_body().scoped_name().get_full(): joint for joint in joints}
     body, columns = above[base].child_body(), []
     while base in above:
         first = above[base].velocity_start()
         columns += range(first, first + above[base].num_velocities())
         base = above[base].parent_body().scoped_name().get_full()
-    J = plant.CalcJacobianTranslationalVelocity(
-        context, JacobianWrtVariable.kV, body.body_frame(), np.zeros(3), world, world
-    )
+    J = point_jacobian(plant, context, body.body_frame(), np.zeros(3))
     feet = robot.feet_positions(context).reshape(-1, 3)
     p_WB = plant.EvalBodyPoseInWorld(context, body).translation()
     speed = rate * abs(p_WB[2] - feet[:, 2].mean() if len(feet) else p_WB[2])
     v, asked = plant.GetVelocities(context), speed * np.array([1.0, 1.0, 0.0])
     for joint in joints:
-        if joint.name() in loose:
+        if joint.name() in passive:
             low, high = joint.position_lower_limit(), joint.position_upper_limit()
             middle = (low + high) / 2 if np.isfinite(high - low) else np.inf
             here = plant.GetPositions(context)[joint.position_start()]
             v[joint.velocity_start()] = rate if middle >= here else -rate
-    if loose:
+    if passive:
         moving = robot.feet_jacobian(context)
         follow = np.linalg.lstsq(moving[:, columns], -moving @ v, rcond=1e-9)[0]
         along = J[:, columns] @ follow
@@ -128,7 +125,7 @@ def steady_light_links(robot: Robot, context: Context) -> list[str]:
         A note on how many; none where all links weigh enough.
     """
     plant = robot.plant
-    bodies = [plant.get_body(BodyIndex(i)) for i in range(1, plant.num_bodies())]
+    bodies = bodies_of(plant)[1:]
     mass = plant.CalcTotalMass(context)
     if not mass > 0:
         return []

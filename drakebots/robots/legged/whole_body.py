@@ -1,4 +1,4 @@
-"""Whole-body control about a plan: torques from one quadratic program a tick.
+"""Feedback about a plan: servos, or torques from one quadratic program a tick.
 
 With the loops' forces eliminated, the accelerations of a robot are affine in its inputs
 and the forces of the ground, z = (u, f):
@@ -16,22 +16,30 @@ The tasks are the centre of mass, the base's angles, the feet (those that carry 
 stay where they are, the others swing) and, weakly, the joints. Where a plan has no
 support for a task (a trot stands on two feet), the next step corrects it: feet land
 displaced by the error of the capture point, foreseen for when they land
-(:mod:`.capture`; Pratt et al., Humanoids 2006). All gains are multiples of sqrt(g/l),
-with l the height of the centre of mass, so that nothing is tuned for a robot.
+(:func:`capture_point_at`; Pratt et al., Humanoids 2006). All gains are multiples of
+sqrt(g/l), with l the height of the centre of mass, so that nothing is tuned for a
+robot.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Annotated
 
 import numpy as np
 import scipy.linalg
 from pydrake.multibody.tree import JacobianWrtVariable
 
-from drakebots.multibody import Robot, soles_jacobian
-from drakebots.multibody.hard_contact import TimeStepper
-from drakebots.robots.legged.capture import capture_point_at
-from drakebots.robots.legged.reference import Reference, Sample, gravity
+from drakebots.core.checks import non_negative, positive
+from drakebots.core.fields import checked
+from drakebots.model import gravity, sliding_motors
+from drakebots.multibody import Robot, TimeStepper, soles_jacobian
+from drakebots.robots.legged.reference import Reference, Sample
+from drakebots.trajopt.contact_implicit import ContactSystem
+from drakebots.trajopt.locomotion import base_axes
 from drakebots.trajopt.solvers import solve_qp
 
 
@@ -105,7 +113,7 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Feet:
-    """Of the feet's centres: p_WF (nc, 3), J (nc, 3, nv) and Jdot v (nc, 3)."""
+    """Kinematics of the feet's centres: p_WF (nc, 3), J (nc, 3, nv), Jdot v (nc, 3)."""
 
     p: np.ndarray
     J: np.ndarray
@@ -145,7 +153,7 @@ class WholeBodyControl:
         self._feet = robot.frames(robot.model.feet)
         self._radii = np.array([f.radius for f in robot.model.feet])
         self._radii = self._radii / robot.scaling.length
-        self._g, self._height = gravity(robot), plan.height
+        self._g, self._height = gravity(robot.plant), plan.height
         self._rate = float(np.sqrt(self._g / self._height))
         self._weight = robot.model.summary.mass / robot.scaling.mass * self._g
         self._torque = self._weight * self._height
@@ -223,7 +231,7 @@ class WholeBodyControl:
     # --- what touches, and where feet land ---
 
     def _down(self, ref: Sample, feet: _Feet, touching: np.ndarray) -> np.ndarray:
-        """Which feet push on the ground: as planned, but none before it touches."""
+        """Mask of the pushing feet: as planned, but none before it touches."""
         near = feet.p[:, 2] - self._radii < TOUCHES * self._height
         landed = touching & ~ref.loaded & (ref.swing > EARLY) & ~self._never
         return ref.loaded & (touching | near) | landed
@@ -231,13 +239,13 @@ class WholeBodyControl:
     def displacement(
         self, ref: Sample, time: float, places: np.ndarray, down: np.ndarray
     ) -> np.ndarray:
-        """How far from the plan a foot shall land (2,).
+        """Offset from the plan at which a foot shall land (2,).
 
         Args:
             ref: the plan now.
             time: until the foot lands.
             places: places of the feet (nc, 3).
-            down: which of them are on the ground (nc,).
+            down: mask of those on the ground (nc,).
         """
         gains, context, plant = self._gains, self._context, self._plant
         p = plant.CalcCenterOfMassPositionInWorld(context)[:2]
@@ -346,3 +354,129 @@ def _friction_rows(nu: int, nc: int, friction: float) -> np.ndarray:
 def _shortened(x: np.ndarray, most: float) -> np.ndarray:
     """A vector, no longer than `most`."""
     return x * min(1.0, most / max(np.linalg.norm(x), 1e-12))
+
+
+# --- the capture point ------------------------------------------------------
+
+
+def capture_point_at(
+    time: float, p: np.ndarray, v: np.ndarray, feet: np.ndarray, rate: float
+) -> np.ndarray:
+    """The capture point after a time on these feet (2,).
+
+    A body of height l on its feet falls away from the point c where the ground's force
+    acts (the linear inverted pendulum). Its capture point x = p + v sqrt(l/g), where it
+    could come to rest on one foot, then moves as
+
+        x(t) = c + (x(0) - c) exp(t sqrt(g/l))
+
+    The best that feet on the ground can do is to act at the point of their convex hull
+    nearest to x: a capture point inside stays, one outside runs away, and only the next
+    step catches it (Koolen et al., IJRR 2012).
+
+    Args:
+        time: until then.
+        p, v: position and velocity of the centre of mass along the ground (2,).
+        feet: places of the feet on the ground (n, 2); without any the body flies.
+        rate: sqrt(g/l).
+    """
+    if not len(feet):
+        return p + v * (time + 1 / rate)
+    x = p + v / rate
+    held = nearest_in_hull(x, feet)
+    return held + (x - held) * np.exp(rate * time)
+
+
+def nearest_in_hull(x: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """The point nearest to x (2,) in the convex hull of points (n, 2), n >= 1."""
+    if len(points) == 1:
+        return points[0]
+    triangles = np.array(list(combinations(range(len(points)), 3)), int).reshape(-1, 3)
+    a, b, c = (points[triangles[:, i]] for i in range(3))
+    sides = np.array([_cross(b - a, x - a), _cross(c - b, x - b), _cross(a - c, x - c)])
+    area = np.abs(_cross(b - a, c - a)) > 1e-12 * np.ptp(points) ** 2
+    if np.any(((sides >= 0).all(axis=0) | (sides <= 0).all(axis=0)) & area):
+        return x
+    edges = np.array(list(combinations(range(len(points)), 2)))
+    start, along = points[edges[:, 0]], np.diff(points[edges], axis=1)[:, 0]
+    length = np.maximum((along**2).sum(axis=1), 1e-30)
+    share = np.clip(((x - start) * along).sum(axis=1) / length, 0.0, 1.0)
+    nearest = start + share[:, None] * along
+    return nearest[np.argmin(((nearest - x) ** 2).sum(axis=1))]
+
+
+def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The z component of a x b, row by row."""
+    return a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
+
+
+# --- feedback by value --------------------------------------------------------
+
+Inputs = Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""(time, q, v, touching) -> inputs (nu,), as :meth:`WholeBodyControl.inputs`."""
+
+
+class Feedback(ABC):
+    """Feedback that keeps a robot to its plan."""
+
+    @abstractmethod
+    def law(
+        self, robot: Robot, plan: Reference, friction: float, limits: np.ndarray
+    ) -> Inputs:
+        """Inputs for a state, of a robot on the plan's base.
+
+        Args:
+            robot: the robot.
+            plan: the plan.
+            friction: friction coefficient of the ground.
+            limits: largest magnitude of every input (nu,).
+        """
+
+
+@checked("feedback")
+class WholeBody(Feedback):
+    """Whole-body control: one quadratic program a tick."""
+
+    gains: Gains = GAINS
+    """Gains and weights."""
+
+    def law(self, robot, plan, friction, limits) -> Inputs:
+        """See :class:`WholeBodyControl`."""
+        axes, names = base_axes(robot), ContactSystem(robot).coordinates
+        tilt = [names.index(axes[a]) for a in ("roll", "pitch", "yaw") if a in axes]
+        return WholeBodyControl(
+            robot, plan, friction=friction, limits=limits, tilt=tilt, gains=self.gains
+        ).inputs
+
+
+@checked("feedback")
+class Servos(Feedback):
+    """Servos at the joints that follow a plan, with its inputs fed forward.
+
+        u = u_plan + k_p (q_plan - q) + k_d (v_plan - v)
+
+    The base is not measured: errors of its pose and velocity stay, or grow.
+    """
+
+    stiffness: Annotated[float, positive()] = 3.0
+    """k_p in units of m g l per radian (a sliding joint: m g/l), l the height of the
+    centre of mass."""
+    damping: Annotated[float, non_negative()] = 0.1
+    """k_d, as a share of k_p sqrt(l/g)."""
+
+    def law(self, robot, plan, friction, limits) -> Inputs:
+        """The servos' law; it does not look at what touches."""
+        plant, B = robot.plant, np.array(robot.plant.MakeActuationMatrix())
+        g, height = gravity(plant), plan.height
+        weight = robot.model.summary.mass / robot.scaling.mass * g
+        unit = np.where(sliding_motors(plant), weight / height, weight * height)
+        kp = self.stiffness * unit
+        kd = self.damping * np.sqrt(height / g) * kp
+
+        def inputs(time, q, v, touching):
+            planned = plan.at(time)
+            error, rate = B.T @ (planned.q - q), B.T @ (planned.v - v)
+            u = planned.input + kp * error + kd * rate
+            return np.clip(u, -limits, limits)
+
+        return inputs

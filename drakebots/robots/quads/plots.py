@@ -1,9 +1,8 @@
 """Figures of quad-robots' plans and tracking runs.
 
 :func:`plot_plan` draws the kinds "quads.plan", "quads.space_time" and "quads.frames",
-:func:`plot_track` the kinds "quads.track" and "quads.sap_track", and
-:func:`plot_control` "quads.control". The panels are functions of their own, for figures
-of experiments.
+:func:`plot_track` the kind "quads.track", and :func:`plot_control` "quads.control". The
+panels are functions of their own, for figures of experiments.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def plot_control(result: Result, path: str | Path) -> Path:
     """Draws displacement, tilt, loads of the feet and torques of a run under control.
 
     Args:
-        result: a run of :func:`~drakebots.robots.quads.control.control`.
+        result: a run of :func:`~drakebots.robots.quads.control`.
         path: file to write (.png, .pdf, .svg).
 
     Raises:

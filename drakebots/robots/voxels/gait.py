@@ -11,7 +11,8 @@ A gait is read from a CSV table, with one column for each actuator,
     blue [mm],yellow [mm],red [mm],green [mm]
     5,-5,0,0
 
-or from YAML: {unit: mm, actuators: [blue, ...], poses: [[5, -5, 0, 0], ...]}.
+or from YAML: {unit: mm, actuators: [blue, ...], poses: [[5, -5, 0, 0], ...]}, or from
+the result of a search (.nc).
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ import numpy as np
 
 from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
-from drakebots.core.files import TOP, Fields, read_yaml, replacing
+from drakebots.core.files import TOP, Fields, read_yaml, write_text
 from drakebots.core.files import number as finite_number
 from drakebots.lattice.pom import length_factor, read_lengths, table
 from drakebots.model import parameters_of
+from drakebots.results import load_result
 from drakebots.robots.voxels.model import ACTUATORS
 
 NAMES = tuple(actuator.name for actuator in ACTUATORS)
@@ -44,14 +46,6 @@ PAPER_POSES = np.array(
     ]
 )
 """Poses 1 to 8 of (blue, yellow, red, green), in strokes."""
-
-PAPER_TARGETS = {
-    "FL": np.array([0, 1, 1, 1, 0, -1, -1, -1]),
-    "FR": np.array([0, -1, -1, -1, 0, 1, 1, 1]),
-    "BL y": np.array([1, 1, 0, -1, -1, -1, 0, 1]),
-    "BR x": np.array([-1, -1, 0, 1, 1, 1, 0, -1]),
-}
-"""The motions of the nodes in `model.TARGETS` in these poses, in strokes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +97,7 @@ class Gait:
         # What a cosine leaves of 0 is written as 0.
         poses = np.round(1e3 * np.asarray(self.poses), 9) + 0.0
         rows = [",".join(f"{v:.12g}" for v in pose) for pose in poses]
-        with replacing(Path(path)) as part:
-            part.write_text("\n".join([head, *rows]) + "\n")
+        write_text(path, "\n".join([head, *rows]) + "\n")
 
 
 def paper_gait(stroke: float | None = None) -> Gait:
@@ -121,7 +114,8 @@ def find_gait(gait: str | Gait | np.ndarray, stroke: float | None = None) -> Gai
     """A gait by its name, from a table of poses, or as it is.
 
     Args:
-        gait: one of `GAITS`, poses (K, 4) [m], or a gait.
+        gait: one of `GAITS`, a table's file (.csv, .yaml, .nc), poses (K, 4) [m], or a
+            gait.
         stroke: amplitude of the gaits by name, and largest displacement allowed in
             a table [m]; by default the robot's.
 
@@ -133,6 +127,8 @@ def find_gait(gait: str | Gait | np.ndarray, stroke: float | None = None) -> Gai
         return gait
     if not isinstance(gait, str):
         return Gait(gait, "table", stroke)
+    if Path(gait).suffix:
+        return read_gait(gait, stroke)
     if gait not in GAITS:
         raise UnknownName("gait", gait, GAITS)
     forward = paper_gait(stroke)
@@ -178,7 +174,7 @@ def read_gait(path: str | Path, stroke: float | None = None) -> Gait:
     """A gait from a CSV or YAML table.
 
     Args:
-        path: a file that ends in .csv, .yaml or .yml.
+        path: a file that ends in .csv, .yaml, .yml or .nc.
         stroke: largest displacement of any actuator [m]; by default the robot's.
 
     Raises:
@@ -187,8 +183,9 @@ def read_gait(path: str | Path, stroke: float | None = None) -> Gait:
     """
     path = Path(path)
     readers = {".csv": read_lengths, ".yaml": _from_yaml, ".yml": _from_yaml}
+    readers[".nc"] = _from_search
     if path.suffix.lower() not in readers:
-        raise FileProblem(path, "a gait is read from .csv, .yaml or .yml")
+        raise FileProblem(path, "a gait is read from .csv, .yaml, .yml or .nc")
     try:
         names, values = readers[path.suffix.lower()](path)
         return Gait(_in_order(names, values), path.stem, stroke)
@@ -208,6 +205,13 @@ def _from_yaml(path: Path) -> tuple[list[str], np.ndarray]:
         rows.append([finite_number(cell, f"pose {number}") for cell in row])
     values = np.array(rows, float).reshape(-1, len(names))
     return list(map(str, names)), values * length_factor(top.text("unit", "m"))
+
+
+def _from_search(path: Path) -> tuple[list[str], np.ndarray]:
+    result = load_result(path)
+    if result.kind != "voxels.gait_search":
+        raise InvalidInput("its result is no search of a gait (plan voxel --search)")
+    return result.data.actuator.values.tolist(), result.data.control.values
 
 
 def _in_order(names: list[str], values: np.ndarray) -> np.ndarray:

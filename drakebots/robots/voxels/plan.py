@@ -1,4 +1,4 @@
-"""From requested node motions to actuator displacements.
+"""Actuator displacements for requested node motions.
 
     minimise |J_w u - w|^2,   |u_i| <= stroke
 
@@ -6,8 +6,8 @@ where J_w holds the rows of the planes-of-motion map (eq. (1)) of the requested
 components w. Source: Tebyani et al. (2022), section 3.1; bounds and least squares are
 ours.
 
-    plan(ReachProblem([Target("foot", "x", 5e-3)]))            # the walking robot
-    plan(ReachProblem([Target((1, 3, 4), "x", 5e-3)], lattice=load_lattice(path)))
+    plan(Problem([Target("foot", "x", 5e-3)]))            # the walking robot
+    plan(Problem([Target((1, 3, 4), "x", 5e-3)], lattice=load_lattice(path)))
 
 What a plan reaches is said by the beam frame, seen from the body's mean pose: the
 rigid motion that fits all nodes best (those of the core in the walking robot) is taken
@@ -18,27 +18,26 @@ actuators, and J_w is the frame's own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import Annotated
 
+import casadi as ca
 import numpy as np
 import xarray as xr
 
-from drakebots.core.checks import (
-    check,
-    check_types,
-    check_value,
-    finite,
-    optional,
-    positive,
-)
+from drakebots.core.checks import check_value, finite, positive
+from drakebots.core.convert import finite_word
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import spent, timed
 from drakebots.lattice.pom import (
+    Conflict,
     Control,
     ElasticPOM,
+    PlanesOfMotion,
     bounded_controls,
     frame_response,
     inverse_kinematics,
@@ -66,6 +65,10 @@ from drakebots.robots.voxels.model import (
     VoxelRobot,
     walker,
 )
+from drakebots.robots.voxels.search import SearchProblem, search_gait
+from drakebots.trajopt import PlanProgram
+from drakebots.trajopt.program import ProgramBuilder
+from drakebots.trajopt.solvers import Solution
 
 TOLERANCE = 0.05
 """A target counts as met if the frame misses it by at most this share of the largest
@@ -73,6 +76,9 @@ one."""
 
 LONGEST_STROKE = 0.2
 """Largest stroke of an actuator's node in pitches; its length changes by twice that."""
+
+SMALLEST = 1e-3
+"""Weight of the squared controls in the program: the smallest of equally good ones."""
 
 ALIASES = {"foot": "BL"}
 """Shorter names; the back left foot moves along x and y."""
@@ -109,6 +115,24 @@ class Target:
         self.control  # noqa: B018  refuses a bad node or axis now
         check_value("an effector's displacement", self.displacement, finite("m"))
 
+    word = "NAME:AXIS=LENGTH"
+
+    @classmethod
+    def from_word(cls, text: str, what: str) -> Target:
+        """The target that "BL:x=5mm" or "1,3,4:x=5mm" names.
+
+        Raises:
+            InvalidInput: for text of another form, or a length that is none.
+            UnknownName: for an unknown effector.
+        """
+        found = re.fullmatch(r"(.+):([xyz])=(.+)", text)
+        if found is None:
+            raise InvalidInput(
+                f"{what}: {text!r} must be NAME:AXIS=LENGTH, e.g. BL:x=5mm"
+            )
+        node, axis, size = found.groups()
+        return cls(node, axis, finite_word(size, f"{what} {node}", "m"))
+
     @property
     def control(self) -> Control:
         """The component of the node's motion, by its place."""
@@ -121,22 +145,14 @@ class Target:
         try:
             place = tuple(map(int, self.node.split(",")))
         except ValueError:
-            raise UnknownName("effector", self.node, named) from None
+            places = [*named, "x,y,z in half pitches"]
+            raise UnknownName("effector", self.node, places) from None
         return Control(place_of(place), axis, f"{self.node}:{axis}")
 
 
-@dataclass(frozen=True, eq=False)
-class ReachProblem:
+@checked(eq=False)
+class Problem:
     """Requested node motions of the walking robot, or of any lattice.
-
-    Attributes:
-        targets: the requested displacements, at least one.
-        lattice: the lattice; None for the walking robot.
-        actuators: the lattice's actuators; left out, the fewest that meet the targets
-            are placed. The walking robot has its own.
-        stroke: largest displacement of an actuator's lower node in either direction
-            [m]; None for the walking robot's own, and for 0.2 pitches in a lattice.
-        path: file of the lattice, for the provenance.
 
     Raises:
         InvalidInput: for no target, actuators of the walking robot, or a stroke that
@@ -144,89 +160,167 @@ class ReachProblem:
     """
 
     targets: Sequence[Target]
+    """The requested displacements, at least one."""
     lattice: LatticeSpec | None = None
+    """The lattice; None for the walking robot."""
     actuators: Sequence[Control] = ()
-    stroke: float | None = None
-    path: Path | None = None
+    """The lattice's actuators; left out, the fewest that meet the targets are placed.
+    The walking robot has its own."""
+    stroke: Annotated[float | None, positive("m")] = None
+    """Largest displacement of an actuator's lower node in either direction; None for
+    the walking robot's own, and for 0.2 pitches in a lattice."""
 
     def __post_init__(self):
-        check_types(self, "")
         object.__setattr__(self, "targets", tuple(self.targets))
         object.__setattr__(self, "actuators", tuple(self.actuators))
-        check(self, "", stroke=optional(positive("m")))
         if not self.targets:
             raise InvalidInput("say what is to move: at least one effector")
         if self.lattice is None and self.actuators:
             raise InvalidInput("the walking robot has its own actuators; give none")
 
+    def mathematical_program(self) -> PlanProgram:
+        """Its program; see :func:`mathematical_program`."""
+        return mathematical_program(self)
+
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """Actuators, their displacements and what comes of them.
+    """Actuators and their displacements.
 
     Attributes:
         lattice: the voxels.
         actuators: M of them.
-        u: displacements of their lower nodes (M,) [m].
-        stroke: the largest allowed [m].
+        stroke: the largest displacement allowed [m].
+        response: motions (M, N, 3) and forces (M, M) by the frame, per unit of each u.
+        u: displacements of the lower nodes (M,) [m].
+        predict: function of u that gives the displacements of the nodes by the reduced
+            model (N, 3) [m].
         planner: the model that u comes from.
-        predicted: displacements of the nodes by the reduced model (N, 3) [m].
-        moved: the same by the frame (N, 3) [m].
-        force: forces of the actuators by the frame (M,) [N].
-        conflicts: why targets cannot be met, one line each.
+        conflicts: why targets cannot be met.
     """
 
     lattice: Lattice
     actuators: tuple[Control, ...]
-    u: np.ndarray
     stroke: float
-    planner: str
-    predicted: np.ndarray
-    moved: np.ndarray
-    force: np.ndarray
-    conflicts: tuple[str, ...] = ()
+    response: tuple[np.ndarray, np.ndarray]
+    u: np.ndarray
+    predict: Callable[[np.ndarray], np.ndarray]
+    planner: str = "planes of motion"
+    conflicts: Sequence[Conflict] = ()
+
+    @property
+    def moved(self) -> np.ndarray:
+        """Displacements of the nodes by the frame (N, 3) [m]."""
+        return np.tensordot(self.u, self.response[0], 1)
+
+    @property
+    def predicted(self) -> np.ndarray:
+        """Displacements of the nodes by the reduced model (N, 3) [m]."""
+        return self.predict(self.u)
+
+    @property
+    def lines(self) -> list[str]:
+        """The conflicts, one line each."""
+        return [str(c) for c in self.conflicts if c.kind != "undetermined"]
 
     def at(self, targets: Sequence[Control], motion: np.ndarray) -> np.ndarray:
-        """The targets' components of a motion (N, 3)."""
-        return np.array([motion[self.lattice.node(t.node), t.axis] for t in targets])
+        """The targets' components (W, ...) of motions (..., N, 3)."""
+        node = self.lattice.node
+        return np.array([motion[..., node(t.node), t.axis] for t in targets])
+
+    def settles(self, targets: Sequence[Control], w: np.ndarray) -> bool:
+        """Whether it needs no better model: in conflict, or the frame meets w."""
+        return bool(self.lines) or _met(self.at(targets, self.moved), w)
 
     @property
     def worst(self) -> tuple[float, tuple[int, int, int]]:
         """Largest error of the prediction at a node [m], and that node's voxel."""
-        seen = without_rigid_motion(self.lattice, self.moved, self.predicted)
-        off = np.linalg.norm(seen - self.predicted, axis=1)
+        elastic = without_rigid_motion(self.lattice, self.moved, self.predicted)
+        off = np.linalg.norm(elastic - self.predicted, axis=1)
         node = int(np.argmax(off))
         voxel = self.lattice.voxels[self.lattice.voxel_of(node)[0]]
         return float(off[node]), tuple(voxel.tolist())
 
 
-@timed("plan")
-def plan(problem: ReachProblem, *, progress: Progress | None = None) -> Result:
-    """Plans actuator displacements, and checks them by the beam frame.
+def plan(
+    problem: Problem | SearchProblem, *, progress: Progress | None = None
+) -> Result:
+    """Plans actuator displacements, and checks them by the beam frame; or a gait.
 
     Args:
-        problem: what is to move.
-        progress: called while actuators are placed.
+        problem: the motion asked for, or the search for a gait (:func:`search_gait`).
+        progress: called while actuators are placed, and gaits are tried.
 
     Returns:
         A result of kind "voxels.plan". Row 0 of its data is the lattice at rest, row 1
         the planned pose, as the frame takes it. It is failed where the frame misses a
-        target by more than `TOLERANCE`, or a stroke is exceeded.
+        target by more than `TOLERANCE`, or a stroke is exceeded. Of a search, one of
+        kind "voxels.gait_search".
 
     Raises:
         InvalidInput: for a lattice in pieces, or a node that is not in it.
         NoSolution: when no small set of actuators meets the targets.
     """
+    if isinstance(problem, SearchProblem):
+        return search_gait(problem, progress=progress)
+    return _plan_motion(problem, progress)
+
+
+@timed("plan")
+def _plan_motion(problem: Problem, progress: Progress | None) -> Result:
+    return _result(problem, *_found(problem, progress))
+
+
+def _found(problem: Problem, progress: Progress | None):
+    """The plan, its targets and their displacements."""
     targets = [target.control for target in problem.targets]
     w = np.array([target.displacement for target in problem.targets], float)
     if problem.lattice is None:
-        found = _of_the_robot(problem, targets, w)
-    else:
-        found = _of_a_lattice(problem, targets, w, progress)
-    return _result(problem, found, targets, w)
+        return _of_the_robot(problem, targets, w), targets, w
+    return _of_a_lattice(problem, targets, w, progress), targets, w
 
 
-def _of_the_robot(problem: ReachProblem, targets, w: np.ndarray) -> _Plan:
+def mathematical_program(problem: Problem) -> PlanProgram:
+    """The program of the actuators' displacements, by the frame, from those planned.
+
+    Its names are "control" (1, actuators) and "target" (1, targets), what the targets'
+    components move by [m].
+
+    Raises:
+        As :func:`plan`.
+    """
+    found, targets, w = _found(problem, None)
+    # A miss by a thousandth of the largest target costs 1.
+    S, size = found.at(targets, found.response[0]), 1e-3 * np.abs(w).max(initial=1e-6)
+    b = ProgramBuilder("actuators of a lattice")
+    names, most = [a.name for a in found.actuators], found.stroke
+    bounds = {"lower": -most, "upper": most, "scale": most, "units": "m"}
+    u = b.add_variables("u", 1, names, **bounds).indices
+    b.cost("missed", {"u": u}, lambda u: ca.sumsqr((ca.DM(S) @ u - w) / size))
+    b.cost("smallest", {"u": u}, lambda u: SMALLEST * ca.sumsqr(u / most))
+    program = b.build()
+
+    def finish(solution: Solution) -> Result:
+        u = solution.parts["u"][0]
+        result = _result(problem, replace(found, u=u, conflicts=()), targets, w)
+        if solution.ok:
+            return result
+        return replace(result, verdict=solution.verdict, message=solution.message)
+
+    def moved(given: Callable[[str], np.ndarray]) -> np.ndarray:
+        return given("u") @ S.T
+
+    return PlanProgram(
+        program,
+        program.pack({"u": found.u}),
+        {},
+        finish,
+        names={"control": "u"},
+        derived={"target": ([t.name for t in targets], moved)},
+    )
+
+
+def _of_the_robot(problem: Problem, targets, w: np.ndarray) -> _Plan:
     robot = VoxelRobot()
     if problem.stroke is not None:
         robot = replace(robot, stroke=problem.stroke)
@@ -234,20 +328,17 @@ def _of_the_robot(problem: ReachProblem, targets, w: np.ndarray) -> _Plan:
     core = [lattice.node(place) for place in robot.core.nodes.tolist()]
     response = frame_response(lattice, ACTUATORS, walker().strut, nodes=core)
     reach = robot.reach(targets, w)
-    u, text = reach.controls[0], _texts(reach.conflicts)
-    if not (text or _met(_components(lattice, targets, response[0]) @ u, w)):
-        return _by_frame(
-            *(lattice, ACTUATORS, targets, w, robot.stroke, response),
-            lambda u: robot.displacements(u)[0],
-        )
-    predicted = reach.effectors[0]
-    return _Plan(
-        *(lattice, ACTUATORS, u, robot.stroke, "planes of motion", predicted),
-        *(np.tensordot(u, response[0], 1), u @ response[1], text),
+    found = _Plan(
+        *(lattice, ACTUATORS, robot.stroke, response, reach.controls[0]),
+        lambda u: robot.displacements(u)[0],
+        conflicts=reach.conflicts,
     )
+    if found.settles(targets, w):
+        return found
+    return _by_frame(found, targets, w)
 
 
-def _of_a_lattice(problem: ReachProblem, targets, w: np.ndarray, progress) -> _Plan:
+def _of_a_lattice(problem: Problem, targets, w: np.ndarray, progress) -> _Plan:
     lattice, strut = problem.lattice.lattice, problem.lattice.strut
     require_connected(lattice)
     for target in targets:
@@ -255,19 +346,27 @@ def _of_a_lattice(problem: ReachProblem, targets, w: np.ndarray, progress) -> _P
     most = LONGEST_STROKE * lattice.pitch
     stroke = most if problem.stroke is None else problem.stroke
     mechanisms = find_mechanisms(lattice)
-    if mechanisms.complete:
-        found = _by_planes(problem, targets, w, stroke, progress)
-        if found.conflicts or _met(found.at(targets, found.moved), w):
-            return found
-    model = ElasticPOM(lattice, strut, mechanisms)
-    actuators = problem.actuators
-    if not actuators:
-        actuators = place_actuators(
-            *(model, targets, w),
-            stroke=stroke,
-            mean_pose=True,
-            progress=progress,
+
+    def placed(model: Lattice | ElasticPOM, **options) -> tuple[Control, ...]:
+        """The given actuators, or the fewest by a model."""
+        if problem.actuators:
+            return problem.actuators
+        return place_actuators(
+            *(model, targets, w), stroke=stroke, progress=progress, **options
         ).actuators
+
+    if mechanisms.complete:
+        actuators = placed(lattice)
+        planes = PlanesOfMotion(lattice, actuators)
+        reach = inverse_kinematics(lattice, actuators, targets, w, stroke=stroke)
+        found = _Plan(
+            *(lattice, actuators, stroke, frame_response(lattice, actuators, strut)),
+            *(reach.controls[0], planes.displacements),
+            conflicts=reach.conflicts,
+        )
+        if found.settles(targets, w):
+            return found
+    actuators = placed(ElasticPOM(lattice, strut, mechanisms), mean_pose=True)
     held = ElasticPOM(lattice, strut, mechanisms, mounts=actuators)
 
     def predict(u: np.ndarray) -> np.ndarray:
@@ -275,126 +374,96 @@ def _of_a_lattice(problem: ReachProblem, targets, w: np.ndarray, progress) -> _P
         return without_rigid_motion(lattice, motion, 0 * motion)
 
     response = frame_response(lattice, actuators, strut)
-    return _by_frame(lattice, actuators, targets, w, stroke, response, predict)
+    none = np.zeros(len(actuators))
+    found = _Plan(lattice, actuators, stroke, response, none, predict)
+    return _by_frame(found, targets, w)
 
 
-def _by_planes(problem: ReachProblem, targets, w, stroke, progress) -> _Plan:
-    lattice, actuators = problem.lattice.lattice, problem.actuators
-    if not actuators:
-        actuators = place_actuators(
-            lattice, targets, w, stroke=stroke, progress=progress
-        ).actuators
-    found = inverse_kinematics(lattice, actuators, targets, w, stroke=stroke)
-    u = found.controls[0]
-    moved, force = frame_response(lattice, actuators, problem.lattice.strut)
-    return _Plan(
-        *(lattice, actuators, u, stroke, "planes of motion", found.effectors[0]),
-        *(np.tensordot(u, moved, 1), u @ force, _texts(found.conflicts)),
-    )
-
-
-def _by_frame(lattice, actuators, targets, w, stroke, response, predict) -> _Plan:
-    """Controls that the frame itself asks for.
+def _by_frame(before: _Plan, targets, w: np.ndarray) -> _Plan:
+    """A plan with the controls that the frame itself asks for.
 
     Args:
-        lattice, actuators, targets, w, stroke: as elsewhere.
-        response: motions (M, N, 3) and forces (M, M) per unit of each control.
-        predict: displacements (N, 3) of the reduced model for controls (M,).
+        before: actuators, their stroke and response.
+        targets, w: as elsewhere.
     """
-    S = _components(lattice, targets, response[0])
-    unbounded, u, limit = bounded_controls(S, w[None], stroke)
-    found = _Plan(
-        *(lattice, tuple(actuators), u[0], stroke, "frame", predict(u[0])),
-        *(np.tensordot(u[0], response[0], 1), u[0] @ response[1]),
+    S = before.at(targets, before.response[0])
+    unbounded, (u,), limit = bounded_controls(S, w[None], before.stroke)
+    conflicts = (
+        () if _met(S @ u, w) else stroke_conflicts(before.actuators, unbounded, limit)
     )
-    if _met(S @ u[0], w):
-        return found
-    return replace(
-        found, conflicts=_texts(stroke_conflicts(actuators, unbounded, limit))
-    )
-
-
-def _components(lattice, targets, moved: np.ndarray) -> np.ndarray:
-    """The targets' components (W, M) of motions (M, N, 3)."""
-    return np.array([moved[:, lattice.node(t.node), t.axis] for t in targets])
+    return replace(before, u=u, planner="frame", conflicts=conflicts)
 
 
 def _met(reached: np.ndarray, w: np.ndarray) -> bool:
     return bool((np.abs(reached - w) <= TOLERANCE * np.abs(w).max()).all())
 
 
-def _texts(conflicts) -> tuple[str, ...]:
-    return tuple(str(c) for c in conflicts if c.kind != "undetermined")
-
-
-def _result(problem: ReachProblem, found: _Plan, targets, w: np.ndarray) -> Result:
-    lattice, actuators, u = found.lattice, found.actuators, found.u
+def _result(problem: Problem, found: _Plan, targets, w: np.ndarray) -> Result:
+    actuators, u, moved = found.actuators, found.u, found.moved
     names, requested = [a.name for a in actuators], [t.name for t in targets]
-    reached = found.at(targets, found.moved)
-    predicted = found.at(targets, found.predicted)
-    off, voxel = found.worst
-    lines = list(found.conflicts)
-    allowed = TOLERANCE * np.abs(w).max()
-    if not lines:
-        lines = [
-            f"the frame moves {name!r} by {_mm(got):.4g} mm instead of "
-            f"{_mm(asked):.4g} mm; add an actuator or choose others"
-            for name, got, asked in zip(requested, reached, w)
-            if abs(got - asked) > allowed
-        ]
-    data = xr.Dataset(
-        {
-            "control": (("time", "actuator"), np.vstack([0 * u, u]), {"units": "m"}),
-            "node_position": (
-                ("time", "node", "axis"),
-                lattice.positions + np.stack([0 * found.moved, found.moved]),
-                {"units": "m"},
-            ),
-        },
-        {
-            "time": ("time", np.array([0.0, 1.0]), {"units": "s"}),
-            "actuator": names,
-            "actuator_node": (
-                ("actuator", "axis"),
-                np.array([a.node for a in actuators]),
-                {"units": "1"},
-            ),
-            "actuator_axis": ("actuator", [AXES[a.axis] for a in actuators]),
-            "axis": list(AXES),
-        },
-    )
+    reached = found.at(targets, moved)
+    lines = found.lines or [
+        f"the frame moves {name!r} by {_mm(got):.4g} mm instead of "
+        f"{_mm(asked):.4g} mm; add an actuator or choose others"
+        for name, got, asked in zip(requested, reached, w)
+        if abs(got - asked) > TOLERANCE * np.abs(w).max()
+    ]
     missed = reached - w
-    count = f"{len(u)} actuator" + "s" * (len(u) != 1)
-    robot = problem.lattice is None
     error = np.abs(missed).max() / max(np.abs(w).max(), 1e-300)
+    count = f"{len(u)} actuator" + "s" * (len(u) != 1)
+    done = f"{count}, by the frame within {error:.1%}"
+    off, voxel = found.worst
+    robot = problem.lattice is None
+
+    def in_mm(keys: Sequence[str], lengths) -> dict[str, float]:
+        return {key: _mm(length) for key, length in zip(keys, lengths)}
+
     return Result(
         kind="voxels.plan",
         model=MODEL if robot else "lattice",
         verdict=Verdict.FAILED if lines else Verdict.SUCCESS,
-        message="; ".join(lines)
-        if lines
-        else f"{count}, by the frame within {error:.1%}",
-        data=data,
+        message="; ".join(lines) or done,
+        data=_dataset(found.lattice, actuators, u, moved),
         residuals=dict(zip(requested, map(float, missed))),
         timings=spent(),
         metrics={
-            "actuator_mm": {name: _mm(v) for name, v in zip(names, u)},
-            "length_change_mm": {name: _mm(-2 * v) for name, v in zip(names, u)},
-            "actuator_force_N": dict(zip(names, map(float, found.force))),
-            "reached_mm": {n: _mm(v) for n, v in zip(requested, reached)},
-            "predicted_mm": {n: _mm(v) for n, v in zip(requested, predicted)},
+            "actuator_mm": in_mm(names, u),
+            "length_change_mm": in_mm(names, -2 * u),
+            "actuator_force_N": dict(zip(names, map(float, u @ found.response[1]))),
+            "reached_mm": in_mm(requested, reached),
+            "predicted_mm": in_mm(requested, found.at(targets, found.predicted)),
             "planned_by": found.planner,
             "prediction_worst_mm": _mm(off),
             "prediction_worst_voxel": list(voxel),
             "stroke_mm": _mm(found.stroke),
         },
         provenance=provenance(
-            parameters_of(MODEL).path if robot else problem.path,
+            parameters_of(MODEL).path if robot else problem.lattice.path,
             {"targets": dict(zip(requested, map(float, w)))},
         ),
     )
 
 
+def _dataset(lattice: Lattice, actuators, u, moved: np.ndarray) -> xr.Dataset:
+    """The lattice at rest, and in the planned pose."""
+    metre, by_actuator = {"units": "m"}, ("time", "actuator")
+    places = lattice.positions + np.stack([0 * moved, moved])
+    nodes = np.array([a.node for a in actuators])
+    return xr.Dataset(
+        {
+            "control": (by_actuator, np.vstack([0 * u, u]), metre),
+            "node_position": (("time", "node", "axis"), places, metre),
+        },
+        {
+            "time": ("time", np.array([0.0, 1.0]), {"units": "s"}),
+            "actuator": [a.name for a in actuators],
+            "actuator_node": (("actuator", "axis"), nodes, {"units": "1"}),
+            "actuator_axis": ("actuator", [AXES[a.axis] for a in actuators]),
+            "axis": list(AXES),
+        },
+    )
+
+
 def _mm(value: float) -> float:
-    """In mm, rounded to the picometre, without -0."""
+    """Length in mm, rounded to the picometre, without -0."""
     return round(1e3 * float(value), 9) + 0.0

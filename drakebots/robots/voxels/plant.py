@@ -1,4 +1,4 @@
-"""What a walk adds to a lattice's plant: actuators, and feet with directional friction.
+"""Additions of a walk to a lattice's plant: actuators, feet with directional friction.
 
 **Actuators** are springs of commanded length between two nodes of the lattice. Drake's
 distance constraint with stiffness k and damping d pulls along the line through its two
@@ -27,7 +27,7 @@ step). The law is ours; the paper only says that feet were sticky or printed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from pydrake.geometry import SceneGraph
@@ -35,13 +35,8 @@ from pydrake.multibody.math import SpatialForce
 from pydrake.multibody.plant import (
     DistanceConstraintParams,
     ExternallyAppliedSpatialForce,
-    MultibodyPlant,
 )
-from pydrake.multibody.tree import (
-    JacobianWrtVariable,
-    MultibodyConstraintId,
-    RigidBody,
-)
+from pydrake.multibody.tree import MultibodyConstraintId, RigidBody
 from pydrake.systems.framework import Context
 
 from drakebots.core.checks import array, check_value, non_negative, positive
@@ -52,8 +47,7 @@ from drakebots.robots.voxels.model import Foot, OctahedraPlant
 # --- actuators --------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Rod:
+class _Rod(NamedTuple):
     """One distance constraint between points P of body A and Q of body B."""
 
     id: MultibodyConstraintId
@@ -63,28 +57,51 @@ class _Rod:
     p_BQ: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
 class Actuators:
-    """The actuators in a plant.
+    """The actuators of a lattice, added to its plant before Finalize.
 
-    Attributes:
-        built: the lattice they act on.
-        controls: the nodes each of them connects.
-        rods: their distance constraints in the plant.
+    Args:
+        built: the lattice.
+        controls: actuators, each between its node and the node one pitch further.
         stiffness: stiffness of each actuator [N/m].
         damping: damping of each actuator [N s/m].
+
+    Raises:
+        InvalidInput: for a node that is not in the lattice, two nodes of one voxel,
+            or a stiffness or damping out of range.
     """
 
-    built: OctahedraPlant
-    controls: tuple[Control, ...]
-    rods: tuple[_Rod, ...]
-    stiffness: float
-    damping: float
+    def __init__(
+        self,
+        built: OctahedraPlant,
+        controls: Sequence[Control],
+        *,
+        stiffness: float = 5e4,
+        damping: float = 50.0,
+    ):
+        check_value("an actuator's stiffness", stiffness, positive("N/m"))
+        check_value("an actuator's damping", damping, non_negative("N s/m"))
+        self.built, self.stiffness, self.damping = built, stiffness, damping
+        self.rods, cut = [], built.octahedra
+        for control in controls:
+            ends = []
+            for place in (control.node, control.other):
+                node = cut.lattice.node(place)
+                voxel, _ = cut.lattice.voxel_of(node)
+                ends += [built.bodies[voxel], cut.in_body(voxel, node)]
+            if ends[0] is ends[2]:
+                raise InvalidInput(
+                    f"actuator {control.name}: both nodes belong to one rigid voxel; "
+                    "put it between two voxels"
+                )
+            drive = self.rest, stiffness, damping
+            key = built.plant.AddDistanceConstraint(*ends, *drive)
+            self.rods.append(_Rod(key, *ends))
 
     @property
     def rest(self) -> float:
         """The length of every actuator at rest, the pitch [m]."""
-        return self.built.octahedra.lattice.pitch
+        return float(self.built.octahedra.lattice.pitch)
 
     def command(self, context: Context, lengths) -> None:
         """Sets the commanded lengths (M,) [m] in the plant's Context."""
@@ -102,22 +119,18 @@ class Actuators:
 
     def lengths(self, context: Context) -> tuple[np.ndarray, np.ndarray]:
         """Lengths (M,) [m] and their rates (M,) [m/s]."""
-        plant = self.built.plant
-        world = plant.world_frame()
-        v = plant.GetVelocities(context)
         found = np.zeros((2, len(self.rods)))
         for k, rod in enumerate(self.rods):
-            ends, rates = [], []
+            ends = []
             for body, p in ((rod.body_A, rod.p_AP), (rod.body_B, rod.p_BQ)):
-                frame = body.body_frame()
-                ends.append(plant.CalcPointsPositions(context, frame, p, world).ravel())
-                J = plant.CalcJacobianTranslationalVelocity(
-                    context, JacobianWrtVariable.kV, frame, p, world, world
-                )
-                rates.append(J @ v)
-            line = ends[1] - ends[0]
-            found[0, k] = np.linalg.norm(line)
-            found[1, k] = line @ (rates[1] - rates[0]) / found[0, k]
+                X_WB = body.EvalPoseInWorld(context)
+                arm = X_WB.rotation() @ p
+                V_WP = body.EvalSpatialVelocityInWorld(context).Shift(arm)
+                v = V_WP.translational()
+                ends.append((X_WB.translation() + arm, v))
+            line, rate = np.subtract(ends[1], ends[0])
+            length = np.linalg.norm(line)
+            found[:, k] = length, line @ rate / length
         return found[0], found[1]
 
     def forces(self, commanded, length, rate) -> np.ndarray:
@@ -125,73 +138,51 @@ class Actuators:
         return self.stiffness * (np.asarray(commanded) - length) - self.damping * rate
 
 
-def add_actuators(
-    built: OctahedraPlant,
-    controls: Sequence[Control],
-    *,
-    stiffness: float = 5e4,
-    damping: float = 50.0,
-) -> Actuators:
-    """Adds actuators to a lattice's plant before Finalize.
-
-    Args:
-        built: the lattice.
-        controls: actuators, each between its node and the node one pitch further.
-        stiffness: stiffness of each actuator [N/m].
-        damping: damping of each actuator [N s/m].
-
-    Raises:
-        InvalidInput: for a node that is not in the lattice, two nodes of one voxel,
-            or a stiffness or damping out of range.
-    """
-    check_value("an actuator's stiffness", stiffness, positive("N/m"))
-    check_value("an actuator's damping", damping, non_negative("N s/m"))
-    cut, rods = built.octahedra, []
-    for control in controls:
-        ends = []
-        for place in (control.node, control.other):
-            node = cut.lattice.node(place)
-            voxel, _ = cut.lattice.voxel_of(node)
-            ends.append((built.bodies[voxel], cut.in_body(voxel, node)))
-        (A, p_A), (B, p_B) = ends
-        if A is B:
-            raise InvalidInput(
-                f"actuator {control.name}: both nodes belong to one rigid voxel; "
-                "put it between two voxels"
-            )
-        length = float(cut.lattice.pitch)
-        key = built.plant.AddDistanceConstraint(
-            A, p_A, B, p_B, length, stiffness, damping
-        )
-        rods.append(_Rod(key, A, p_A, B, p_B))
-    return Actuators(built, tuple(controls), tuple(rods), stiffness, damping)
-
-
 # --- feet -------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class FeetContact:
-    """The feet's contacts with the ground in a plant, and their directional friction.
+    """The feet's contacts with the ground, and their directional friction.
 
-    Attributes:
-        plant: the finalized plant with the lattice in it.
-        feet: the spheres that touch the ground.
-        bodies: the voxel that carries each foot.
-        centres: centre of each sphere in its body (F, 3) [m].
-        geometries: row of the foot by the identifier of its collision geometry.
+    Args:
+        built: the lattice in a finalized plant that has read the feet's SDF.
+        feet: the spheres; their friction is m.
         bias: coefficient b of each foot (F,).
         forward: direction d in the carrying body's frame at rest (3,); it turns with
             the body.
+        scene_graph: the plant's.
+
+    Attributes:
+        geometries: row of the foot by the identifier of its collision geometry.
+
+    Raises:
+        InvalidInput: when `bias` is not one finite number for each foot.
     """
 
-    plant: MultibodyPlant
-    feet: tuple[Foot, ...]
-    bodies: tuple[RigidBody, ...]
-    centres: np.ndarray
-    geometries: dict
-    bias: np.ndarray
-    forward: np.ndarray
+    def __init__(
+        self,
+        built: OctahedraPlant,
+        feet: Sequence[Foot],
+        bias,
+        forward,
+        scene_graph: SceneGraph,
+    ):
+        inspector = scene_graph.model_inspector()
+        self.plant, self.feet = built.plant, tuple(feet)
+        one_each = array((len(feet),))
+        self.bias = check_value("bias, one number per foot,", bias, one_each)
+        self._forward = np.asarray(forward, float)
+        names = {foot.name: k for k, foot in enumerate(feet)}
+        self.geometries, self._bodies, self._centres = {}, [], []
+        for foot in feet:
+            voxel, p = foot.place(built.octahedra)
+            body = built.bodies[voxel]
+            self._bodies.append(body)
+            self._centres.append(p)
+            for key in built.plant.GetCollisionGeometriesForBody(body):
+                name = inspector.GetName(key).split("::")[-1]
+                if name in names:
+                    self.geometries[key] = names[name]
 
     def forces(self, context: Context) -> np.ndarray:
         """Forces of the ground on the feet in the world (F, 3) [N], without shift."""
@@ -217,8 +208,8 @@ class FeetContact:
         """
         shifts = np.zeros((len(self.feet), 3))
         for k in np.flatnonzero(self.bias):
-            R = self.bodies[k].EvalPoseInWorld(context).rotation().matrix()
-            d = R @ self.forward
+            R = self._bodies[k].EvalPoseInWorld(context).rotation().matrix()
+            d = R @ self._forward
             d[2] = 0.0
             shifts[k] = self.bias[k] * normal[k] * d / max(np.linalg.norm(d), 1e-9)
         return shifts
@@ -227,54 +218,12 @@ class FeetContact:
         """Applies forces (F, 3) [N] at the feet's lowest points from now on."""
         applied = []
         for k in np.flatnonzero(self.bias):
-            R = self.bodies[k].EvalPoseInWorld(context).rotation().matrix()
+            R = self._bodies[k].EvalPoseInWorld(context).rotation().matrix()
             down = R.T @ np.array([0.0, 0.0, -self.feet[k].radius])
             force = ExternallyAppliedSpatialForce()
-            force.body_index = self.bodies[k].index()
-            force.p_BoBq_B = self.centres[k] + down
+            force.body_index = self._bodies[k].index()
+            force.p_BoBq_B = self._centres[k] + down
             force.F_Bq_W = SpatialForce(np.zeros(3), shifts[k])
             applied.append(force)
         port = self.plant.get_applied_spatial_force_input_port()
         port.FixValue(context, applied)
-
-
-def find_feet(
-    built: OctahedraPlant,
-    feet: Sequence[Foot],
-    bias,
-    forward,
-    scene_graph: SceneGraph,
-) -> FeetContact:
-    """Finds the feet in a finalized plant that has read their SDF.
-
-    Args:
-        built: the lattice in the plant.
-        feet: the spheres; their friction is m.
-        bias: coefficient b of each foot (F,).
-        forward: direction d at rest (3,).
-        scene_graph: the plant's.
-
-    Raises:
-        InvalidInput: when `bias` is not one finite number for each foot.
-    """
-    plant, inspector = built.plant, scene_graph.model_inspector()
-    bias = check_value("bias, one number per foot,", bias, array((len(feet),)))
-    names = {foot.name: k for k, foot in enumerate(feet)}
-    geometries, bodies, centres = {}, [], []
-    for foot in feet:
-        voxel, p = foot.place(built.octahedra)
-        bodies.append(built.bodies[voxel])
-        centres.append(p)
-        for key in plant.GetCollisionGeometriesForBody(built.bodies[voxel]):
-            name = inspector.GetName(key).split("::")[-1]
-            if name in names:
-                geometries[key] = names[name]
-    return FeetContact(
-        plant,
-        tuple(feet),
-        tuple(bodies),
-        np.array(centres),
-        geometries,
-        bias,
-        np.asarray(forward, float),
-    )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from pydrake.math import RigidTransform
+from pydrake.math import RotationMatrix
 
 from drakebots.core.run import RunEnd
 from drakebots.core.stages import spent
-from drakebots.model import model_provenance
+from drakebots.formats import model_provenance
 from drakebots.multibody import (
     judged,
     looked_at,
@@ -31,11 +31,11 @@ def walk_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
     """The result of a simulation.
 
     Args:
-        problem: the :class:`drakebots.robots.voxels.simulate.VoxelSimulation`.
+        problem: the :class:`drakebots.robots.voxels.simulate.Simulation`.
         options: its fields, for the provenance.
         walk: the built diagram.
         log: the monitor.
-        end: how the simulation ended.
+        end: end of the simulation.
     """
     data = walk_dataset(walk, log, end.time)
     worst = {
@@ -78,9 +78,10 @@ def walk_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
 
 def walk_dataset(walk, log, until: float = np.inf) -> xr.Dataset:
     """The log of a simulation up to a time [s], in SI."""
-    times, states = np.array(log.times), np.array(log.states)
+    times, states, *logged = map(np.array, zip(*log.samples))
     keep = np.isfinite(states).all(axis=1) & (times <= until + 1e-9)
     times, states = times[keep], states[keep]
+    forces, commanded, lengths, pushes = (values[keep] for values in logged)
     data = trajectory_dataset(walk.robot, times, states)
     plant, cut = walk.plant, walk.built.octahedra
     context = plant.CreateDefaultContext()
@@ -92,30 +93,27 @@ def walk_dataset(walk, log, until: float = np.inf) -> xr.Dataset:
     p_WR, R_WR = body_frame(nodes)
     in_body = np.einsum("tji,tnj->tni", R_WR, nodes - p_WR[:, None])
     rows = [cut.lattice.node(place) for place in MARKERS.values()]
-    u = (walk.actuators.rest - np.array(log.commanded)[keep]) / 2
+    u = (walk.actuators.rest - commanded) / 2
     pom = VoxelRobot().displacements(u, tuple(MARKERS.values()))
-    rpy = [RigidTransform(_pose(R)).rotation().ToRollPitchYaw().vector() for R in R_WR]
+    rpy = [_rotation(R).ToRollPitchYaw().vector() for R in R_WR]
     quaternions = [
-        [RigidTransform(_pose(X[:3, :3])).rotation().ToQuaternion().wxyz() for X in row]
-        for row in poses
+        [_rotation(X[:3, :3]).ToQuaternion().wxyz() for X in row] for row in poses
     ]
+    moved = in_body[:, rows] - in_body[0, rows]
+    by_marker, by_actuator = ("time", "marker", "axis"), ("time", "actuator")
     at = {
         "base_position": (("time", "axis"), p_WR, "m"),
         "base_rpy": (("time", "angle"), np.unwrap(rpy, axis=0), "rad"),
         "node_position": (("time", "node", "axis"), nodes, "m"),
-        "marker_position": (("time", "marker", "axis"), nodes[:, rows], "m"),
-        "marker_displacement": (
-            ("time", "marker", "axis"),
-            in_body[:, rows] - in_body[0, rows],
-            "m",
-        ),
-        "marker_displacement_pom": (("time", "marker", "axis"), pom, "m"),
+        "marker_position": (by_marker, nodes[:, rows], "m"),
+        "marker_displacement": (by_marker, moved, "m"),
+        "marker_displacement_pom": (by_marker, pom, "m"),
         "voxel_position": (("time", "voxel", "axis"), poses[..., :3, 3], "m"),
         "voxel_quaternion": (("time", "voxel", "wxyz"), np.array(quaternions), "1"),
-        "foot_force": (("time", "foot", "axis"), np.array(log.forces)[keep], "N"),
-        "actuator_command": (("time", "actuator"), np.array(log.commanded)[keep], "m"),
-        "actuator_length": (("time", "actuator"), np.array(log.lengths)[keep], "m"),
-        "actuator_force": (("time", "actuator"), np.array(log.pushes)[keep], "N"),
+        "foot_force": (("time", "foot", "axis"), forces, "N"),
+        "actuator_command": (by_actuator, commanded, "m"),
+        "actuator_length": (by_actuator, lengths, "m"),
+        "actuator_force": (by_actuator, pushes, "N"),
     }
     names = {
         "marker": list(MARKERS),
@@ -128,12 +126,9 @@ def walk_dataset(walk, log, until: float = np.inf) -> xr.Dataset:
     return data.assign(variables).assign_coords(names)
 
 
-def _pose(R: np.ndarray) -> np.ndarray:
-    X = np.eye(4)
+def _rotation(R: np.ndarray) -> RotationMatrix:
     # Drake refuses rotations that rounding has made inexact.
-    U, _, Vt = np.linalg.svd(R)
-    X[:3, :3] = U @ Vt
-    return X
+    return RotationMatrix.ProjectToRotationMatrix(R)
 
 
 def body_frame(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -22,28 +22,22 @@ paper's outlook names optimization.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import field, replace
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import xarray as xr
 from scipy.optimize import differential_evolution
 
-from drakebots.core.checks import (
-    array,
-    check,
-    check_value,
-    non_negative,
-    optional,
-    positive,
-    whole,
-)
+from drakebots.core.checks import array, check_value, non_negative, positive, whole
+from drakebots.core.convert import as_yaml
+from drakebots.core.fields import checked
 from drakebots.core.run import CtrlC, Progress, Verdict, ended_by
 from drakebots.core.stages import spent, timed
 from drakebots.model import parameters_of
 from drakebots.results import Result, provenance
 from drakebots.robots.voxels.model import ACTUATORS, MODEL
-from drakebots.robots.voxels.simulate import VoxelSimulation, simulate
+from drakebots.robots.voxels.simulate import Simulation, simulate
 
 BOUNDS = ((-np.pi, np.pi),) * 3 + ((1.0, 3.0),)
 """Phases of yellow, red, green against blue [rad], and squareness."""
@@ -52,43 +46,30 @@ PAPER = (np.pi, np.pi / 4, -3 * np.pi / 4, 1.5)
 """The paper's gait in these numbers, nearly."""
 
 
-@dataclass(frozen=True)
-class GaitSearch:
-    """A search for the gait of most travel.
+@checked()
+class SearchProblem:
+    """A search for the gait of most travel."""
 
-    Attributes:
-        walk: the simulation that each gait is tried in; its own gait is not used.
-        over: further ones, such as other frictions and masses.
-        start: phases [rad] and squareness that are tried first.
-        poses: number of poses in a cycle.
-        walks: largest number of simulations.
-        population: number of gaits in a generation.
-        turn_weight: cost of a turn per cycle in either direction [m/rad].
-        seed: seed of the random numbers.
-        time_limit: limit of the wall time [s]; the best gait so far is kept.
-    """
-
-    walk: VoxelSimulation = field(default_factory=lambda: VoxelSimulation(cycles=2))
-    over: tuple[VoxelSimulation, ...] = ()
+    walk: Simulation = field(default_factory=lambda: Simulation(cycles=2))
+    """The simulation that each gait is tried in; its own gait is not used."""
+    over: tuple[Simulation, ...] = ()
+    """Further ones, such as other frictions and masses."""
     start: tuple[float, float, float, float] = PAPER
-    poses: int = 8
-    walks: int = 120
-    population: int = 12
-    turn_weight: float = 0.02
-    seed: int = 0
-    time_limit: float | None = None
+    """Phases [rad] and squareness that are tried first."""
+    poses: Annotated[int, whole(3)] = 8
+    """Number of poses in a cycle."""
+    walks: Annotated[int, whole(1)] = 120
+    """Largest number of simulations."""
+    population: Annotated[int, whole(5)] = 12
+    """Number of gaits in a generation."""
+    turn_weight: Annotated[float, non_negative("m/rad")] = 0.02
+    """Cost of a turn per cycle in either direction."""
+    seed: Annotated[int, whole(0)] = 0
+    """Seed of the random numbers."""
+    time_limit: Annotated[float | None, positive("s")] = None
+    """Limit of the wall time; the best gait so far is kept."""
 
     def __post_init__(self):
-        check(
-            self,
-            "",
-            poses=whole(3),
-            walks=whole(1),
-            population=whole(5),
-            turn_weight=non_negative("m/rad"),
-            seed=whole(0),
-            time_limit=optional(positive("s")),
-        )
         check_value("start", self.start, array((4,)))
 
 
@@ -122,7 +103,7 @@ def wave(parameters, poses: int = 8) -> np.ndarray:
 
 @timed("search")
 def search_gait(
-    problem: GaitSearch = GaitSearch(), *, progress: Progress | None = None
+    problem: SearchProblem = SearchProblem(), *, progress: Progress | None = None
 ) -> Result:
     """Searches for a gait; a search that is cut short returns the best gait so far.
 
@@ -133,82 +114,93 @@ def search_gait(
     Returns:
         A result of kind "voxels.gait_search", with the best gait's poses over time.
     """
-    began = time.perf_counter()
-    tried: list[Trial] = []
-    grounds = (problem.walk, *problem.over)
-    unit, walks = np.ones(len(grounds)), 0  # what scores are shares of [m]
+    verdict, message = Verdict.SUCCESS, f"{problem.walks} walks"
+    with CtrlC() as stop:
+        search = _Search(problem, stop, progress)
+        try:
+            search.run()
+        except _Over:
+            if search.walks < problem.walks:
+                verdict = Verdict.TIME_LIMIT
+                message = f"stopped at the time limit after {len(search.tried)} gaits"
+        except KeyboardInterrupt as error:
+            verdict, message = ended_by(error)
+    return _result(problem, search.tried, search.walks, verdict, message)
 
-    def walk_on(k: int, gait) -> tuple[float, float, float]:
-        """Travel [m], turn [rad] and score on a ground."""
-        nonlocal walks
-        stop.check()
-        since = time.perf_counter() - began
-        if walks >= problem.walks or (
-            problem.time_limit is not None and since > problem.time_limit
-        ):
-            raise _Over
-        walks += 1
-        if progress is not None:
-            progress("walks", walks, problem.walks)
-        found = simulate(replace(grounds[k], gait=gait)).metrics
-        turn = np.radians(abs(found.get("turn_deg_per_cycle", 0.0)))
-        travel = 1e-3 * found.get("travel_mm_per_cycle", 0.0)
-        score = (travel - problem.turn_weight * turn) / unit[k]
-        # A robot that tips over has not travelled, however far its body slid.
-        fell = found.get("tipped_over") or not np.isfinite(score)
-        return travel, turn, -1.0 if fell else score
 
-    def cost(parameters, behind: float = -np.inf) -> float:
+class _Search:
+    """A search under way: the gaits tried, and the number of walks."""
+
+    def __init__(self, problem: SearchProblem, stop: CtrlC, progress):
+        self._problem, self._stop, self._progress = problem, stop, progress
+        self._grounds = (problem.walk, *problem.over)
+        self._order = list(range(len(self._grounds)))
+        self._unit = np.ones(len(self._grounds))  # what scores are shares of [m]
+        self._began, self.walks = time.perf_counter(), 0
+        self.tried: list[Trial] = []
+
+    def run(self) -> None:
+        """Searches until :class:`_Over`, or the population is of one gait."""
+        problem, random = self._problem, np.random.default_rng(self._problem.seed)
+        if problem.over:
+            paper = [self._walk(k, "forward")[0] for k in self._order]
+            self._unit = np.maximum(paper, _LEAST_TRAVEL)
+            self._race(random)
+        low, high = np.array(BOUNDS).T
+        first = random.uniform(low, high, (problem.population, len(BOUNDS)))
+        first[0] = problem.start
+        differential_evolution(
+            self._cost, BOUNDS, init=first, seed=problem.seed, polish=False, tol=0
+        )
+
+    def _race(self, random) -> None:
+        """Rechenberg's (1+1) strategy from the start."""
+        low, high = np.array(BOUNDS).T
+        best, step = np.array(self._problem.start, float), _FIRST_STEP
+        least = self._cost(best)
+        while True:
+            trial = best + step * random.standard_normal(len(best))
+            trial[:3] = (trial[:3] + np.pi) % (2 * np.pi) - np.pi
+            trial = np.clip(trial, low, high)
+            if (found := self._cost(trial, -least)) < least:
+                best, least, step = trial, found, step * 1.5
+            else:
+                step = max(step * 1.5**-0.25, _LAST_STEP)
+
+    def _cost(self, parameters, behind: float = -np.inf) -> float:
         """Tries a gait; gives it up where it scores less than `behind`."""
-        table = wave(parameters, problem.poses) * problem.walk.stroke
+        table = wave(parameters, self._problem.poses) * self._problem.walk.stroke
         gait = tuple(map(tuple, table.tolist()))
-        each = np.full((len(grounds), 3), np.nan)
-        for k in order:
-            each[k] = walk_on(k, gait)
+        each = np.full((len(self._grounds), 3), np.nan)
+        for k in self._order:
+            each[k] = self._walk(k, gait)
             if each[k, 2] < behind:
                 break
         travel, turn, scores = each.T
         score = float(np.nanmin(scores))
-        tried.append(Trial(np.array(parameters), travel, turn, score))
+        self.tried.append(Trial(np.array(parameters), travel, turn, score))
         if score >= behind:
-            order.sort(key=lambda k: scores[k])
+            self._order.sort(key=lambda k: scores[k])
         return -score
 
-    verdict, message = Verdict.SUCCESS, f"{problem.walks} walks"
-    random, order = np.random.default_rng(problem.seed), list(range(len(grounds)))
-    with CtrlC() as stop:
-        try:
-            if problem.over:
-                unit = np.array([walk_on(k, "forward")[0] for k in order])
-                unit = np.maximum(unit, _LEAST_TRAVEL)
-                _race(cost, problem.start, random)
-            low, high = np.array(BOUNDS).T
-            first = random.uniform(low, high, (problem.population, len(BOUNDS)))
-            first[0] = problem.start
-            differential_evolution(
-                cost, BOUNDS, init=first, seed=problem.seed, polish=False, tol=0
-            )
-        except _Over:
-            if walks < problem.walks:
-                verdict = Verdict.TIME_LIMIT
-                message = f"stopped at the time limit after {len(tried)} gaits"
-        except KeyboardInterrupt as error:
-            verdict, message = ended_by(error)
-    return _result(problem, tried, walks, verdict, message)
-
-
-def _race(cost, start, random) -> None:
-    """Rechenberg's (1+1) strategy from `start`, until `cost` ends it."""
-    low, high = np.array(BOUNDS).T
-    best, least, step = np.array(start, float), cost(start), _FIRST_STEP
-    while True:
-        trial = best + step * random.standard_normal(len(best))
-        trial[:3] = (trial[:3] + np.pi) % (2 * np.pi) - np.pi
-        trial = np.clip(trial, low, high)
-        if (found := cost(trial, -least)) < least:
-            best, least, step = trial, found, step * 1.5
-        else:
-            step = max(step * 1.5**-0.25, _LAST_STEP)
+    def _walk(self, k: int, gait) -> tuple[float, float, float]:
+        """Travel [m], turn [rad] and score on a ground."""
+        problem = self._problem
+        self._stop.check()
+        since = time.perf_counter() - self._began
+        late = problem.time_limit is not None and since > problem.time_limit
+        if self.walks >= problem.walks or late:
+            raise _Over
+        self.walks += 1
+        if self._progress is not None:
+            self._progress("walks", self.walks, problem.walks)
+        found = simulate(replace(self._grounds[k], gait=gait)).metrics
+        turn = np.radians(abs(found.get("turn_deg_per_cycle", 0.0)))
+        travel = 1e-3 * found.get("travel_mm_per_cycle", 0.0)
+        score = (travel - problem.turn_weight * turn) / self._unit[k]
+        # A robot that tips over has not travelled, however far its body slid.
+        fell = found.get("tipped_over") or not np.isfinite(score)
+        return travel, turn, -1.0 if fell else score
 
 
 def _result(problem, tried, walks, verdict, message) -> Result:
@@ -248,5 +240,7 @@ def _result(problem, tried, walks, verdict, message) -> Result:
                 1e3 * float(np.nanmean(t.travel)) for t in tried
             ],
         },
-        provenance=provenance(parameters_of(MODEL).path, asdict(problem), problem.seed),
+        provenance=provenance(
+            parameters_of(MODEL).path, as_yaml(problem), problem.seed
+        ),
     )

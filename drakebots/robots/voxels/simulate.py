@@ -18,7 +18,9 @@ are not published; feet that slide 3 % more easily forward give 3.9 mm too, 10 %
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from pydrake.math import RigidTransform
@@ -32,40 +34,40 @@ from pydrake.systems.framework import Diagram, DiagramBuilder, EventStatus
 
 from drakebots.core.checks import (
     between,
-    check,
     check_log,
-    flag,
+    in_unit,
+    known,
     non_negative,
-    optional,
     positive,
     whole,
 )
+from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import check, checked
 from drakebots.core.run import Progress, RunEnd, Stop, failed
 from drakebots.core.stages import timed
 from drakebots.core.units import SI
-from drakebots.model import LoopClosure, load, parameters_of
+from drakebots.formats import load
+from drakebots.model import LoopClosure, parameters_of
 from drakebots.multibody import Ground, Robot, advance, has_fallen
 from drakebots.results import Result
-from drakebots.robots.voxels.gait import Gait, GaitMotion, find_gait
+from drakebots.robots.voxels.gait import GAITS, Gait, GaitMotion, find_gait
 from drakebots.robots.voxels.model import (
     ACTUATORS,
     HEADING,
     MODEL,
+    Feet,
     OctahedraPlant,
     core_tilt,
     find_octahedra,
     place_at_rest,
     rest_pose,
     walker,
-    walker_feet,
     walker_sdf,
 )
 from drakebots.robots.voxels.plant import (
     Actuators,
     FeetContact,
-    add_actuators,
-    find_feet,
 )
 from drakebots.robots.voxels.result import walk_result
 
@@ -76,101 +78,57 @@ LONGEST_STEP = 3e-3
 """Longest time step at which a walk stays stable [s]."""
 
 
-@dataclass(frozen=True)
-class VoxelSimulation:
-    """A walk of the voxel robot: by default three cycles forward.
+def _given(name: str):
+    return field(default_factory=lambda: parameters_of(MODEL).number(name))
 
-    Attributes:
-        gait: "forward", "backward" or "reverse", poses (K, 4) of blue, yellow, red,
-            green [m], or a :class:`drakebots.robots.voxels.gait.Gait`.
-        cycles: number of cycles of the gait, after the robot has settled at rest.
-        pose_time: duration of each pose [s].
-        ramp: share of a pose's duration in which the actuators move to the pose.
-        stroke: displacement of an actuator's lower node in either direction [m]: the
-            amplitude of the gaits by name and the limit of a table; an actuator
-            changes its length by twice that. by default that of params.yaml.
-        friction_front: friction coefficient of the front feet on the ground, the mean
-            of both directions; by default that of params.yaml.
-        friction_back: friction coefficient of the back feet on the ground, the mean
-            of both directions; by default that of params.yaml.
-        directional: share s by which the feet slide more easily forward: mu (1 - s)
-            forward, mu (1 + s) backward.
-        point_feet: whether the back feet are points, without heel and toe.
-        heel_and_toe: distance of heel and toe from the node that a back foot is
-            under [m]; by default that of params.yaml.
-        front_mass: mass of the parts that either front voxel carries [kg].
-        joint_damping: damping of each ball joint beside that of the bushings in the
-            model file [N m s/rad], integrated implicitly by Drake; by default that
-            of params.yaml.
-        settle: time at rest before the gait [s].
-        stiction: slip speed below which a foot counts as sticking [m/s].
-        time_step: time step of the plant [s].
-        log_period: time between two samples of the log [s].
-        time_limit: limit of the wall time [s]; what was reached is kept.
+
+@checked()
+class Simulation:
+    """A walk of the voxel robot: by default three cycles forward.
 
     Raises:
         InvalidInput: for numbers that are not finite or out of range.
         UnknownName: for an unknown gait.
     """
 
-    gait: str | tuple | Gait = "forward"
-    cycles: int = 3
-    pose_time: float = 1.0
-    ramp: float = 1.0
-    stroke: float | None = None
-    friction_front: float | None = None
-    friction_back: float | None = None
-    directional: float = 0.0
-    point_feet: bool = False
-    heel_and_toe: float | None = None
-    front_mass: float = 0.0
-    joint_damping: float | None = None
-    settle: float = 0.3
-    stiction: float = 1e-5
-    time_step: float = 1e-3
-    log_period: float = 0.02
-    time_limit: float | None = None
+    gait: Annotated[str | tuple | Gait, known(GAITS)] = "forward"
+    """The gait: forward, backward, or a table of poses (.csv, .yaml; .nc of a search);
+    in Python also poses (K, 4) of blue, yellow, red, green [m], or a
+    :class:`drakebots.robots.voxels.gait.Gait`."""
+    cycles: Annotated[int, whole(1)] = 3
+    """Number of cycles of the gait, after the robot has settled at rest."""
+    pose_time: Annotated[float, positive("s")] = 1.0
+    """Duration of each pose."""
+    ramp: Annotated[float, between(1e-6, 1)] = 1.0
+    """Share of a pose's duration in which the actuators move to the pose."""
+    stroke: Annotated[float, in_unit("m")] = _given("stroke")
+    """Displacement of an actuator's lower node in either direction: the amplitude
+    of the gaits by name and the limit of a table; an actuator changes its length by
+    twice that. By default that of params.yaml."""
+    feet: Feet = field(default_factory=Feet)
+    """Friction and shape of the feet, as front=0.8,back=0.5,directional=0.03."""
+    front_mass: Annotated[float, non_negative("kg")] = 0.0
+    """Mass of the parts that either front voxel carries."""
+    joint_damping: Annotated[float, non_negative("N m s/rad")] = _given("joint_damping")
+    """Damping of each ball joint beside that of the bushings in the model file,
+    integrated implicitly by Drake; by default that of params.yaml."""
+    settle: Annotated[float, non_negative("s")] = 0.3
+    """Time at rest before the gait."""
+    stiction: Annotated[float, positive("m/s")] = 1e-5
+    """Slip speed below which a foot counts as sticking."""
+    time_step: Annotated[float, positive("s")] = 1e-3
+    """Time step of the plant."""
+    log_period: Annotated[float, positive("s")] = 0.02
+    """Time between two samples of the log."""
+    time_limit: Annotated[float | None, positive("s")] = None
+    """Limit of the wall time; what was reached is kept."""
 
     def __post_init__(self):
-        given = parameters_of(MODEL)
-        friction = given.table("friction")
-        for name, default in (
-            ("stroke", given.number("stroke")),
-            ("friction_front", friction["front"]),
-            ("friction_back", friction["back"]),
-            ("joint_damping", given.number("joint_damping")),
-            ("heel_and_toe", given.table("foot")["heel_and_toe"]),
-        ):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, default)
         # An actuator can change its length by two fifths of the pitch.
-        pitch = given.number("pitch")
+        pitch = parameters_of(MODEL).number("pitch")
         check(self, "", stroke=between(0, 0.2 * pitch, "m"))
-        check(self, "", heel_and_toe=positive("m"))
-        check(self, "", heel_and_toe=between(0, pitch, "m"))
-        check(self, "", ramp=positive())
-        check(
-            self,
-            "",
-            cycles=whole(1),
-            pose_time=positive("s"),
-            ramp=between(0, 1),
-            friction_front=between(0, 1.5),
-            friction_back=between(0, 1.5),
-            directional=between(0, 1),
-            point_feet=flag(),
-            front_mass=non_negative("kg"),
-            joint_damping=non_negative("N m s/rad"),
-            settle=non_negative("s"),
-            stiction=positive("m/s"),
-            time_step=positive("s"),
-            log_period=positive("s"),
-            time_limit=optional(positive("s")),
-        )
         length = self.settle + 8 * self.cycles * self.pose_time
         check_log(length, max(self.log_period, self.time_step))
-        if self.directional == 1:
-            raise InvalidInput("directional must be < 1: mu forward would be 0")
         if self.log_period > self.pose_time:
             raise InvalidInput(
                 f"log_period {self.log_period:g} s is longer than a pose, and the "
@@ -182,7 +140,7 @@ class VoxelSimulation:
                 f"up; use {LONGEST_STEP:g} s or less"
             )
         poses = self.poses
-        if not isinstance(self.gait, str):
+        if not isinstance(self.gait, str) or Path(self.gait).suffix:
             object.__setattr__(self, "gait", tuple(map(tuple, poses.tolist())))
 
     @property
@@ -239,7 +197,7 @@ class WalkDiagram:
         return simulator
 
 
-def build(problem: VoxelSimulation) -> WalkDiagram:
+def build(problem: Simulation) -> WalkDiagram:
     """The diagram of a simulation."""
     builder = DiagramBuilder()
     config = MultibodyPlantConfig(
@@ -250,12 +208,7 @@ def build(problem: VoxelSimulation) -> WalkDiagram:
     )
     plant, scene_graph = AddMultibodyPlant(config, builder)
     plant.set_name("plant")
-    feet = walker_feet(
-        problem.friction_front,
-        problem.friction_back,
-        point_feet=problem.point_feet,
-        heel_and_toe=problem.heel_and_toe,
-    )
+    feet = problem.feet.spheres()
     cut = walker(problem.front_mass)
     points = tuple(foot.point(cut) for foot in feet)
     model = replace(load(MODEL), text=walker_sdf(feet, cut), feet=points)
@@ -263,14 +216,14 @@ def build(problem: VoxelSimulation) -> WalkDiagram:
     Ground(GROUND_FRICTION).add_to(plant)
     built = find_octahedra(plant, cut)
     drive = parameters_of(MODEL).table("actuator")
-    actuators = add_actuators(built, ACTUATORS, **drive)
+    actuators = Actuators(built, ACTUATORS, **drive)
     for shared in cut.tree:
         # Not in the SDF: Drake's parser has no damping for ball joints.
         joint = plant.GetJointByName(f"node_{shared.node}")
         joint.set_default_damping_vector(np.full(3, problem.joint_damping))
     plant.Finalize()
-    bias = [problem.directional * foot.friction for foot in feet]
-    contact = find_feet(built, feet, bias, HEADING, scene_graph)
+    bias = [problem.feet.directional * foot.friction for foot in feet]
+    contact = FeetContact(built, feet, bias, HEADING, scene_graph)
     robot = Robot(model, plant, scene_graph, SI, LoopClosure(plant, model.loops))
     diagram = builder.Build()
     diagram.set_name("voxel")
@@ -287,21 +240,18 @@ class WalkMonitor:
         problem: the simulation.
 
     Attributes:
-        times: times of the samples (T,) [s]; the other lists belong to them.
-        states: states of the plant (T, nq + nv).
-        forces: forces of the ground on the feet, with the shift (T, F, 3) [N].
-        commanded, lengths: lengths of the actuators (T, M) [m].
-        pushes: forces of the actuators (T, M) [N].
+        samples: of each sample its time [s], the plant's state (nq + nv,), forces of
+            the ground on the feet with the shift (F, 3) [N], commanded and present
+            lengths of the actuators (M,) [m], their forces (M,) [N].
         fallen: time at which the robot tipped over [s], or None.
     """
 
-    def __init__(self, walk: WalkDiagram, problem: VoxelSimulation):
+    def __init__(self, walk: WalkDiagram, problem: Simulation):
         self.walk, self._step = walk, problem.time_step
         self._every = max(1, round(problem.log_period / problem.time_step))
         self._motion = problem.motion()
         self._shifts = np.zeros((len(walk.feet.feet), 3))
-        self.times, self.states, self.forces = [], [], []
-        self.commanded, self.lengths, self.pushes = [], [], []
+        self.samples: list[tuple] = []
         self.fallen: float | None = None
         self._count = 0
 
@@ -348,12 +298,10 @@ class WalkMonitor:
     def _sample(self, time: float, forces: np.ndarray) -> None:
         walk, context = self.walk, self._context
         length, rate = walk.actuators.lengths(context)
-        self.times.append(time)
-        self.states.append(walk.plant.GetPositionsAndVelocities(context).copy())
-        self.forces.append(forces.copy())
-        self.commanded.append(self._commanded.copy())
-        self.lengths.append(length)
-        self.pushes.append(walk.actuators.forces(self._commanded, length, rate))
+        state = walk.plant.GetPositionsAndVelocities(context).copy()
+        push = walk.actuators.forces(self._commanded, length, rate)
+        sample = time, state, forces.copy(), self._commanded.copy(), length, push
+        self.samples.append(sample)
         poses = walk.built.poses(context)
         if self.fallen is None and has_fallen(core_tilt(poses)):
             self.fallen = time
@@ -361,7 +309,7 @@ class WalkMonitor:
 
 @timed("load")
 def simulate(
-    problem: VoxelSimulation = VoxelSimulation(), *, progress: Progress | None = None
+    problem: Simulation = Simulation(), *, progress: Progress | None = None
 ) -> Result:
     """Simulates a walk; a walk that is cut short returns what was reached.
 
@@ -380,7 +328,7 @@ def simulate(
     def reached(end: RunEnd) -> Result:
         if log.fallen is not None:
             end = replace(end, time=log.fallen)
-        return walk_result(problem, asdict(problem), walk, log, end)
+        return walk_result(problem, as_yaml(problem), walk, log, end)
 
     end = advance(
         simulator,

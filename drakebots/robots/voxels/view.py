@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from pydrake.geometry import Cylinder, Rgba, Sphere
+from pydrake.geometry import Cylinder, Rgba
 from pydrake.math import RigidTransform, RotationMatrix
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model import model_of
+from drakebots.formats import model_of
 from drakebots.results import Result
 from drakebots.robots.voxels.model import ACTUATORS
 from drakebots.view import (
     ROOT,
+    ContactMarks,
     Scene,
     Stage,
     check_playback,
@@ -51,7 +52,7 @@ def record_voxel(
 
     Args:
         result: a result of kind "voxels.simulation".
-        slow: how many times slower than real time; None shows a cycle in 4 s.
+        slow: factor by which it plays slower than real time; None shows a cycle in 4 s.
         frames_per_second: frame rate of the playback, limited by `MAX_FRAMES`.
         port: port of the server.
 
@@ -74,7 +75,8 @@ def record_voxel(
     q = positions_in_order(scene, data)
     draw_ground_lines(scene, data)
     draw_trail(scene, data)
-    actuators, feet = _Actuators(scene, data), _Feet(scene, data)
+    actuators = _Actuators(scene, data)
+    feet = ContactMarks(scene, data, radius=5.5e-3, share=LOADED, colour=_LOADED)
     rate, samples = frame_samples(times, slow, frames_per_second, MAX_FRAMES)
     scene.show(q[0])
     actuators.show(0)
@@ -122,26 +124,3 @@ class _Actuators:
             ):
                 pose = RigidTransform(turned, middle)
                 self.meshcat.SetTransform(f"{path}/{name}", pose, time)
-
-
-class _Feet:
-    """A red ball around each foot while it carries load."""
-
-    def __init__(self, scene: Scene, data: xr.Dataset):
-        self.meshcat = scene.meshcat
-        load = data.foot_force.values[..., 2]
-        self.loaded = load > LOADED * max(load.max(), 1e-12)
-        self.places = data.foot_position.values
-        self.paths = [f"{ROOT}/feet/{name}" for name in data.foot.values]
-        self.shown = [None] * len(self.paths)
-        scene.caption.add(_LOADED, "a foot that carries load")
-        for path in self.paths:
-            self.meshcat.SetObject(path, Sphere(5.5e-3), _LOADED)
-
-    def show(self, k: int, time: float) -> None:
-        for i, path in enumerate(self.paths):
-            pose = RigidTransform(self.places[k, i])
-            self.meshcat.SetTransform(path, pose, time)
-            if self.loaded[k, i] != self.shown[i]:
-                self.shown[i] = bool(self.loaded[k, i])
-                self.meshcat.SetProperty(path, "visible", self.shown[i], time)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.skin.file.attach import Attachment, attach
+    from drakebots.skin.coupled.laws import Patches
     from drakebots.skin.file.description import (
         UNITS,
         GlueRadius,
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
         write_skin,
     )
     from drakebots.skin.file.robot import (
+        Attachment,
         SkinnedRobot,
-        actuated_joints,
+        attach,
         check_above_ground,
         load_skinned,
         rest_positions,
     )
-    from drakebots.skin.frame.laws import Patches
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

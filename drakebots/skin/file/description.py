@@ -23,26 +23,21 @@ the positions in `joints`:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 
-from drakebots.core.checks import (
-    check,
-    check_types,
-    non_negative,
-    one_of,
-    optional,
-    positive,
-)
+from drakebots.core.checks import non_negative, one_of, positive
+from drakebots.core.convert import build, changed, from_yaml
 from drakebots.core.errors import DrakebotsError, InvalidInput, ModelProblem
-from drakebots.core.files import TOP, Fields, integer, number, read_yaml, replacing
+from drakebots.core.fields import checked
+from drakebots.core.files import TOP, Fields, integer, read_yaml, write_text
 from drakebots.fem.material import Material
-from drakebots.skin.frame import Patches
-from drakebots.skin.frame.glue import BETWEEN
+from drakebots.skin.coupled import Patches
+from drakebots.skin.coupled.glue import BETWEEN
 
 UNITS = ("m", "cm", "mm")
 """Units of a mesh."""
@@ -55,81 +50,67 @@ def _empty() -> Mapping:
     return MappingProxyType({})
 
 
-@dataclass(frozen=True)
+@checked("glue")
 class GlueRadius:
     """Glues all vertices within a radius of the links' collision geometry.
-
-    Attributes:
-        radius: largest distance from a link's surface [m].
-        between: choice for a vertex near two links; see
-            :func:`~drakebots.skin.frame.glue.glue_by_radius`.
 
     Raises:
         InvalidInput, UnknownName: for a radius not > 0, or an unknown choice.
     """
 
-    radius: float
-    between: str = "leave"
+    radius: Annotated[float, positive("m")]
+    """Largest distance from a link's surface."""
+    between: Annotated[str, one_of("choice for a vertex between links", BETWEEN)] = (
+        "leave"
+    )
+    """Choice for a vertex near two links; see
+    :func:`~drakebots.skin.coupled.glue.glue_by_radius`."""
 
-    def __post_init__(self):
-        choice = one_of("choice for a vertex between links", BETWEEN)
-        check(self, "glue", radius=positive("m"), between=choice)
 
-
-@dataclass(frozen=True)
+@checked("servos")
 class ServoGains:
     """Gains of the position servos of all actuated joints.
-
-    Attributes:
-        stiffness: stiffness of the servos [N m/rad].
-        damping: damping of the servos [N m s/rad].
 
     Raises:
         InvalidInput: unless both are finite and >= 0.
     """
 
-    stiffness: float = 40.0
-    damping: float = 1.0
-
-    def __post_init__(self):
-        check(self, "servos", stiffness=non_negative("N m/rad"))
-        check(self, "servos", damping=non_negative("N m s/rad"))
+    stiffness: Annotated[float, non_negative("N m/rad")] = 40.0
+    """Stiffness of the servos."""
+    damping: Annotated[float, non_negative("N m s/rad")] = 1.0
+    """Damping of the servos."""
 
 
-@dataclass(frozen=True)
+@checked()
 class SkinDescription:
     """The contents of a `.skin.yaml` file.
-
-    Attributes:
-        mesh: path of the tet mesh, relative to the file.
-        unit: unit of the mesh, "m", "cm" or "mm"; None for m, which is refused where
-            the mesh is a hundred times as large as the skeleton.
-        glue: vertices on each link, or a radius.
-        material: material of all regions except those in `regions`.
-        regions: materials of some regions of the mesh.
-        second_order: regions of P2 tets.
-        joints: rest positions of joints of one coordinate [rad, m]; those of the model
-            by default.
-        servos: gains of the servos.
-        patches: contact points of the feet.
 
     Raises:
         InvalidInput, UnknownName: for a modulus that no solid has, or another unit.
     """
 
     mesh: str
+    """Path of the tet mesh, relative to the file."""
     glue: Mapping[str, tuple[int, ...]] | GlueRadius
+    """Vertices on each link, or a radius."""
     material: Material = field(default_factory=Material)
+    """Material of all regions except those in `regions`."""
     regions: Mapping[int, Material] = field(default_factory=_empty)
+    """Materials of some regions of the mesh."""
     second_order: tuple[int, ...] = ()
+    """Regions of P2 tets."""
     joints: Mapping[str, float] = field(default_factory=_empty)
+    """Rest positions of joints of one coordinate [rad, m]; those of the model by
+    default."""
     servos: ServoGains = field(default_factory=ServoGains)
+    """Gains of the servos."""
     patches: tuple[Patches, ...] = ()
-    unit: str | None = None
+    """Contact points of the feet."""
+    unit: Annotated[str | None, one_of("unit", UNITS)] = None
+    """Unit of the mesh, "m", "cm" or "mm"; None for m, which is refused where the mesh
+    is a hundred times as large as the skeleton."""
 
     def __post_init__(self):
-        check_types(self, "skin")
-        check(self, "", unit=optional(one_of("unit", UNITS)))
         for where, one in {"": self.material, **self.regions}.items():
             check_modulus(f"region {where} " * (where != ""), one.youngs_modulus)
 
@@ -183,63 +164,33 @@ def parse_skin(raw: Any) -> SkinDescription:
         raise InvalidInput("needs `glue`, vertices by link or a radius")
     regions = top.get("regions", {})
     Fields(regions, "regions")  # refuses what is no mapping; the keys stay numbers
-    material = _changed(Material(), top.get("material", {}), "material")
+    material = changed(Material(), top.get("material", {}), "material")
     return SkinDescription(
         mesh=mesh,
         unit=top.text("unit") if "unit" in top else None,
-        glue=_glue(top.fields("glue")),
+        glue=_glue(top.fields("glue").raw),
         material=material,
         regions={
-            integer(region, "region"): _changed(material, row, f"region {region}")
+            integer(region, "region"): changed(material, row, f"region {region}")
             for region, row in regions.items()
         },
-        second_order=tuple(
-            integer(k, "second_order") for k in top.items("second_order")
+        second_order=from_yaml(
+            tuple[int, ...], top.get("second_order", []), "second_order"
         ),
-        joints={
-            name: number(value, f"joint {name}")
-            for name, value in top.fields("joints").raw.items()
-        },
-        servos=_changed(ServoGains(), top.get("servos", {}), "servos"),
+        joints=from_yaml(Mapping[str, float], top.get("joints", {}), "joints"),
+        servos=changed(ServoGains(), top.get("servos", {}), "servos"),
         patches=tuple(
             _patches(name, row) for name, row in top.fields("patches").raw.items()
         ),
     )
 
 
-def _changed(base, raw, where):
-    """A Material or ServoGains with the values of a mapping."""
-    row = Fields(raw, where, [f.name for f in fields(base)])
-    values: dict[str, Any] = {}
-    for name in row:
-        if name == "kind":
-            values[name] = row.text(name)
-        elif name == "ogden_terms":
-            values[name] = _pairs(row.get(name), where)
-        else:
-            values[name] = row.number(name)
-    return replace(base, **values)
-
-
-def _pairs(raw, where):
-    try:
-        return tuple((float(a), float(b)) for a, b in raw)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(f"{where} ogden_terms: needs pairs of numbers") from error
-
-
-def _glue(row):
-    if "radius" in row:
-        row = Fields(row.raw, "glue", ("radius", "between"))
-        return GlueRadius(row.number("radius"), row.text("between", "leave"))
-    if not row.raw:
+def _glue(raw: dict[str, Any]) -> Mapping[str, tuple[int, ...]] | GlueRadius:
+    if "radius" in raw:
+        return build(GlueRadius, raw, "glue")
+    if not raw:
         raise InvalidInput("glue: no vertices; name some on at least one link")
-    out = {}
-    for link, vertices in row.raw.items():
-        if not isinstance(vertices, list):
-            raise InvalidInput(f"glue {link}: needs a list of vertices")
-        out[link] = tuple(integer(v, f"glue {link}") for v in vertices)
-    return out
+    return from_yaml(Mapping[str, tuple[int, ...]], raw, "glue")
 
 
 def _patches(name, raw):
@@ -276,8 +227,7 @@ def write_skin(path: Path, skin: SkinDescription) -> None:
     raw["glue"] = glue
     text = "# A skin on a skeleton; see drakebots/skin/file/description.py. SI.\n"
     text += yaml.safe_dump(raw, sort_keys=False, default_flow_style=None, width=100)
-    with replacing(path) as part:
-        part.write_text(text)
+    write_text(path, text)
 
 
 def _differences(material: Material, usual: Material) -> dict[str, Any]:

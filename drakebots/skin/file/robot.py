@@ -1,37 +1,62 @@
-"""Loads a skeleton with its skin.
+"""Skeletons with their skins: loaded, or glued together, checked and described.
 
 robot = load_skinned("skinned_leg")       # a name, or a path to SDF or URDF
 stepper = robot.stepper(5e-3)
+found = attach("robot.urdf", "skin.vtk", GlueRadius(0.005))
+write_skin(path, found.description_for(path))
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
 from drakebots.core.units import si_factor
+from drakebots.fem import RegionLocking, locking
 from drakebots.fem.assembly import FemModel, build_model
-from drakebots.fem.mesh import MeshReport, TetMesh, check_mesh, read_mesh
-from drakebots.model import Model, find_body, load, skin_path
+from drakebots.fem.material import SILICONE, Material
+from drakebots.fem.mesh import (
+    MeshReport,
+    TetMesh,
+    check_mesh,
+    connected_pieces,
+    read_mesh,
+)
+from drakebots.formats import load
+from drakebots.model import (
+    Model,
+    bodies_of,
+    effort_limits,
+    find_body,
+    joints_of,
+    skin_path,
+)
 from drakebots.multibody import Ground, Robot, build_robot
-from drakebots.skin.file.description import GlueRadius, SkinDescription, read_skin
-from drakebots.skin.frame import (
+from drakebots.skin.coupled import (
     CoupledStepper,
     Glue,
     Patches,
     Servo,
+    actuated_joints,
     glue_by_radius,
     glue_midside,
     glue_vertices,
     torque_map,
+)
+from drakebots.skin.file.description import (
+    GlueRadius,
+    ServoGains,
+    SkinDescription,
+    read_skin,
 )
 
 BELOW = 2e-3
@@ -164,7 +189,7 @@ def load_skinned(
         name_or_path: name or path of the skeleton, as for :func:`drakebots.load`.
         skin: a `.skin.yaml`, or its contents with paths relative to the model's file;
             by default the one beside the model.
-        path: where the contents are to be written, for errors and relative paths.
+        path: file of the contents, for errors and relative paths.
         time_step: time step of the plant in simulations without skin [s].
         ground: ground of the plant in simulations without skin.
 
@@ -238,9 +263,8 @@ def dress(
 
 
 def _check_size(mesh, plant, context):
-    """Refuses a mesh whose size tells that it is not in m."""
-    bodies = map(plant.get_body, map(BodyIndex, range(1, plant.num_bodies())))
-    links = [plant.EvalBodyPoseInWorld(context, body).translation() for body in bodies]
+    """Refuses a mesh whose size shows that it is not in m."""
+    links = _link_origins(plant, context)
     skin, skeleton = np.ptp(mesh.vertices, axis=0).max(), np.ptp(links, axis=0).max()
     if skin > 100 * skeleton > 0:
         raise InvalidInput(
@@ -273,20 +297,6 @@ def check_above_ground(
         )
 
 
-def effort_limits(plant: MultibodyPlant) -> np.ndarray:
-    """Largest torque of each actuator of a plant (m,) [N m]; inf without a limit."""
-    return np.array([actuator.effort_limit() for actuator in _actuators(plant)])
-
-
-def actuated_joints(plant: MultibodyPlant) -> tuple[str, ...]:
-    """Names of a plant's actuated joints, in the order of the torques."""
-    return tuple(actuator.joint().name() for actuator in _actuators(plant))
-
-
-def _actuators(plant):
-    return map(plant.get_joint_actuator, plant.GetJointActuatorIndices())
-
-
 def rest_positions(plant: MultibodyPlant, joints: dict[str, float]) -> np.ndarray:
     """Default positions with those of some joints replaced (nq,).
 
@@ -295,11 +305,11 @@ def rest_positions(plant: MultibodyPlant, joints: dict[str, float]) -> np.ndarra
         InvalidInput: for a joint of more than one coordinate.
     """
     q = plant.GetPositions(plant.CreateDefaultContext())
-    known = {plant.get_joint(i).name(): i for i in plant.GetJointIndices()}
+    known = {joint.name(): joint for joint in joints_of(plant)}
     for name, value in joints.items():
         if name not in known:
             raise UnknownName("joint", name, known)
-        joint = plant.get_joint(known[name])
+        joint = known[name]
         if joint.num_positions() != 1:
             raise InvalidInput(
                 f"joint {name!r}: has {joint.num_positions()} coordinates; only "
@@ -331,3 +341,111 @@ def skin_mesh(path: Path, skin: SkinDescription) -> tuple[TetMesh, MeshReport]:
             "the glue are ambiguous; remove them and glue again",
         )
     return mesh, report
+
+
+# --- a skin put on a skeleton -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A skin on a skeleton, checked.
+
+    Attributes:
+        robot: both, ready to simulate.
+        mesh: absolute path of the skin's mesh.
+        locking: estimate of the locking of each region.
+    """
+
+    robot: SkinnedRobot
+    mesh: Path
+    locking: tuple[RegionLocking, ...]
+
+    def description_for(self, path: Path) -> SkinDescription:
+        """The description to write at a path, with the mesh's path relative to it."""
+        mesh = os.path.relpath(self.mesh, Path(path).resolve().parent)
+        return replace(self.robot.skin, mesh=mesh)
+
+    def report(self) -> dict[str, Any]:
+        """Masses, glue by link, mesh, locking and sizes as JSON-able values in SI."""
+        robot = self.robot
+        robot.plant.SetPositions(robot.context, robot.rest_positions)
+        links = _link_origins(robot.plant, robot.context)
+        return robot.report() | {
+            "mesh_check": str(robot.mesh_report).splitlines()[0],
+            "worst_quality": robot.mesh_report.worst_quality,
+            "pieces": robot.mesh_report.pieces,
+            "locking": [str(row) for row in self.locking],
+            "plate_bending_factor": max(row.factor for row in self.locking),
+            "wall_m": min(row.thickness for row in self.locking),
+            "edge_m": list(robot.mesh_report.edge_m),
+            "skeleton_size_m": np.ptp(links, axis=0).tolist(),
+        }
+
+
+def _link_origins(plant: MultibodyPlant, context: Context) -> np.ndarray:
+    """Origins of the links in the context's pose (n, 3) [m]."""
+    bodies = bodies_of(plant)[1:]
+    return np.array(
+        [plant.EvalBodyPoseInWorld(context, body).translation() for body in bodies]
+    )
+
+
+def attach(
+    skeleton: str | Path,
+    mesh: str | Path,
+    glue: GlueRadius,
+    *,
+    material: Material | None = None,
+    second_order: Iterable[int] = (),
+    servos: ServoGains | None = None,
+    unit: str | None = None,
+    path: Path | None = None,
+) -> Attachment:
+    """Glues a skin to a skeleton in its default pose.
+
+    Args:
+        skeleton: name or path, as for :func:`drakebots.load`.
+        mesh: file of the tets, with the skeleton in its default pose.
+        glue: radius, and the choice for vertices between links.
+        material: material of all regions; silicone by default.
+        second_order: regions of P2 tets.
+        servos: gains of the servos.
+        unit: unit of the mesh; see :class:`SkinDescription`.
+        path: file of the description, for errors.
+
+    Raises:
+        DrakebotsError: for any fault of the input: a file that cannot be read, a mesh
+            that cannot be computed on, a skin far from the skeleton, a vertex near two
+            links, ...
+    """
+    model = load(skeleton)
+    mesh = Path(mesh).resolve()
+    description = SkinDescription(
+        mesh=str(mesh),
+        glue=glue,
+        material=SILICONE if material is None else material,
+        second_order=tuple(second_order),
+        servos=ServoGains() if servos is None else servos,
+        unit=unit,
+    )
+    robot = load_skinned(model, description, path=path)
+    if robot.mesh_report.pieces > 1:
+        middle = _loose_piece(robot)
+        if middle is not None:
+            raise InvalidInput(
+                f"{mesh}: the piece of the skin at {middle} touches no link, nothing "
+                "holds it; remove it or use a larger glue radius"
+            )
+    return Attachment(robot, mesh, locking(robot.fem))
+
+
+def _loose_piece(robot: SkinnedRobot) -> list[float] | None:
+    """The centre of a piece of the skin without glue [m], or None."""
+    n = len(robot.mesh.vertices)
+    count, piece = connected_pieces(robot.mesh.tets, n)
+    vertices = robot.glue.vertices
+    held = np.unique(piece[vertices[vertices < n]])
+    loose = np.setdiff1d(np.arange(count), held)
+    if not len(loose):
+        return None
+    return robot.mesh.vertices[piece == loose[0]].mean(axis=0).round(4).tolist()

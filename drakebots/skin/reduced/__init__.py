@@ -5,8 +5,7 @@
     stepper = reduced_stepper(robot, skin, 5e-3)
 
 :mod:`drakebots.skin.reduced.basis` describes the shape and its modes,
-:mod:`~drakebots.skin.reduced.cubature` the points. :class:`BaseController` uses the
-reduced skin to predict and correct the posture of a walking robot.
+:mod:`~drakebots.skin.reduced.cubature` the points.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +14,6 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.skin.reduced.basis import harmonic_weights
-    from drakebots.skin.reduced.loop import BaseController, Feedback, run_loop
     from drakebots.skin.reduced.skin import (
         ReducedOptions,
         ReducedSkin,
@@ -25,11 +23,9 @@ if TYPE_CHECKING:
     )
     from drakebots.skin.reduced.stepper import reduced_stepper
     from drakebots.skin.reduced.training import (
-        measure_reduced,
         random_targets,
         train_on_random_motion,
         trained_once,
-        walk_targets,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

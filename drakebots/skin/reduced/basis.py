@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
@@ -40,22 +41,21 @@ from scipy.sparse.linalg import splu
 from drakebots.core.errors import InvalidInput
 from drakebots.core.kernels import njit
 from drakebots.fem.assembly import FemModel, force_and_tangent
-from drakebots.model import find_body
-from drakebots.skin.frame import CoupledState, CoupledStepper, Glue
-from drakebots.skin.frame.skeleton import spatial_jacobian
+from drakebots.model import find_body, joints_of
+from drakebots.skin.coupled import CoupledState, CoupledStepper, Glue
+from drakebots.skin.coupled.skeleton import spatial_jacobian
 
 SMALL_WEIGHT = 1e-3
 """Weights below this are set to zero."""
 
 WINDOW = (0.05, 0.6)
-"""Where the weights of a limb's links add to less than the first, a node belongs to the
-base; where they add to more than the second, to the limb; to both in between."""
+"""Limits for the weights of a limb's links: where they add to less than the first, a
+node belongs to the base; to more than the second, to the limb; in between to both."""
 
 # The blend of the links.
 
 
-@dataclass(frozen=True)
-class LinkMotion:
+class LinkMotion(NamedTuple):
     """Motion of L links from the skin's rest pose, x = Q X + s, and its Jacobian.
 
     Attributes:
@@ -159,8 +159,7 @@ def harmonic_weights(model: FemModel, glue: Glue, links) -> np.ndarray:
     return out / out.sum(axis=1, keepdims=True)
 
 
-@dataclass(frozen=True)
-class SparseWeights:
+class SparseWeights(NamedTuple):
     """Nonzero weights of n nodes: links and shares (n, k), padded with shares of 0."""
 
     links: np.ndarray
@@ -181,12 +180,22 @@ class SparseWeights:
         return SparseWeights(self.links[nodes], self.shares[nodes])
 
 
+@njit(cache=True)
 def blended(
     points: np.ndarray, weights: SparseWeights, motion: LinkMotion
 ) -> np.ndarray:
     """Positions sum_l w_l (Q_l p + s_l) (n, 3) [m] of points p = X + Phi y (n, 3)."""
-    out = np.empty_like(points)
-    _blend(points, weights.links, weights.shares, motion.turn, motion.shift, out)
+    (links, shares), (turn, shift, _, _) = weights, motion
+    out = np.zeros_like(points)
+    for n in range(len(points)):
+        for k in range(links.shape[1]):
+            w, m = shares[n, k], links[n, k]
+            if w > 0.0:
+                for i in range(3):
+                    y = shift[m, i]
+                    for j in range(3):
+                        y += turn[m, i, j] * points[n, j]
+                    out[n, i] += w * y
     return out
 
 
@@ -197,6 +206,7 @@ def pulled_back(x: np.ndarray, weights: SparseWeights, motion: LinkMotion):
     return np.linalg.solve(turn, (x - shift)[..., None])[..., 0]
 
 
+@njit(cache=True, fastmath=True)
 def blended_columns(
     points: np.ndarray, weights: SparseWeights, motion: LinkMotion, modes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -211,47 +221,11 @@ def blended_columns(
     Returns:
         x (n, 3) [m] and dx/d(dq, dy) (n, 3, nv + r), dq in velocity coordinates.
     """
-    nv = motion.spin.shape[2]
-    x = np.empty_like(points)
-    J = np.empty((len(points), 3, nv + modes.shape[2]))
-    _columns(
-        points,
-        weights.links,
-        weights.shares,
-        motion.turn,
-        motion.shift,
-        motion.spin,
-        motion.drift,
-        modes,
-        x,
-        J,
-    )
-    return x, J
-
-
-@njit(cache=True)
-def _blend(points, links, shares, turn, shift, out):
-    """Compiled part of :func:`blended`; writes out."""
-    for n in range(len(points)):
-        out[n] = 0.0
-        for k in range(links.shape[1]):
-            w, m = shares[n, k], links[n, k]
-            if w > 0.0:
-                for i in range(3):
-                    y = shift[m, i]
-                    for j in range(3):
-                        y += turn[m, i, j] * points[n, j]
-                    out[n, i] += w * y
-
-
-@njit(cache=True, fastmath=True)
-def _columns(points, links, shares, turn, shift, spin, drift, modes, x, J):
-    """Compiled part of :func:`blended_columns`; writes x and J."""
+    (links, shares), (turn, shift, spin, drift) = weights, motion
     nv, r = spin.shape[2], modes.shape[2]
+    x, J = np.zeros_like(points), np.zeros((len(points), 3, nv + r))
     y, A = np.empty(3), np.empty((3, 3))
     for n in range(len(points)):
-        x[n] = 0.0
-        J[n] = 0.0
         A[:, :] = 0.0
         for k in range(links.shape[1]):
             w, m = shares[n, k], links[n, k]
@@ -275,6 +249,7 @@ def _columns(points, links, shares, turn, shift, spin, drift, modes, x, J):
                     + A[i, 1] * modes[n, 1, c]
                     + A[i, 2] * modes[n, 2, c]
                 )
+    return x, J
 
 
 # Modes.
@@ -325,8 +300,7 @@ def limb_of(plant: MultibodyPlant, links: Sequence[str]) -> np.ndarray:
     first body; a limb is the part of the tree beyond one joint of the base.
     """
     parent, children = {}, {}
-    for index in plant.GetJointIndices():
-        joint = plant.get_joint(index)
+    for joint in joints_of(plant):
         up, down = joint.parent_body().name(), joint.child_body().name()
         parent[down] = up
         children.setdefault(up, []).append(down)

@@ -9,7 +9,7 @@ dynamic models with finite rotations and energy-based mesh sampling and weightin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -20,8 +20,7 @@ from drakebots.fem.assembly import FemModel, gradient_of
 from drakebots.fem.material import determinant, project_positive, stress_tangent
 
 
-@dataclass(frozen=True)
-class Points:
+class Points(NamedTuple):
     """Quadrature points of tets.
 
     Attributes:
@@ -35,9 +34,6 @@ class Points:
     gradients: np.ndarray
     weights: np.ndarray
     row: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.weights)
 
     def chosen(self, at: np.ndarray, factor: np.ndarray = 1.0) -> Points:
         """The points at some rows (or a mask), with weights multiplied by a factor."""
@@ -67,21 +63,22 @@ def all_points(model: FemModel) -> Points:
 
 
 @njit(cache=True)
-def point_stresses(x, nodes, gradients, row, kinds, table, out):
-    """Writes P at each point to out (m, 3, 3)."""
-    F, T = np.empty((3, 3)), np.empty((9, 9))
+def point_works(x, J, points, kinds, table):
+    """Works w P : dF (c, m) of each point along the columns of J (N, 3, c).
+
+    Args:
+        x: positions of the nodes (N, 3) [m].
+        J: columns (N, 3, c).
+        points: the points.
+        kinds, table: materials, as of a FemModel.
+    """
+    nodes, gradients, weights, row = points
+    c = J.shape[2]
+    F, P, T = np.empty((3, 3)), np.empty((3, 3)), np.empty((9, 9))
+    out = np.zeros((c, len(nodes)))
     for e in range(len(nodes)):
         gradient_of(x, nodes[e], gradients[e], F)
-        stress_tangent(kinds[row[e]], table[row[e]], F, out[e], T, False)
-
-
-@njit(cache=True)
-def point_works(P, nodes, gradients, weights, J, out):
-    """Writes w P : dF of each point along columns J (N, 3, c) to out (c, m)."""
-    c = J.shape[2]
-    for e in range(len(nodes)):
-        for k in range(c):
-            out[k, e] = 0.0
+        stress_tangent(kinds[row[e]], table[row[e]], F, P, T, False)
         for a in range(nodes.shape[1]):
             n = nodes[e, a]
             if n < 0:
@@ -89,27 +86,31 @@ def point_works(P, nodes, gradients, weights, J, out):
             for i in range(3):
                 t = 0.0
                 for j in range(3):
-                    t += P[e, i, j] * gradients[e, a, j]
+                    t += P[i, j] * gradients[e, a, j]
                 t *= weights[e]
                 for k in range(c):
                     out[k, e] += t * J[n, i, k]
+    return out
 
 
 @njit(cache=True)
-def forces_and_tangents(
-    x, J, nodes, gradients, weights, row, kinds, table, scale, project, D, TD
-):
+def forces_and_tangents(x, J, points, kinds, table, scale, project):
     """Forces along the columns of J, and the factors of their tangent D' TD.
 
-    Writes D (9 m, c), dF along J's columns, and TD = w scale dP/dF D.
+    Args:
+        x, J, points, kinds, table: as of :func:`point_works`.
+        scale: factor of each material's tangent.
+        project: whether each point's tangent is made positive semidefinite.
 
     Returns:
-        sum w P : D (c,), the smallest det F, and whether all energies are finite.
+        sum w P : D (c,), D (9 m, c) with dF along J's columns, TD = w scale dP/dF D,
+        the smallest det F, and whether all energies are finite.
     """
+    nodes, gradients, weights, row = points
     m, c = len(nodes), J.shape[2]
     F, P = np.empty((3, 3)), np.empty((3, 3))
     T, L = np.empty((9, 9)), np.empty((9, 9))
-    g = np.zeros(c)
+    g, D, TD = np.zeros(c), np.zeros((9 * m, c)), np.zeros((9 * m, c))
     low, good = np.inf, True
     for e in range(m):
         gradient_of(x, nodes[e], gradients[e], F)
@@ -118,8 +119,6 @@ def forces_and_tangents(
         if project:
             project_positive(T, L)
         low = min(low, determinant(F))
-        for i in range(9):
-            D[9 * e + i] = 0.0
         for a in range(nodes.shape[1]):
             n = nodes[e, a]
             if n < 0:
@@ -137,13 +136,43 @@ def forces_and_tangents(
                 for k in range(c):
                     g[k] += t * D[9 * e + 3 * i + j, k]
         for i in range(9):
-            for k in range(c):
-                TD[9 * e + i, k] = 0.0
             for j in range(9):
                 t = s * T[i, j]
                 for k in range(c):
                     TD[9 * e + i, k] += t * D[9 * e + j, k]
-    return g, low, good
+    return g, D, TD, low, good
+
+
+def _positive(
+    gram: np.ndarray, rhs: np.ndarray, active: list[int], w: np.ndarray, barred
+) -> tuple[list[int], np.ndarray]:
+    """The columns that stay and their weights > 0, after a new one is added last.
+
+    Args:
+        gram, rhs: normal equations of the columns, changed with them.
+        active: numbers of the columns.
+        w: their weights so far, 0 of the new one.
+        barred: mask of the columns that are not added again, changed.
+    """
+    while k := len(active):
+        shift = 1e-12 * np.trace(gram[:k, :k]) / k * np.eye(k)
+        best = cho_solve(cho_factor(gram[:k, :k] + shift), rhs[:k])
+        if best.min() > 0:
+            return active, best
+        # Move until the first weight reaches zero, and remove it.
+        falling = best <= 0
+        t = (w[falling] / (w[falling] - best[falling] + 1e-300)).min()
+        w = w + t * (best - w)
+        stay = w > 1e-14 * w.max(initial=0.0)
+        if stay.all():
+            stay[np.argmin(w)] = False
+        if not stay[-1]:
+            barred[active[-1]] = True  # added and removed: it would be added again
+        keep = np.flatnonzero(stay)
+        active, w, n = [active[i] for i in keep], w[keep], len(keep)
+        gram[:n, :n] = gram[np.ix_(keep, keep)]
+        rhs[:n] = rhs[keep]
+    return active, w
 
 
 def sparse_weights(
@@ -182,33 +211,7 @@ def sparse_weights(
         gram[k, :k] = gram[:k, k] = G[:, active].T @ column
         gram[k, k] = norms[new] ** 2
         rhs[k] = column @ b
-        active.append(new)
-        w = np.append(w, 0.0)
-        count = len(active)
-        while True:
-            k = len(active)
-            shift = 1e-12 * np.trace(gram[:k, :k]) / k * np.eye(k)
-            best = cho_solve(cho_factor(gram[:k, :k] + shift), rhs[:k])
-            if best.min() > 0:
-                w = best
-                break
-            # Move until the first weight reaches zero, and remove it.
-            falling = best <= 0
-            t = (w[falling] / (w[falling] - best[falling] + 1e-300)).min()
-            w = w + t * (best - w)
-            stay = w > 1e-14 * w.max(initial=0.0)
-            if stay.all():
-                stay[np.argmin(w)] = False
-            keep = np.flatnonzero(stay)
-            if len(keep) < count and not stay[-1]:
-                barred[active[-1]] = True  # added and removed: it would be added again
-            active = [active[i] for i in keep]
-            w = w[keep]
-            n = len(keep)
-            gram[:n, :n] = gram[np.ix_(keep, keep)]
-            rhs[:n] = rhs[keep]
-            if not n:
-                break
+        active, w = _positive(gram, rhs, [*active, new], np.append(w, 0.0), barred)
         residual = b - G[:, active] @ w
     out = np.zeros(G.shape[1])
     out[active] = w

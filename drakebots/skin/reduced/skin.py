@@ -10,12 +10,14 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Annotated
 from zipfile import BadZipFile
 
 import numpy as np
 
-from drakebots.core.checks import between, check, whole
+from drakebots.core.checks import between, whole
 from drakebots.core.errors import FileProblem
+from drakebots.core.fields import checked
 from drakebots.core.files import replacing
 from drakebots.fem.assembly import force_and_tangent
 from drakebots.skin.file import SkinnedRobot
@@ -33,7 +35,6 @@ from drakebots.skin.reduced.basis import (
 from drakebots.skin.reduced.cubature import (
     Points,
     all_points,
-    point_stresses,
     point_works,
     sparse_weights,
 )
@@ -130,39 +131,52 @@ def read_reduced(path: str | Path) -> ReducedSkin:
     return ReducedSkin(**table)
 
 
+def moved_by(
+    points: Points, modes: np.ndarray
+) -> tuple[np.ndarray, Points, np.ndarray, np.ndarray]:
+    """What some points need to know of a skin's nodes and modes.
+
+    Args:
+        points: the points.
+        modes: Phi of all nodes (N, 3, r).
+
+    Returns:
+        The k nodes of their tets, the points with nodes counted among these, the modes
+        that move any of them, and these at the nodes (k, 3, c).
+    """
+    inside, local = np.unique(np.maximum(points.nodes, 0), return_inverse=True)
+    local = np.where(points.nodes >= 0, local.reshape(points.nodes.shape), -1)
+    own = modes[inside]
+    touched = np.flatnonzero(np.abs(own).max(axis=(0, 1), initial=0.0) > 0)
+    local = points._replace(nodes=local.astype(np.int64))
+    return inside, local, touched, np.ascontiguousarray(own[:, :, touched])
+
+
 # Training: which quadrature and mass points are kept, and their weights.
 
 
-@dataclass(frozen=True)
+@checked("reduced skin")
 class ReducedOptions:
     """Options of the training.
-
-    Attributes:
-        limb_modes: largest number of modes of each limb.
-        base_modes: largest number of modes of the base.
-        tolerance: relative error of the cubature's sums.
-        points: largest number of quadrature points of each domain.
-        mass_points: largest number of nodes with mass.
-        shapes: number of states that the cubature is trained on.
-        seed: seed of the random states among them.
 
     Raises:
         InvalidInput: for a value out of range.
     """
 
-    limb_modes: int = 20
-    base_modes: int = 20
-    tolerance: float = 5e-3
-    points: int = 200
-    mass_points: int = 300
-    shapes: int = 80
-    seed: int = 0
-
-    def __post_init__(self):
-        check(self, "reduced skin", limb_modes=whole(1), base_modes=whole(0))
-        check(self, "reduced skin", tolerance=between(0, 1, open_ends=True))
-        check(self, "reduced skin", points=whole(1), mass_points=whole(1))
-        check(self, "reduced skin", shapes=whole(1), seed=whole(0))
+    limb_modes: Annotated[int, whole(1)] = 20
+    """Largest number of modes of each limb."""
+    base_modes: Annotated[int, whole(0)] = 20
+    """Largest number of modes of the base."""
+    tolerance: Annotated[float, between(0, 1, open_ends=True)] = 5e-3
+    """Relative error of the cubature's sums."""
+    points: Annotated[int, whole(1)] = 200
+    """Largest number of quadrature points of each domain."""
+    mass_points: Annotated[int, whole(1)] = 300
+    """Largest number of nodes with mass."""
+    shapes: Annotated[int, whole(1)] = 80
+    """Number of states that the cubature is trained on."""
+    seed: Annotated[int, whole(0)] = 0
+    """Seed of the random states among them."""
 
 
 def train_reduced(
@@ -193,7 +207,7 @@ def train_reduced(
     )
     states = _training_states(basis, runs, options)
     points, domain, off = _elastic_points(model, basis, states, options)
-    nodes, masses, mass_off = _mass_points(model, basis, states, options)
+    nodes, masses, mass_off = _mass_points(model, basis, options)
     return ReducedSkin(
         links=names,
         rest=model.rest,
@@ -241,7 +255,7 @@ def _elastic_points(model, basis: SkinBasis, states, options):
             0,
         )
         if owner.shape[1] > 1
-        else np.zeros(len(whole), int)
+        else np.zeros(len(nodes), int)
     )
     # Scale joints like the modes, by their energy at rest.
     motion = states[0][0]
@@ -253,23 +267,14 @@ def _elastic_points(model, basis: SkinBasis, states, options):
             off.append(0.0)
             continue
         part = whole.chosen(mine)
-        inside, local = np.unique(np.maximum(part.nodes, 0), return_inverse=True)
-        local = np.where(part.nodes >= 0, local.reshape(part.nodes.shape), -1)
-        modes = basis.modes[inside]
-        touched = np.flatnonzero(np.abs(modes).max(axis=(0, 1)) > 0)
-        modes = np.ascontiguousarray(modes[:, :, touched])
+        inside, local, touched, modes = moved_by(part, basis.modes)
         rows = []
         for motion, y in states:
             points = model.rest[inside] + modes @ y[touched]
             x, J = blended_columns(points, sparse.rows(inside), motion, modes)
             m = motion.spin.shape[2]
             J[:, :, :m] /= stiffness
-            P = np.empty((len(mine), 3, 3))
-            point_stresses(
-                x, local, part.gradients, part.row, model.kinds, model.table, P
-            )
-            work = np.empty((J.shape[2], len(mine)))
-            point_works(P, local, part.gradients, part.weights, J, work)
+            work = point_works(x, J, local, model.kinds, model.table)
             if np.isfinite(work).all():
                 rows.append(work[np.abs(work).max(axis=1) > 0].astype(np.float32))
         G = np.concatenate(rows)
@@ -279,9 +284,7 @@ def _elastic_points(model, basis: SkinBasis, states, options):
         off.append(float(np.linalg.norm(G[:, at] @ w[at] - b) / np.linalg.norm(b)))
         chosen.append(part.chosen(at, w[at]))
         domain.append(np.full(len(at), k))
-    points = Points(
-        *(np.concatenate([getattr(p, f.name) for p in chosen]) for f in fields(Points))
-    )
+    points = Points(*map(np.concatenate, zip(*chosen)))
     return points, np.concatenate(domain), np.array(off)
 
 
@@ -295,7 +298,7 @@ def _joint_stiffness(model, basis, motion) -> np.ndarray:
     return np.sqrt(np.maximum(own, 1e-12 * own.max(initial=0.0) + 1e-30))
 
 
-def _mass_points(model, basis: SkinBasis, states, options):
+def _mass_points(model, basis: SkinBasis, options):
     """Nodes and masses with the sums of all nodes, and the relative residual.
 
     The sums are the mass, its first and second moments with the links' weights, which

@@ -6,9 +6,9 @@
     shape = stepper.lift(result.state).skin.positions     # all nodes, to draw or store
 
 The unknowns of a step are dq of the skeleton (nv,) and dy of the skin's r modes. A step
-solves the equations of :mod:`drakebots.skin.frame.coupled`, with the matrix A_r and the
-right-hand side b_r of the skeleton and A_d, b_d of the skin, projected on the motions
-of links and modes (Galerkin). With x(q, y) the shape of
+solves the equations of :mod:`drakebots.skin.coupled.equations`, with the matrix A_r and
+the right-hand side b_r of the skeleton and A_d, b_d of the skin, projected on the
+motions of links and modes (Galerkin). With x(q, y) the shape of
 :mod:`drakebots.skin.reduced.basis` and J_x = dx/d(dq, dy),
 
     ([A_r 0; 0 0] + J_x' A_d J_x) [dq; dy] = [b_r + B tau; 0] + J_x' b_d
@@ -26,15 +26,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
-from scipy.linalg import cho_factor, cho_solve
 
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.fem import SkinState
-from drakebots.fem.assembly import FemModel, as_positions, stiffness_shares
+from drakebots.fem.assembly import FemModel, as_forces, stiffness_shares
+from drakebots.skin.coupled import CoupledState, Glue, as_vector
+from drakebots.skin.coupled.driven import CoupledResult, DrivenSkeleton, feet
+from drakebots.skin.coupled.equations import ScaledCholesky
+from drakebots.skin.coupled.skeleton import moved_positions, skeleton_equations
 from drakebots.skin.file import SkinnedRobot
-from drakebots.skin.frame import CoupledState, Glue, Servo, as_vector
-from drakebots.skin.frame.driven import DrivenSkeleton, feet
-from drakebots.skin.frame.skeleton import moved_positions, skeleton_frame
 from drakebots.skin.reduced.basis import (
     LinkMotion,
     Links,
@@ -42,7 +42,7 @@ from drakebots.skin.reduced.basis import (
     blended_columns,
 )
 from drakebots.skin.reduced.cubature import forces_and_tangents
-from drakebots.skin.reduced.skin import ReducedSkin
+from drakebots.skin.reduced.skin import ReducedSkin, moved_by
 
 # Equations of a time step.
 
@@ -57,15 +57,8 @@ class _Group:
     """
 
     def __init__(self, skin: ReducedSkin, mine: np.ndarray, weights: SparseWeights):
-        part = skin.points.chosen(mine)
-        inside, local = np.unique(np.maximum(part.nodes, 0), return_inverse=True)
-        self.local = np.where(
-            part.nodes >= 0, local.reshape(part.nodes.shape), -1
-        ).astype(np.int64)
-        self.points = part
-        modes = skin.modes[inside]
-        self.touched = np.flatnonzero(np.abs(modes).max(axis=(0, 1), initial=0.0) > 0)
-        self.modes = np.ascontiguousarray(modes[:, :, self.touched])
+        found = moved_by(skin.points.chosen(mine), skin.modes)
+        inside, self.points, self.touched, self.modes = found
         self.rest, self.weights = skin.rest[inside], weights.rows(inside)
         self.links = np.unique(self.weights.links[self.weights.shares > 0])
 
@@ -148,21 +141,9 @@ class ReducedForces:
             points = group.rest + group.modes @ y[group.touched]
             own, moved = group.own(motion)
             x, J = blended_columns(points, group.weights, own, group.modes)
-            part, m, c = group.points, len(group.points), J.shape[2]
-            D, TD = np.empty((9 * m, c)), np.empty((9 * m, c))
-            force, smallest, good = forces_and_tangents(
-                x,
-                J,
-                group.local,
-                part.gradients,
-                part.weights,
-                part.row,
-                model.kinds,
-                model.table,
-                scale,
-                project,
-                D,
-                TD,
+            materials = model.kinds, model.table, scale
+            force, D, TD, smallest, good = forces_and_tangents(
+                x, J, group.points, *materials, project
             )
             if not good:
                 raise NoSolution(
@@ -209,7 +190,7 @@ class ReducedForces:
 
 
 @dataclass(frozen=True)
-class SmallSystem:
+class CondensedSystem:
     """The equations R dq = r of a time step, with dy condensed out.
 
     Attributes:
@@ -218,18 +199,21 @@ class SmallSystem:
         constant: r without torques (nv,).
         B: map of torques to generalized forces (nv, m).
 
-    R is factored with its rows and columns scaled (`_factor`, `_scale`), and dy is
-    _y0 - _Y dq.
+    dy is _y0 - _Y dq.
+
+    Raises:
+        NoSolution: when R is not positive definite.
     """
 
     nv: int
     matrix: np.ndarray
     constant: np.ndarray
     B: np.ndarray
-    _factor: tuple
-    _scale: np.ndarray
     _y0: np.ndarray
     _Y: np.ndarray
+
+    def __post_init__(self):
+        object.__setattr__(self, "_factors", ScaledCholesky(self.matrix))
 
     def right_side(self, torques=None, forces=None) -> np.ndarray:
         """r (nv,) for torques (m,) [N m]; the skin has no contact forces."""
@@ -238,18 +222,18 @@ class SmallSystem:
 
     def back(self, r: np.ndarray) -> np.ndarray:
         """dq = R^-1 r."""
-        return self._scale * cho_solve(self._factor, self._scale * r)
+        return self._factors.solve(r)
 
     def modes(self, dq: np.ndarray) -> np.ndarray:
         """dy (r,) that goes with dq (nv,)."""
         return self._y0 - self._Y @ dq
 
 
-def small_system(A: np.ndarray, b: np.ndarray, B: np.ndarray) -> SmallSystem:
+def condensed_system(A: np.ndarray, b: np.ndarray, B: np.ndarray) -> CondensedSystem:
     """Condenses dy out of [A_qq A_qy; A_yq A_yy] [dq; dy] = [b_q; b_y].
 
     With the Schur complement, R = A_qq - A_qy A_yy^-1 A_yq and
-    r = b_q - A_qy A_yy^-1 b_y. Rows and columns are scaled to a unit diagonal first.
+    r = b_q - A_qy A_yy^-1 b_y.
 
     Args:
         A, b: matrix (nv + r, nv + r) and right-hand side without torques (nv + r,).
@@ -261,41 +245,17 @@ def small_system(A: np.ndarray, b: np.ndarray, B: np.ndarray) -> SmallSystem:
     nv = len(B)
     if not (np.isfinite(A).all() and np.isfinite(b).all()):
         raise NoSolution("reduced skin: the state is not finite")
-    try:
-        scale = _scale(A)
-        S = A * np.outer(scale, scale)
-        inner = cho_factor(S[nv:, nv:]) if len(A) > nv else None
-        s_q, s_y = scale[:nv], scale[nv:]
-        both = np.concatenate([S[nv:, :nv], (s_y * b[nv:])[:, None]], axis=1)
-        done = cho_solve(inner, both) if inner is not None else both
-        matrix = (S[:nv, :nv] - S[:nv, nv:] @ done[:, :nv]) / np.outer(s_q, s_q)
-        matrix = 0.5 * (matrix + matrix.T)
-        own = _scale(matrix)
-        factor = cho_factor(matrix * np.outer(own, own))
-    except np.linalg.LinAlgError as error:
-        raise NoSolution("reduced skin: the matrix is not positive definite") from error
-    return SmallSystem(
+    sides = np.concatenate([A[nv:, :nv], b[nv:, None]], axis=1)
+    done = ScaledCholesky(A[nv:, nv:]).solve(sides) if len(A) > nv else sides
+    matrix = A[:nv, :nv] - A[:nv, nv:] @ done[:, :nv]
+    return CondensedSystem(
         nv=nv,
-        matrix=matrix,
-        constant=b[:nv] - (S[:nv, nv:] @ done[:, nv]) / s_q,
+        matrix=0.5 * (matrix + matrix.T),
+        constant=b[:nv] - A[:nv, nv:] @ done[:, nv],
         B=B,
-        _factor=factor,
-        _scale=own,
-        _y0=s_y * done[:, nv],
-        _Y=(s_y[:, None] * done[:, :nv]) / s_q,
+        _y0=done[:, nv],
+        _Y=done[:, :nv],
     )
-
-
-def _scale(A):
-    """1/sqrt of the diagonal.
-
-    Raises:
-        LinAlgError: unless it is positive.
-    """
-    diagonal = np.diag(A)
-    if diagonal.min() <= 0:
-        raise np.linalg.LinAlgError
-    return 1 / np.sqrt(diagonal)
 
 
 # Time steps.
@@ -325,27 +285,6 @@ class ReducedState:
     normal: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
-@dataclass(frozen=True)
-class ReducedResult:
-    """Result of one step, as :class:`~drakebots.skin.frame.stepper.CoupledResult`.
-
-    Attributes:
-        state: state after the step, or before it when the step failed.
-        converged: whether the step succeeded.
-        message: one line.
-        smallest_ratio: smallest det F of the cubature's points before the step.
-        torques: applied torques, those of servos included (m,) [N m].
-        patch_forces: forces of the ground on the contact points (k, 3) [N].
-    """
-
-    state: ReducedState
-    converged: bool
-    message: str
-    smallest_ratio: float
-    torques: np.ndarray | None = None
-    patch_forces: np.ndarray | None = None
-
-
 class ReducedStepper(DrivenSkeleton):
     """Steps a skeleton and a reduced skin together.
 
@@ -355,8 +294,8 @@ class ReducedStepper(DrivenSkeleton):
         skin: trained reduced skin.
         dt: time step [s].
         context: context of the plant in the rest pose.
-        joints, effort_limits, patches, patch_contact: as for
-            :class:`~drakebots.skin.frame.driven.DrivenSkeleton`. The skin has no
+        effort_limits, patches, patch_contact: as for
+            :class:`~drakebots.skin.coupled.driven.DrivenSkeleton`. The skin has no
             collisions.
 
     Raises:
@@ -378,7 +317,7 @@ class ReducedStepper(DrivenSkeleton):
         self.model, self.skin = model, skin
         self.links = Links(plant, context, skin.links)
         self.forces = ReducedForces(model, skin, self.gravity)
-        # skeleton_frame needs a glue; any point will do.
+        # skeleton_equations needs a glue; any point will do.
         self._glue = Glue(np.zeros(1, int), skin.links[:1], np.zeros((1, 3)))
 
     def start(
@@ -472,12 +411,11 @@ class ReducedStepper(DrivenSkeleton):
             NoSolution: when a point is inverted or the matrix is not positive definite.
         """
         self.pose(state.q, state.v)
-        skeleton = skeleton_frame(
+        skeleton = skeleton_equations(
             self.plant,
             self.context,
             self._glue,
             self.dt,
-            joints=self.joints,
             servo=servo,
         )
         motion = self.links.motion(self.context)
@@ -489,56 +427,26 @@ class ReducedStepper(DrivenSkeleton):
         b = push - g
         b[:nv] += skeleton.b
         if skin_forces is not None:
-            b += self.forces.pull(
-                motion, state.y, as_positions(self.model, skin_forces)
-            )
-        return small_system(A, b, skeleton.B), J, low
+            on_nodes = as_forces(self.model, skin_forces)
+            b += self.forces.pull(motion, state.y, on_nodes)
+        return condensed_system(A, b, skeleton.B), J, low
 
-    def step(
-        self,
-        state: ReducedState,
-        torques: np.ndarray | None = None,
-        contact_forces: np.ndarray | None = None,
-        *,
-        servo: Servo | None = None,
-        skin_forces: np.ndarray | None = None,
-    ) -> ReducedResult:
-        """The next state; a failed result has the old one.
-
-        Args:
-            state: state before the step.
-            torques: joint torques (m,) [N m].
-            contact_forces: None or empty, as the skin has no contacts.
-            servo: implicit servos, one per torque.
-            skin_forces: forces on all nodes of the full skin (N, 3) [N].
-
-        Raises:
-            InvalidInput: for shapes that do not fit or values not finite.
-        """
-        torques = self.given_torques(torques)
+    def _tried(self, state, torques, contact_forces, servo, skin_forces, project):
         as_vector("contact forces", contact_forces, 0)
         low = np.nan
-        for project in (False, True):
-            try:
-                system, J, low = self.system(
-                    state,
-                    self.in_matrix(servo),
-                    skin_forces=skin_forces,
-                    project=project,
-                )
-                drive = self.drive(state.q, system.B, torques, servo)
-                dq, ground = _solve(system, drive, state)
-            except NoSolution as error:
-                reason = str(error)
-                continue
-            applied, forces = drive.applied(system.B, dq), feet(ground, dq)
-            after = self._advance(state, system, J, dq, forces[:, 2])
-            if np.isfinite(after.y).all() and np.isfinite(after.q).all():
-                note = "one linear solve" + ", tangent projected" * project
-                return ReducedResult(after, True, note, low, applied, forces)
-            reason = "the solution is not finite"
-        message = f"step to {state.time + self.dt:g} s failed: {reason}; use a "
-        return ReducedResult(state, False, message + "smaller dt", low)
+        try:
+            system, J, low = self.system(
+                state, self.in_matrix(servo), skin_forces=skin_forces, project=project
+            )
+            drive = self.drive(state.q, system.B, torques, servo)
+            dq, ground = _solve(system, drive, state)
+        except NoSolution as error:
+            return CoupledResult(state, False, str(error), low)
+        applied, forces = drive.applied(system.B, dq), feet(ground, dq)
+        after = self._advance(state, system, J, dq, forces[:, 2])
+        if not (np.isfinite(after.y).all() and np.isfinite(after.q).all()):
+            return CoupledResult(state, False, "the solution is not finite", low)
+        return CoupledResult(after, True, "one linear solve", low, applied, forces)
 
     def _advance(self, state, system, J, dq, normal):
         q = moved_positions(self.plant, self.context, dq)

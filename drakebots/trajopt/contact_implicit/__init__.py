@@ -16,8 +16,7 @@ mechanics without complementarity, and :func:`with_free_contacts` turns its answ
 one of the contact-implicit program.
 
 :func:`solve_penalty_continuation` makes the contacts hard, :func:`plan_result` labels
-the answer in SI, and :func:`audit` judges it without the solver's rows. The equations
-stepped forward are a simulator, the :class:`VariationalStepper`.
+the answer in SI, and :func:`audit` judges it without the solver's rows.
 """
 
 from typing import TYPE_CHECKING
@@ -25,28 +24,21 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.trajopt.contact_implicit.dynamics import INTEGRATORS
-    from drakebots.trajopt.contact_implicit.penalty import (
-        Clock,
-        PenaltyContinuation,
-        PenaltyStage,
-        Rung,
-        on_knots,
-        solve_penalty_continuation,
-        start_from,
-    )
     from drakebots.trajopt.contact_implicit.program import (
         ContactImplicit,
         ContactImplicitBuilder,
         Scales,
+        Slack,
         cost_friction_power,
         cost_input_steps,
         cost_loop_forces,
         cost_rates,
         cost_velocity_steps,
+        on_knots,
     )
     from drakebots.trajopt.contact_implicit.result import (
         audit,
+        open_program,
         plan_dataset,
         plan_result,
     )
@@ -55,7 +47,10 @@ if TYPE_CHECKING:
         ScheduledBuilder,
         with_free_contacts,
     )
-    from drakebots.trajopt.contact_implicit.stepping import VariationalStepper
-    from drakebots.trajopt.contact_implicit.system import ContactSystem, joint_inputs
+    from drakebots.trajopt.contact_implicit.system import (
+        INTEGRATORS,
+        ContactSystem,
+        joint_inputs,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

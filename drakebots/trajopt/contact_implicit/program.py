@@ -1,7 +1,7 @@
 """Contact-implicit trajectory optimization with second-order dynamics.
 
 No one says which foot touches when: contact forces, slips and time steps are variables
-of one program, which the variational blocks of `dynamics` couple (Manchester, Doshi,
+of one program, which the variational blocks of `system` couple (Manchester, Doshi,
 Wood, Kuindersma, IJRR 2019; Doshi et al., RSS 2018 eqs. (9)-(15)). With N knots, its
 variables are
 
@@ -10,25 +10,45 @@ variables are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import casadi as ca
 import numpy as np
 
-from drakebots.core.checks import array, check, non_negative, one_of, whole
+from drakebots.core.checks import array, non_negative, one_of, whole
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.trajopt.contact_implicit.dynamics import (
+from drakebots.core.fields import check, checked
+from drakebots.trajopt.contact_implicit.system import (
+    DIRECTIONS,
     INTEGRATORS,
+    ContactSystem,
     contact_block,
     interval_block,
     loop_block,
     start_block,
 )
-from drakebots.trajopt.contact_implicit.system import DIRECTIONS, ContactSystem
 from drakebots.trajopt.program import ProgramBuilder
 
-SLACK = (1e-6, 1.0)
+
+@checked("slack")
+class Slack:
+    """Slack s of the contact's products, at most s in each interval, and its exact
+    penalty: weight times the sum of s."""
+
+    least: Annotated[float, non_negative()] = 1e-6
+    """Least s."""
+    most: Annotated[float, non_negative()] = 1.0
+    """Largest s."""
+    weight: Annotated[float, non_negative()] = 30.0
+    """Weight of the penalty."""
+
+    def __post_init__(self):
+        if not self.least <= self.most:
+            raise InvalidInput(f"slack: least {self.least} is above most {self.most}")
+
+
 """Bounds of the complementarity slack in the authors' code."""
 
 
@@ -57,66 +77,51 @@ class Scales:
     gap: float = 1.0
 
 
-@dataclass(frozen=True)
+@checked()
 class ContactImplicit:
     """The common part of all contact-implicit programs of a robot.
 
     All quantities are in plant units.
-
-    Attributes:
-        system: the robot on its ground.
-        knots: number of knots N >= 3.
-        step: bounds of the time step h, the same for all intervals.
-        friction: friction coefficient mu of the ground.
-        integrator: "midpoint" or "euler".
-        input_bounds: bounds (lower, upper) of the inputs, numbers or (nu,).
-        position_bounds: bounds (lower, upper) of q (nq,), or None for the joint
-            limits.
-        periodic: names of the coordinates that may advance over a cycle, while all
-            others and the momentum repeat; None for a plan that is not periodic.
-        end_rest: names of the coordinates whose momentum is zero at the last knot of
-            a plan that is not periodic.
-        loops_at_start: whether the loops also close at the first knot.
-        slack: bounds of s.
-        slack_weight: weight of the exact penalty on s.
-        levels: lengths (N-1, feet) by which the terrain's surface is raised under each
-            foot at the end of each interval, or None for the terrain as it is. So a
-            foot beside and a foot on a step each have smooth ground under them, in a
-            program whose rows keep them on their sides.
-        scales: typical sizes of variables and rows.
-        name: name of the program in reports.
     """
 
     system: ContactSystem
-    knots: int
+    """The robot on its ground."""
+    knots: Annotated[int, whole(3)]
+    """Number of knots N >= 3."""
     step: tuple[float, float]
-    friction: float
-    integrator: str = "midpoint"
+    """Bounds of the time step h, the same for all intervals."""
+    friction: Annotated[float, non_negative()]
+    """Friction coefficient mu of the ground."""
+    integrator: Annotated[str, one_of("integrator", INTEGRATORS)] = "midpoint"
+    """Rule of integration, "midpoint" or "euler"."""
     input_bounds: tuple = (-np.inf, np.inf)
+    """Bounds (lower, upper) of the inputs, numbers or (nu,)."""
     position_bounds: tuple | None = None
+    """Bounds (lower, upper) of q (nq,), or None for the joint limits."""
     periodic: Sequence[str] | None = None
+    """Names of the coordinates that may advance over a cycle, while all others and the
+    momentum repeat; None for a plan that is not periodic."""
     end_rest: Sequence[str] = ()
+    """Names of the coordinates whose momentum is zero at the last knot of a plan that
+    is not periodic."""
     loops_at_start: bool = True
-    slack: tuple[float, float] = SLACK
-    slack_weight: float = 30.0
+    """Whether the loops also close at the first knot."""
+    slack: Slack = Slack()
+    """Slack of the contact and its penalty; only for contacts that are free."""
     levels: np.ndarray | None = None
+    """Lengths (N-1, feet) by which the terrain's surface is raised under each foot at
+    the end of each interval, or None for the terrain as it is. So a foot beside and a
+    foot on a step each have smooth ground under them, in a program whose rows keep them
+    on their sides."""
     scales: Scales = field(default_factory=Scales)
+    """Typical sizes of variables and rows."""
     name: str = "contact-implicit"
+    """Name of the program in reports."""
 
     def __post_init__(self):
-        check(
-            self,
-            "",
-            knots=whole(3),
-            friction=non_negative(),
-            integrator=one_of("integrator", INTEGRATORS),
-            slack_weight=non_negative(),
-        )
         low, high = self.step
         if not 0 < low <= high < np.inf:
             raise InvalidInput(f"steps must be 0 < low <= high, got {low} and {high}")
-        if not 0 <= self.slack[0] <= self.slack[1]:
-            raise InvalidInput(f"slack bounds must be 0 <= low <= high: {self.slack}")
         if self.periodic is not None and self.end_rest:
             raise InvalidInput("a periodic plan has no end to rest at; drop end_rest")
         for name in (*(self.periodic or ()), *self.end_rest):
@@ -191,7 +196,7 @@ class ContactImplicitBuilder(ProgramBuilder):
         if s.num_loop_rows:
             add("lam", K, s.robot.closure.row_names, scales.loop_force)
         if self.free_contacts:
-            add("s", K, [""], scales.slack, *p.slack)
+            add("s", K, [""], scales.slack, p.slack.least, p.slack.most)
 
     def _interval(self, name: str) -> np.ndarray:
         """Indices of a group's interval variables; empty for no such group."""
@@ -310,7 +315,7 @@ class ContactImplicitBuilder(ProgramBuilder):
         lower[:] = height
 
     def _slack_cost(self) -> None:
-        weight = self.problem.slack_weight
+        weight = self.problem.slack.weight
         self.cost("slack", {"s": self["s"].indices}, lambda s: weight * s)
 
     def running_cost(
@@ -382,7 +387,7 @@ def cost_friction_power(b: ContactImplicitBuilder, weight: float) -> None:
     """`friction`: w mu sum h psi'gam, the energy lost in slip.
 
     Without it the cheapest gaits shuffle: feet slide forward under little load
-    (docs/hamr.md).
+    (docs/evidence/hamr.md).
     """
     mu = b.problem.friction
     b.cost(
@@ -403,3 +408,26 @@ def cost_loop_forces(b: ContactImplicitBuilder, weight: float) -> None:
         {"lam": b["lam"].indices},
         lambda lam: weight * ca.sumsqr(lam),
     )
+
+
+def on_knots(parts: Mapping[str, np.ndarray], knots: int) -> dict[str, np.ndarray]:
+    """A motion at another number of knots, equal steps apart: a start, no answer.
+
+    Positions are interpolated, v0 stays; what belongs to intervals is taken from the
+    interval that holds the middle of the new one.
+
+    Args:
+        parts: decision variables of a contact-implicit program by name.
+        knots: number of knots.
+    """
+    ends = np.append(0.0, np.cumsum(parts["h"]))
+    time = np.linspace(0.0, ends[-1], knots)
+    middles = (time[:-1] + time[1:]) / 2
+    own = np.searchsorted(ends, middles, side="right") - 1
+    out = {
+        name: part if name == "v0" else part[own]
+        for name, part in parts.items()
+        if name != "q"
+    }
+    q = np.column_stack([np.interp(time, ends, column) for column in parts["q"].T])
+    return out | {"q": q, "h": np.diff(time)[:, None]}

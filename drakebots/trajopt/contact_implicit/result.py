@@ -1,4 +1,4 @@
-"""What a solved contact-implicit program says: labelled results in SI, and an audit.
+"""Results of a solved contact-implicit program, labelled and in SI, and an audit.
 
 The audit does not use the solver's rows but their meaning: complementarity is measured
 contact by contact (the program only bounds sums by a slack), dynamics without scales,
@@ -7,7 +7,8 @@ and the momentum across the wrap of a periodic plan from both ends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import casadi as ca
@@ -15,12 +16,17 @@ import numpy as np
 import xarray as xr
 
 from drakebots.core.stages import spent
-from drakebots.model import model_provenance
-from drakebots.multibody import trajectory_dataset
+from drakebots.formats import model_provenance
+from drakebots.multibody import Flat, trajectory_dataset
 from drakebots.results import Result
-from drakebots.trajopt.contact_implicit.dynamics import interval_block
 from drakebots.trajopt.contact_implicit.program import ContactImplicit
-from drakebots.trajopt.contact_implicit.system import ContactSystem
+from drakebots.trajopt.contact_implicit.system import (
+    DIRECTIONS,
+    ContactSystem,
+    interval_block,
+)
+from drakebots.trajopt.plan_program import Bodies, PlanProgram
+from drakebots.trajopt.program import Program
 from drakebots.trajopt.solvers import Solution
 
 
@@ -119,8 +125,56 @@ def plan_result(
     )
 
 
-def audit(problem: ContactImplicit, solution: Solution) -> dict[str, float]:
+def open_program(
+    system: ContactSystem,
+    program: Program,
+    guess: np.ndarray,
+    finish: Callable[[Solution], Result],
+    options: Mapping[str, Any],
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> PlanProgram:
+    """A program of a robot on its ground, opened to terms of a user's own.
+
+    Args:
+        system: the robot.
+        program, guess: its program and the first guess.
+        finish, options, names: as of a
+            :class:`~drakebots.trajopt.plan_program.PlanProgram`.
+    """
+    robot, unit = system.robot, system.robot.scaling
+    units: dict[str, np.ndarray | float] = {
+        "h": unit.time,
+        "q": robot.position_units(),
+        "v0": robot.velocity_units(),
+        "psi": unit.velocity,
+        "eta": unit.velocity,
+        "s": unit.torque,
+    }
+    units |= dict.fromkeys(("gam", "beta", "lam"), unit.force)
+    if system.input_names is None:
+        units["u"] = robot.input_units()
+    feet = {f.name: (f.body, f.p_BF / unit.length) for f in robot.model.feet}
+    derived = {}
+    if isinstance(system.terrain, Flat):
+        n, D = (part[0] for part in system.contact_frames(np.zeros((1, 3))))
+
+        def foot_force(given: Callable[[str], np.ndarray]) -> np.ndarray:
+            beta = given("beta").reshape(-1, len(feet), len(DIRECTIONS))
+            return given("gam")[:, :, None] * n + beta @ D.T
+
+        derived["foot_force"] = list(feet), foot_force
+    bodies = Bodies(system.twin, unit, feet)
+    return PlanProgram(program, guess, units, finish, options, names, bodies, derived)
+
+
+def audit(
+    problem: ContactImplicit, parts: Mapping[str, np.ndarray]
+) -> dict[str, float]:
     """The largest residuals of a plan, in plant units.
+
+    Args:
+        problem: the problem that it answers.
+        parts: its decision variables by name, see :meth:`Program.view`.
 
     Returns:
         complementarity_max: largest of phi gam, h (mu gam - 1'beta) psi and
@@ -131,11 +185,6 @@ def audit(problem: ContactImplicit, solution: Solution) -> dict[str, float]:
         (lengths and directions) and of joints that follow others (rad, lengths);
         penetration_max; slack_max; cone_max: largest excess of friction over mu gam.
     """
-    return audit_parts(problem, solution.parts)
-
-
-def audit_parts(problem: ContactImplicit, parts: Mapping[str, np.ndarray]):
-    """As :func:`audit`, for decision variables by name (see :meth:`Program.view`)."""
     system = problem.system
     h, q, gam, beta = (parts[n] for n in ("h", "q", "gam", "beta"))
     K, nc = gam.shape
@@ -154,7 +203,7 @@ def audit_parts(problem: ContactImplicit, parts: Mapping[str, np.ndarray]):
 
 
 def _mechanics(problem: ContactImplicit, parts) -> dict[str, float]:
-    """Residuals of the mechanics and the loops, for :func:`audit_parts`."""
+    """Residuals of the mechanics and the loops, for :func:`audit`."""
     system = problem.system
     block = interval_block(system, problem.integrator)
     lam = parts.get("lam", np.zeros((len(parts["h"]), 0)))

@@ -8,7 +8,7 @@ loaded in the interval from q0 to q1 stands still, a foot in the air carries not
     grounded  phi(q1) = 0,  gam = 0                         (landed, not yet loaded)
     in air    phi(q1) >= height,  gam = 0
 
-with p_dot = J(q1) (q1 - q0)/h and the dynamics of `dynamics`. A solution satisfies
+with p_dot = J(q1) (q1 - q0)/h and the dynamics of `system`. A solution satisfies
 all rows of the contact-implicit program: with the slip speeds that belong to it, it is
 a solution, or a start, of that program.
 """
@@ -16,13 +16,14 @@ a solution, or a start, of that program.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Annotated
 
 import casadi as ca
 import numpy as np
 
-from drakebots.core.checks import check, check_types, numeric
+from drakebots.core.checks import numeric
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked
 from drakebots.trajopt.contact_implicit.program import (
     ContactImplicit,
     ContactImplicitBuilder,
@@ -39,30 +40,25 @@ PLAY = 1e-6
 multipliers without bound. Plant units, of order one in planning."""
 
 
-@dataclass(frozen=True)
+@checked("schedule")
 class Schedule:
-    """Which foot touches when; rows are intervals, columns feet.
-
-    Attributes:
-        loaded: whether a foot may carry load in an interval (K, nc).
-        grounded: whether it is on the ground at the interval's end (K, nc); loaded
-            feet are.
-        height: least height above the ground at the interval's end where it is not
-            grounded (K, nc), plant units.
-        load: least normal force of loaded feet (K, nc), plant units.
+    """Schedule of the feet's contacts; rows are intervals, columns feet.
 
     Raises:
         InvalidInput: for arrays of different shapes, or a loaded foot in the air.
     """
 
     loaded: np.ndarray
+    """Whether a foot may carry load in an interval (K, nc)."""
     grounded: np.ndarray
-    height: np.ndarray
-    load: np.ndarray
+    """Whether it is on the ground at the interval's end (K, nc); loaded feet are."""
+    height: Annotated[np.ndarray, numeric()]
+    """Least height above the ground at the interval's end where it is not grounded (K,
+    nc), plant units."""
+    load: Annotated[np.ndarray, numeric()]
+    """Least normal force of loaded feet (K, nc), plant units."""
 
     def __post_init__(self):
-        check_types(self, "schedule")
-        check(self, "schedule", height=numeric(), load=numeric())
         for name in ("loaded", "grounded"):
             marks = np.asarray(getattr(self, name))
             if marks.dtype != bool:
@@ -82,7 +78,7 @@ class ScheduledBuilder(ContactImplicitBuilder):
 
     Args:
         problem: bounds, scales and dynamics.
-        schedule: which foot touches when.
+        schedule: contacts of the feet.
         generic: a pose (nq,) without symmetry near the motion, at which rows that
             depend on others are found: a flat foot on four points stands still
             already by three of them.
@@ -175,7 +171,7 @@ class ScheduledBuilder(ContactImplicitBuilder):
         )
 
     def _independent(self) -> tuple[np.ndarray, np.ndarray]:
-        """Which rows are equations: distances (K, nc) and slips (K, nc, 2)."""
+        """Masks of the rows that are equations: distances (K, nc), slips (K, nc, 2)."""
         s, schedule = self.system, self.schedule
         loops, normals, tangents = _stance_jacobian(s, self.generic)
         K, nc = schedule.loaded.shape

@@ -1,40 +1,44 @@
-"""Two ways to solve a locomotion problem: by a gait, and with free contacts.
+"""Two ways to solve a locomotion problem, and whether a robot can use the answer.
 
 By a gait the footfall is given, and one program is solved from a kinematic guess. With
 free contacts the search starts from the standing pose alone and the program decides
 which foot touches when; it is solved with increasing weights of the penalty on the
 complementarity slack until the contacts are hard (Manchester et al., IJRR 2019).
+
+A program may be solved and its motion still be none that a robot makes: one leg never
+carries, feet sweep a millimetre above the ground, the base tilts or sinks, the speed
+is out of reach, the robot slides. These are judged from the plan alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from drakebots.core.run import Verdict
+from drakebots.multibody import Flat
 from drakebots.trajopt.contact_implicit import (
-    Clock,
     ContactImplicit,
-    PenaltyContinuation,
-    PenaltyStage,
-    Rung,
     audit,
-    solve_penalty_continuation,
-    start_from,
     with_free_contacts,
 )
-from drakebots.trajopt.locomotion.gait import Gait, gait_program
-from drakebots.trajopt.locomotion.kinematic_guess import kinematic_guess
-from drakebots.trajopt.locomotion.problem import LocomotionProblem
+from drakebots.trajopt.locomotion.gait import Gait, gait_program, kinematic_guess
+from drakebots.trajopt.locomotion.problem import Targets
 from drakebots.trajopt.locomotion.program import first_guess, locomotion_program
-from drakebots.trajopt.locomotion.standing import Standing
 from drakebots.trajopt.program import belongs, load_checkpoint
-from drakebots.trajopt.solvers import Solution
+from drakebots.trajopt.solvers import (
+    Clock,
+    PenaltyStage,
+    Rung,
+    Solution,
+    near,
+    solve_penalty_continuation,
+    start_from,
+)
 
 HARD = 1e-6
 """Largest slack of a plan whose contacts count as hard [m g l]."""
@@ -45,17 +49,32 @@ GAIT_OPTIONS = {"tol": 1e-4, "acceptable_tol": 1e-2, "max_iter": 200}
 OPTIONS = {"tol": 1e-4, "acceptable_tol": 1e-2, "max_iter": 500}
 """Options of IPOPT for the first stage with free contacts."""
 
-FINISH = {
-    "tol": 1e-6,
-    "acceptable_tol": 1e-3,
-    "mu_strategy": "monotone",
-    "mu_init": 1e-4,
-    "bound_push": 1e-6,
-    "bound_frac": 1e-6,
-    "slack_bound_push": 1e-6,
-    "slack_bound_frac": 1e-6,
-}
+FINISH = {"tol": 1e-6, "acceptable_tol": 1e-3} | near(1e-4, 1e-6)
 """Options of IPOPT for later stages, which start near the answer."""
+
+LIFT = 0.02
+"""Least clearance of a leg's feet in its swing [l]."""
+
+CARRY = 0.1
+"""Least share of the time for which a leg carries load, and of the weight then."""
+
+FLIGHT = 0.1
+"""Largest share of the time for which a walk has no foot on the ground."""
+
+TILT = 0.4
+"""Largest roll and pitch from standing [rad]."""
+
+HEIGHT = 0.3
+"""Largest change of the base's height [l]."""
+
+FROUDE = 1.0
+"""Largest v^2/(g l): nothing walks faster, since its weight no longer holds it down."""
+
+SLIP = 0.05
+"""Largest slip, as a share of the distance, and of l."""
+
+STEP = 0.05
+"""Motions shorter than this need no steps [l]."""
 
 Solve = Callable[..., Solution]
 """(program, x, options=..., time_limit=...) -> solution."""
@@ -85,63 +104,36 @@ class Attempt:
 
 def by_gait(
     gait: Gait,
-    standing: Standing,
     solve: Solve,
     clock: Clock,
     *,
     resume: str | Path | None = None,
-    options: Mapping[str, Any],
 ) -> Attempt | None:
     """Solves by a gait; None for a checkpoint that is not one of this gait."""
-    _, program = gait_program(gait, standing)
+    _, program = gait_program(gait)
     if resume is None:
-        x = program.pack(kinematic_guess(gait, standing))
+        x = program.pack(kinematic_guess(gait))
     elif belongs(resume, program):
         x = load_checkpoint(resume, program)
     else:
         return None
     left = clock.check_left()
-    solution = solve(program, x, options=options, time_limit=left)
-    return gait_attempt(gait, standing, solution)
+    found = solve(program, x, options=GAIT_OPTIONS, time_limit=left)
+    return gait_attempt(gait, found)
 
 
-def gait_attempt(gait: Gait, standing: Standing, solution: Solution) -> Attempt:
+def gait_attempt(gait: Gait, solution: Solution) -> Attempt:
     """The attempt that a solution of a gait's program is."""
-    implicit, whole = whole_motion(gait, standing, solution)
-    stage = PenaltyStage(
-        0.0,
-        solution.ok,
-        solution.status,
-        solution.iterations,
-        float(whole.parts["s"].max()),
-        solution.objective,
-    )
-    return Attempt(implicit, judged(implicit, whole), (stage,), gait)
+    implicit, whole = whole_motion(gait, solution)
+    stage = PenaltyStage.of(0.0, solution, float(whole.parts["s"].max()))
+    return attempt_of(gait.aim, implicit, whole, (stage,), gait)
 
 
-def whole_motion(
-    gait: Gait, standing: Standing, solution: Solution
-) -> tuple[ContactImplicit, Solution]:
+def whole_motion(gait: Gait, solution: Solution) -> tuple[ContactImplicit, Solution]:
     """A gait's solution as one of the contact-implicit program of all its cycles."""
-    aim, n = gait.aim, gait.cycles
-    problem = gait.problem
-    if problem.kind == "walk":
-        forward = n * aim.forward * standing.scaling.length
-        knots = n * (problem.knots - 1) + 1
-        duration = None if problem.duration is None else n * problem.duration
-        problem = replace(
-            problem,
-            forward=forward,
-            knots=knots,
-            duration=duration,
-            height=None,
-            clearance=None,
-        )
-    low, high = aim.duration
-    total = replace(aim, forward=n * aim.forward, duration=(n * low, n * high))
-    implicit, program = locomotion_program(problem, standing, aim=total)
-    parts = _repeated(solution.parts, n)
-    x = with_free_contacts(standing.system, implicit.friction, parts, program)
+    implicit, program = locomotion_program(gait.total)
+    parts = _repeated(solution.parts, gait.cycles)
+    x = with_free_contacts(implicit.system, implicit.friction, parts, program)
     residuals = program.residuals(x) if solution.ok else solution.residuals
     return implicit, replace(
         solution,
@@ -163,33 +155,29 @@ def _repeated(parts: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarr
 
 
 def by_freedom(
-    problem: LocomotionProblem,
-    standing: Standing,
+    aim: Targets,
     solve: Solve,
     clock: Clock,
     *,
     resume: str | Path | None = None,
-    options: Mapping[str, Any],
-    finish: Mapping[str, Any],
 ) -> Attempt:
     """Solves with free contacts.
 
     Raises:
         FileProblem: for a file that is not a checkpoint, or of another program.
     """
-    continuation = solve_penalty_continuation(
-        lambda weight: locomotion_program(problem, standing, slack_weight=weight),
-        problem.weights.slack,
-        start_from(resume, lambda program: first_guess(problem, standing, program)),
+    found = solve_penalty_continuation(
+        lambda weight: locomotion_program(aim, slack_weight=weight),
+        aim.problem.weights.slack,
+        start_from(resume, lambda program: first_guess(aim, program)),
         solve,
-        options=lambda program, x, later: dict(options) | (finish if later else {}),
+        options=lambda program, x, later: OPTIONS | (FINISH if later else {}),
         done=_settled,
         clock=clock,
         rung=Rung.of(resume),
     )
-    implicit = continuation.problem
-    solution = _finished(continuation)
-    return Attempt(implicit, solution, continuation.stages)
+    solution = found.solution if found.missed is None else found.out_of_time()
+    return attempt_of(aim, found.problem, solution, found.stages)
 
 
 def _settled(stages: Sequence[PenaltyStage]) -> bool:
@@ -200,15 +188,9 @@ def _settled(stages: Sequence[PenaltyStage]) -> bool:
     return (last.ok and last.slack <= HARD) or hopeless
 
 
-def _finished(continuation: PenaltyContinuation) -> Solution:
-    if continuation.missed is not None:
-        return continuation.out_of_time()
-    return judged(continuation.problem, continuation.solution)
-
-
 def judged(implicit: ContactImplicit, solution: Solution) -> Solution:
     """The solution; soft contacts count as failed, failures name their worst rows."""
-    products = audit(implicit, solution)["complementarity_max"]
+    products = audit(implicit, solution.parts)["complementarity_max"]
     slack = solution.parts["s"][:, 0]
     if solution.ok and slack.max() > HARD:
         worst = solution.program.variables["s"].label(
@@ -234,3 +216,97 @@ def judged(implicit: ContactImplicit, solution: Solution) -> Solution:
         named = ", ".join(f"{k} = {v:.2g}" for k, v in solution.worst().items())
         return replace(solution, message=f"{solution.message}; worst: {named}")
     return solution
+
+
+def attempt_of(
+    aim: Targets,
+    implicit: ContactImplicit,
+    solution: Solution,
+    stages: tuple[PenaltyStage, ...],
+    gait: Gait | None = None,
+) -> Attempt:
+    """An attempt, failed where its contacts are soft or its motion is of no use."""
+    solution = judged(implicit, solution)
+    found = list(faults(aim, solution.parts)) if solution.ok else []
+    if found:
+        message = f"solved, but {'; '.join(found)}"
+        solution = replace(solution, verdict=Verdict.FAILED, message=message)
+    return Attempt(implicit, solution, stages, gait)
+
+
+def slip_of(parts: Mapping[str, np.ndarray]) -> float:
+    """Distance that feet slide, weighted by their share of the load, plant units."""
+    return float((parts["h"] * parts["gam"] * parts["psi"]).sum())
+
+
+def faults(aim: Targets, parts: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """Faults that make a plan useless to a robot, one line each.
+
+    Args:
+        aim: the motion.
+        parts: decision variables of its plan by name, plant units.
+    """
+    standing, unit, q = aim.standing, aim.standing.scaling, parts["q"]
+    moved = standing.moved(q)
+    distance = float(np.hypot(moved.get("x", 0.0), moved.get("y", 0.0)))
+    stays = max(distance, abs(moved.get("yaw", 0.0))) < STEP
+    yield from _legs(aim, q, parts["gam"], stays)
+    duration = float(parts["h"].sum())
+    if (distance / duration) ** 2 > FROUDE:
+        yield (
+            f"it moves at {distance / duration * unit.velocity:.2g} m/s, faster than "
+            "its legs can walk; give it more time"
+        )
+    slip = slip_of(parts)
+    if slip > SLIP * max(distance, 1.0):
+        yield f"its feet slide by {slip * unit.length:.2g} m"
+    if aim.flies or not isinstance(aim.problem.terrain, Flat):
+        return
+    for axis in ("roll", "pitch"):
+        if axis in standing.base:
+            i = standing.index(axis)
+            tilt = np.abs(q[:, i] - standing.q[i]).max()
+            if tilt > TILT:
+                yield f"its base tilts by {tilt:.2g} rad in {axis}"
+    if "z" in standing.base:
+        i = standing.index("z")
+        change = q[:, i] - standing.q[i]
+        worst = change[np.argmax(np.abs(change))]
+        if abs(worst) > HEIGHT:
+            how = "rises" if worst > 0 else "sinks"
+            yield f"its base {how} by {abs(worst) * unit.length:.2g} m"
+
+
+def _legs(aim: Targets, q, gam, stays: bool) -> Iterator[str]:
+    """Legs that never carry, and where the robot does not stay, legs that never lift,
+    and flight in a walk."""
+    standing, unit = aim.standing, aim.standing.scaling
+    legs = standing.legs
+    carried = np.column_stack([gam[:, leg].sum(axis=1) for leg in legs])
+    share = (carried > CARRY / len(legs)).mean(axis=0)
+    names = [standing.feet[leg[0]] for leg in legs]
+    idle = [name for name, part in zip(names, share) if part < CARRY]
+    if idle:
+        yield f"{_named(idle)} carr{'ies' if len(idle) == 1 else 'y'} no load"
+    if aim.flies or stays:
+        return
+    points = standing.system.foot_positions(q)
+    gap = standing.clearances(points * unit.length) / unit.length
+    rise = [gap[:, leg].min(axis=1).max() for leg in legs]
+    fast = aim.motion.standing_feet(standing)
+    swung = [leg[0] not in fast for leg in legs]
+    low = [n for n, most, swings in zip(names, rise, swung) if swings and most < LIFT]
+    if low:
+        how = "" if aim.motion.steady else ", with contacts by a gait"
+        yield (
+            f"{_named(low)} rise{'s' if len(low) == 1 else ''} less than "
+            f"{LIFT * unit.length:.2g} m; ask for clearance{how}"
+        )
+    flight = (gam.sum(axis=1) < 1e-6).mean()
+    if len(legs) > 1 and aim.motion.steady and flight > FLIGHT:
+        yield f"all feet are in the air for {flight:.0%} of the time"
+
+
+def _named(names: list[str]) -> str:
+    what = "leg" if len(names) == 1 else "legs"
+    return f"{what} {', '.join(names)}"

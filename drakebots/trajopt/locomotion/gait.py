@@ -1,40 +1,50 @@
-"""A motion by a gait: a program whose contacts are given by its footfall.
+"""A motion by a gait: a program whose contacts are given, and its first guess.
 
-Where the footfall is known, what makes a motion one that a robot can use is stated as
-bounds: feet rise in their swings, every leg that stands carries a share of the weight
-(so the robot does not tip over), forces keep away from the friction cone and inputs
-from their limits, the base keeps its height and does not tilt. The cost is that of
-:mod:`.program` without slip and slack.
+Where it is known which foot touches when, what makes a motion one that a robot can use
+is stated as bounds: feet rise in their swings, every leg that stands carries a share of
+the weight (so the robot does not tip over), forces keep away from the friction cone and
+inputs from their limits, the base keeps its height and does not tilt. The cost is that
+of :mod:`.program` without slip and slack.
+
+In the first guess the base moves evenly and sways towards the feet that carry the
+robot. Every foot stays where it stands and swings on an arc to its next foothold;
+footholds are where the foot of the standing robot would be halfway through the time
+that it stands there. Joints follow by inverse kinematics, and forces and inputs by
+statics:
+
+    J(q) dq = p_W - p(q)  (damped least squares),    B u + C'lam + J'f + g(q) = 0
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from drakebots.core.errors import InvalidInput
+from drakebots.model import effort_limits
+from drakebots.multibody import Flat
 from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
     Schedule,
     ScheduledBuilder,
 )
-from drakebots.trajopt.locomotion.footfall import (
-    REACH,
-    Footfall,
-    choose_gait,
-    footfall,
-)
 from drakebots.trajopt.locomotion.problem import LocomotionProblem, Targets, targets
-from drakebots.trajopt.locomotion.program import add_aims, add_costs, mechanics
-from drakebots.trajopt.locomotion.standing import Standing
+from drakebots.trajopt.locomotion.program import (
+    add_aims,
+    add_costs,
+    mechanics,
+)
+from drakebots.trajopt.locomotion.standing import Standing, height_to_touch
 from drakebots.trajopt.program import Program
-from drakebots.trajopt.terrain import Flat
 
-CLEARANCE = 0.1
-"""Height of a foot halfway through its swing by default [l]."""
+REACH = 0.5
+"""Longest step of a foot [l]."""
+
+LOAD = 0.05
+"""Least share of the weight on the legs that stand, over the number of legs."""
 
 RESERVE = 0.8
 """Share of the friction coefficient, of the inputs' and of the speed limits that a plan
@@ -57,102 +67,129 @@ FORCE = 0.1
 GENERIC = 0.05
 """Size of the changes that make a standing pose generic [rad, l]."""
 
+DAMPING = 1e-3
+"""Weight of the distance from the pose before in inverse kinematics."""
+
+STEPS = 12
+"""Steps of inverse kinematics."""
+
 
 @dataclass(frozen=True)
 class Gait:
     """A motion by a gait, in plant units.
 
     Attributes:
-        problem: the motion of one cycle, or the whole motion from rest to rest, with
-            the number of its knots.
-        cycles: how many cycles make the motion that was asked for; 1 from rest to
-            rest.
-        rounds: number of steps of every leg in `problem`.
-        aim: its targets.
-        fall: its footfall.
+        name: name of the gait, one of :data:`.problem.GAITS`; "" in a hop.
+        aim: the motion of one cycle, or the whole motion from rest to rest, with the
+            number of its knots.
+        total: the whole motion.
+        rounds: number of steps of every leg in `aim`.
+        schedule: its contacts.
+        swings: for each foot, the first and last interval in which it is not loaded,
+            of each of its swings in time; they may run past the end of a cycle.
     """
 
-    problem: LocomotionProblem
-    cycles: int
-    rounds: int
+    name: str
     aim: Targets
-    fall: Footfall
+    total: Targets
+    rounds: int
+    schedule: Schedule
+    swings: tuple[tuple[tuple[int, int], ...], ...]
 
     @property
-    def schedule(self) -> Schedule:
-        """Its contacts."""
-        return self.fall.schedule
+    def cycles(self) -> int:
+        """Number of cycles in the whole motion; 1 from rest to rest."""
+        return (self.total.problem.knots - 1) // (self.aim.problem.knots - 1)
 
 
-def plan_gait(problem: LocomotionProblem, standing: Standing) -> Gait:
+def plan_gait(problem: LocomotionProblem, standing: Standing, name: str) -> Gait:
     """The footfall and the number of steps of a motion.
 
-    Steps are at most :data:`.footfall.REACH` long, so a long stride takes several
-    cycles, a far goal several steps of every leg.
+    Steps are at most :data:`REACH` long, so a long stride takes several cycles, a far
+    goal several steps of every leg.
+
+    Args:
+        problem: the problem.
+        standing: the standing model.
+        name: the gait, one of the problem's.
+
+    Raises:
+        InvalidInput: for too few knots, or a base that cannot make the motion.
     """
-    aim = targets(problem, standing)
+    motion, length = problem.motion, standing.scaling.length
+    forward, sideways, turn = motion.way(length)
     points = standing.system.foot_positions(standing.q)[0][:, :2]
     radius = np.linalg.norm(points - points.mean(axis=0), axis=1).max()
-    reach = np.hypot(aim.forward, aim.sideways) + abs(aim.turn) * radius
+    reach = np.hypot(forward, sideways) + abs(turn) * radius
     steps = max(1, ceil(reach / REACH - 1e-9))
-    cycles, rounds = 1, 1
-    if problem.kind == "walk":
-        cycles = steps
-        share: dict[str, Any] = {
-            "forward": aim.forward * standing.scaling.length / cycles,
-            "duration": None if problem.duration is None else problem.duration / cycles,
-        }
-        if standing.system.num_loop_rows:
-            # Loops close at midpoints: around an even number of intervals, knots that
-            # are off by turns would have them closed, too, and their rows depend.
-            share["knots"] = problem.knots + problem.knots % 2
-        problem = replace(problem, **share)
-    elif problem.kind != "hop":
-        rounds = steps
-        problem = replace(problem, knots=(problem.knots - 1) * rounds + 1)
-    natural = None
-    if problem.kind != "hop":
-        crawls = choose_gait(problem, standing) == "crawl"
-        natural = (10.0 if crawls else 3.0) * rounds + 2.0 * (not problem.repeats)
-    aim = targets(problem, standing, natural=natural)
-    clearance = CLEARANCE
-    if problem.clearance is not None:
-        clearance = problem.clearance / standing.scaling.length
-    if problem.kind == "hop" or problem.height is not None:
-        clearance = aim.height
-    fall = footfall(problem, standing, clearance, rounds)
-    return Gait(problem, cycles, rounds, aim, fall)
+    cycle, whole, rounds = motion.divided(problem, steps, standing)
+    natural = motion.natural(length, name, rounds)
+    aim = targets(cycle, standing, natural=natural)
+    cycles = (whole.knots - 1) // (cycle.knots - 1)
+    total = targets(whole, standing, natural=natural * cycles)
+    return Gait(name, aim, total, rounds, *_footfall(aim, name, rounds))
 
 
-def gait_program(gait: Gait, standing: Standing) -> tuple[ContactImplicit, Program]:
+def _footfall(aim: Targets, gait: str, rounds: int):
+    """Schedule and swings of a motion in which every leg makes so many steps."""
+    K, nc, legs = (
+        aim.problem.knots - 1,
+        *map(len, (aim.standing.feet, aim.standing.legs)),
+    )
+    loaded = np.ones((K, nc), bool)
+    grounded = np.ones((K, nc), bool)
+    height = np.zeros((K, nc))
+    swings: list[list[tuple[int, int]]] = [[] for _ in range(nc)]
+    for i, first, last in aim.motion.swings(gait, rounds, aim.standing, K):
+        count = last - first + 1
+        if count < 2:
+            raise InvalidInput(
+                f"{K + 1} knots are too few for the swings of "
+                f"{aim.standing.feet[i]}; give more"
+            )
+        # The highest knot is at the clearance, also where the arc's top is between two.
+        top = np.sin(np.pi * (count // 2) / count)
+        swings[i].append((first, last))
+        for j in range(count):
+            k = (first + j) % K
+            loaded[k, i] = False
+            # The last interval of a swing ends on the ground, not yet loaded.
+            if j < count - 1:
+                grounded[k, i] = False
+                height[k, i] = aim.rise * np.sin(np.pi * (j + 1) / count) / top
+    load = np.where(loaded, LOAD / max(legs, 1) / (nc / max(legs, 1)), 0.0)
+    schedule = Schedule(loaded, grounded, height, load)
+    return schedule, tuple(map(tuple, swings))
+
+
+def gait_program(gait: Gait) -> tuple[ContactImplicit, Program]:
     """The program of a gait, and the contact-implicit problem that it tightens."""
-    problem, aim = gait.problem, gait.aim
-    implicit = mechanics(problem, standing, aim)
+    aim, standing = gait.aim, gait.aim.standing
+    implicit = mechanics(aim)
     rng = np.random.default_rng(0)
     generic = standing.q + GENERIC * rng.uniform(-1, 1, standing.system.nq)
     b = ScheduledBuilder(
         replace(implicit, name=f"{implicit.name} by a gait"),
         gait.schedule,
         generic,
-        friction=RESERVE * problem.friction,
-        rests=not problem.repeats,
+        friction=RESERVE * aim.problem.friction,
+        rests=not aim.motion.repeats,
     )
-    if problem.duration is None:
-        b.equal_steps()
-    add_aims(b, problem, standing, aim)
-    add_costs(b, problem, standing)
+    add_aims(b, aim)
+    add_costs(b, aim)
     h, gam, beta = (b[name].indices for name in ("h", "gam", "beta"))
     b.cost(
         "force",
         {"h": h, "gam": gam, "beta": beta},
         lambda h, gam, beta: FORCE / 2 * h * (ca.sumsqr(gam) + ca.sumsqr(beta)),
     )
-    _keep_reserves(b, problem, standing)
+    _keep_reserves(b, aim)
     return implicit, b.build()
 
 
-def _keep_reserves(b: ScheduledBuilder, problem, standing: Standing) -> None:
+def _keep_reserves(b: ScheduledBuilder, aim: Targets) -> None:
     """Tighter bounds of the base, the joints and the inputs."""
+    standing = aim.standing
     q, u = standing.q, b["u"]
     plant = standing.system.robot.plant
     low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
@@ -164,12 +201,222 @@ def _keep_reserves(b: ScheduledBuilder, problem, standing: Standing) -> None:
             b.bound("q", inner, low[i] + margin, high[i] - margin, labels=name)
     u.lower[:] *= RESERVE
     u.upper[:] *= RESERVE
-    if problem.kind == "hop" or not isinstance(problem.terrain, Flat):
+    if aim.flies or not isinstance(aim.problem.terrain, Flat):
         return
     bounds = {"z": HEIGHT, "roll": TILT, "pitch": TILT}
-    if problem.kind == "walk":
+    if aim.motion.steady:
         bounds["yaw"] = TILT
     for axis, size in bounds.items():
         if axis in standing.base:
             at = q[standing.index(axis)]
             b.bound("q", inner, at - size, at + size, labels=[standing.base[axis]])
+
+
+# --- the first guess ------------------------------------------------------------
+
+
+def kinematic_guess(gait: Gait) -> dict[str, np.ndarray]:
+    """Parts of x by name, plant units: h, q, v0, u, gam, beta and lam."""
+    aim, standing, repeats = gait.aim, gait.aim.standing, gait.aim.motion.repeats
+    K = aim.problem.knots - 1
+    if aim.flies:
+        share = np.clip(np.linspace(-0.75, 1.75, K + 1), 0, 1)
+        q = standing.q + share[:, None] * (aim.end - standing.q)
+        q[:, standing.index("z")] += 4 * aim.rise * share * (1 - share)
+    else:
+        q = _follow(standing, _course(gait), _feet(gait))
+        if not repeats:
+            q[0] = standing.q
+    h = aim.nominal / K
+    gam = _shares(gait, q)
+    u, lam = holding(standing, q[1:], gam)
+    limits = effort_limits(standing.system.robot.plant)
+    parts = {
+        "h": np.full((K, 1), h),
+        "q": q,
+        "v0": (q[1:2] - q[:1]) / h if repeats else np.zeros((1, len(q[0]))),
+        "u": np.clip(u, -limits, limits),
+        "gam": gam,
+        "beta": np.zeros((K, 4 * gam.shape[1])),
+    }
+    return parts | ({"lam": lam} if standing.system.num_loop_rows else {})
+
+
+def _course(gait: Gait) -> np.ndarray:
+    """q of the base's even motion with its sway, joints standing (K+1, nq)."""
+    aim, standing, loaded = gait.aim, gait.aim.standing, gait.schedule.loaded
+    K, repeats = len(loaded), aim.motion.repeats
+    q = np.repeat(standing.q[None], K + 1, axis=0)
+    # Even, from rest to rest with a smooth start.
+    share = np.linspace(0, 1, K + 1)
+    share = share if repeats else _eased(share)
+    for axis, by in (("x", aim.forward), ("y", aim.sideways), ("yaw", aim.turn)):
+        if by:
+            q[:, standing.index(axis)] += share * by
+    if not {"x", "y"} <= set(standing.base):
+        return q
+    points = standing.system.foot_positions(standing.q)[0][:, :2]
+    counts = np.maximum(loaded.sum(axis=1, keepdims=True), 1)
+    carried = (loaded @ points) / counts - points.mean(axis=0)
+    # An inverted pendulum that is supported at +-w in turn, for t each, sways by
+    # w (1 - 1/cosh(t/2)).
+    support = aim.nominal / (2 * gait.rounds)
+    sway = 1 - 1 / np.cosh(support / 2)
+    lift = sway * _smooth(carried, max(K // 6, 1), repeats)
+    # Intervals to knots.
+    ends = np.vstack([lift[-1:] if repeats else np.zeros((1, 2)), lift])
+    if not repeats:
+        ends[-1] = 0.0
+    yaw = np.zeros(K + 1)
+    if "yaw" in standing.base:
+        yaw = q[:, standing.index("yaw")] - standing.q[standing.index("yaw")]
+    c, s = np.cos(yaw), np.sin(yaw)
+    q[:, standing.index("x")] += c * ends[:, 0] - s * ends[:, 1]
+    q[:, standing.index("y")] += s * ends[:, 0] + c * ends[:, 1]
+    return q
+
+
+def _eased(share: np.ndarray | float):
+    """A share from 0 to 1 that starts and ends smoothly."""
+    return share * share * (3 - 2 * share)
+
+
+def _smooth(values: np.ndarray, width: int, periodic: bool) -> np.ndarray:
+    """Moving average over 2 width + 1 rows, around a cycle or with ends repeated."""
+    mode = "wrap" if periodic else "edge"
+    padded = np.pad(values, ((width, width), (0, 0)), mode=mode)
+    kernel = np.ones(2 * width + 1) / (2 * width + 1)
+    return np.column_stack(
+        [np.convolve(column, kernel, mode="valid") for column in padded.T]
+    )
+
+
+def _feet(gait: Gait) -> np.ndarray:
+    """p_WF of every foot at every knot (K+1, nc, 3)."""
+    (K, nc), periodic = gait.schedule.loaded.shape, gait.aim.motion.repeats
+    out = np.zeros((K + 1, nc, 3))
+    times = np.arange(K + 1)
+    for i in range(nc):
+        swings = gait.swings[i]
+        if periodic and swings:
+            # The swings of the cycles before and after as well.
+            swings = tuple(
+                (a + n * K, b + n * K) for n in (-1, 0, 1) for a, b in swings
+            )
+        # Holds [from, to] between swings, in knots; each at the middle of its time.
+        starts = [-2 * K if periodic else 0] + [b + 1 for _, b in swings]
+        stops = [a for a, _ in swings] + [3 * K if periodic else K]
+        if periodic and swings:
+            length = K - (swings[0][1] - swings[0][0] + 1)
+            starts[0], stops[-1] = stops[0] - length, starts[-1] + length
+        middles = [(a + b) / 2 for a, b in zip(starts, stops)]
+        if not periodic:
+            middles[0], middles[-1] = 0, K
+        holds = np.array([_foothold(gait.aim, i, m / K) for m in middles])
+        for start, stop, hold in zip(starts, stops, holds):
+            out[(times >= start) & (times <= stop), i] = hold
+        for (a, b), before, after in zip(swings, holds[:-1], holds[1:]):
+            rise = gait.schedule.height[:, i].max(initial=0.0)
+            inside = np.flatnonzero((times > a) & (times < b + 1))
+            share = ((times[inside] - a) / (b + 1 - a))[:, None]
+            arc = before + _eased(share) * (after - before)
+            arc[:, 2:] += 1.1 * rise * np.sin(np.pi * share)
+            out[inside, i] = arc
+    return out
+
+
+def _foothold(aim: Targets, foot: int, share: float) -> np.ndarray:
+    """Position of a standing robot's foot after a share of the way (3,)."""
+    standing, q = aim.standing, aim.standing.q
+    point = standing.system.foot_positions(q)[0][foot]
+    if not aim.motion.repeats:
+        share = _eased(share)
+    here = np.array(
+        [
+            q[standing.index(axis)] if axis in standing.base else 0.0
+            for axis in ("x", "y")
+        ]
+    )
+    c, s = np.cos(share * aim.turn), np.sin(share * aim.turn)
+    turned = np.array([[c, -s], [s, c]]) @ (point[:2] - here)
+    moved = here + share * np.array([aim.forward, aim.sideways])
+    found = np.array([*(moved + turned), point[2]])
+    found[2] += height_to_touch(standing, found[None], standing.radii[[foot]])
+    return found
+
+
+def _follow(standing: Standing, course: np.ndarray, feet: np.ndarray) -> np.ndarray:
+    """q whose feet are where they should be, the base on its course (K+1, nq)."""
+    system, joints = standing.system, standing.joints
+    symbol = ca.SX.sym("q", system.nq)
+    points = ca.vertcat(*system.feet(symbol))
+    loops, _ = system.loop_force(symbol, ca.SX.zeros(system.num_loop_rows))
+    rows = ca.vertcat(points, loops)
+    count = course.shape[0]
+    function = ca.Function("rows", [symbol], [rows, ca.jacobian(rows, symbol)])
+    mapped = function.map(count)
+    target = np.hstack(
+        [feet.reshape(count, -1), np.zeros((count, system.num_loop_rows))]
+    )
+    plant = system.robot.plant
+    low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+    # A first pose outside its limits may stay there.
+    low, high = np.minimum(low, standing.q), np.maximum(high, standing.q)
+    # Without coordinates along z or about y the base is where its joints put it.
+    moved = joints if len(joints) else np.arange(system.nq)
+    q = course.copy()
+    for _ in range(STEPS):
+        value, jacobian = (np.array(a) for a in mapped(q.T))
+        gap = target - value.T
+        J = jacobian.reshape(rows.numel(), count, system.nq)[:, :, moved]
+        J = J.transpose(1, 0, 2)
+        normal = np.einsum("kij,kil->kjl", J, J) + DAMPING * np.eye(len(moved))
+        step = np.linalg.solve(normal, np.einsum("kij,ki->kj", J, gap)[..., None])
+        q[:, moved] += np.clip(step[..., 0], -0.3, 0.3)
+        q[:, moved] = np.clip(q[:, moved], low[moved], high[moved])
+    return q
+
+
+def _shares(gait: Gait, q: np.ndarray) -> np.ndarray:
+    """Normal forces (K, nc) that carry the weight about the centre of mass."""
+    standing = gait.aim.standing
+    loaded, least = gait.schedule.loaded, gait.schedule.load
+    plant = standing.system.robot.plant
+    context = plant.CreateDefaultContext()
+    points = standing.system.foot_positions(q[1:])
+    gam = np.zeros(loaded.shape)
+    for k, feet in enumerate(loaded):
+        feet = np.flatnonzero(feet)
+        if not len(feet):
+            continue
+        plant.SetPositions(context, q[k + 1])
+        com = plant.CalcCenterOfMassPositionInWorld(context)[:2]
+        A = np.vstack([np.ones(len(feet)), (points[k, feet, :2] - com).T])
+        share = np.linalg.lstsq(A, np.array([1.0, 0, 0]), rcond=None)[0]
+        share = np.maximum(share, least[k, feet])
+        gam[k, feet] = share / share.sum()
+    return gam
+
+
+def holding(
+    standing: Standing, q: np.ndarray, gam: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs (T, nu) and loop forces of least size that hold poses (T, nq) at rest
+    under normal forces (T, nc), plant units."""
+    system = standing.system
+    symbol, f = ca.SX.sym("q", system.nq), ca.SX.sym("f", system.num_feet)
+    u, lam = ca.SX.sym("u", system.nu), ca.SX.sym("lam", system.num_loop_rows)
+    still = ca.SX.zeros(system.nq)
+    D1, _ = system.lagrangian_gradients(symbol, still)
+    _, held = system.loop_force(symbol, lam)
+    driven = system.inputs(system.twin, symbol, still, u) + held
+    carried = system.contact_force(symbol, f, ca.SX.zeros(4 * system.num_feet))
+    unknown = ca.vertcat(u, lam)
+    function = ca.Function(
+        "statics", [symbol, f], [D1 + carried, ca.jacobian(driven, unknown)]
+    )
+    found = []
+    for pose, force in zip(q, gam):
+        load, A = (np.array(a) for a in function(pose, force))
+        found.append(np.linalg.lstsq(A, -load.ravel(), rcond=None)[0])
+    return np.split(np.array(found), [system.nu], axis=1)

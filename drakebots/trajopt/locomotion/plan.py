@@ -1,17 +1,25 @@
-"""Plan a walk, a hop, a turn or the motion to a goal for any legged model.
+"""Plan the motion of any legged model, or open the program behind it.
 
-    result = plan_locomotion(LocomotionProblem("my_robot.urdf", "walk", forward=0.2))
+    result = plan_locomotion(LocomotionProblem("my_robot.urdf", Walk(forward=0.2)))
     print(result.summary())
 
 A motion by a gait comes first: its footfall is given, and what makes it of use to a
 robot is stated as bounds. Where there is no such motion, contacts are free: the program
 itself decides which foot touches when, starting from the standing pose alone.
+
+The same motion as a MathematicalProgram (:mod:`~drakebots.trajopt.plan_program`):
+
+    problem = LocomotionProblem("my_robot.urdf", Walk(forward=0.3))
+    program = problem.mathematical_program()
+
+It is the program that the planner solves first: by the motion's gait, with given
+contacts, or contact-implicit with `contacts="free"`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,42 +27,51 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drakebots.core.errors import UnknownName
+from drakebots.core.convert import as_yaml
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
-from drakebots.model import Model, load
+from drakebots.formats import load
+from drakebots.model import Model
 from drakebots.results import Result
 from drakebots.trajopt.contact_implicit import (
-    Clock,
     ContactImplicit,
-    PenaltyStage,
     audit,
+    open_program,
     plan_dataset,
     plan_result,
 )
 from drakebots.trajopt.locomotion.attempts import (
-    FINISH,
     GAIT_OPTIONS,
     OPTIONS,
     Attempt,
+    attempt_of,
     by_freedom,
     by_gait,
-    whole_motion,
+    gait_attempt,
+    slip_of,
 )
-from drakebots.trajopt.locomotion.footfall import choose_gait
-from drakebots.trajopt.locomotion.gait import gait_program, plan_gait
-from drakebots.trajopt.locomotion.kinematic_guess import holding, kinematic_guess
-from drakebots.trajopt.locomotion.problem import LocomotionProblem
+from drakebots.trajopt.locomotion.gait import (
+    Gait,
+    gait_program,
+    holding,
+    kinematic_guess,
+    plan_gait,
+)
+from drakebots.trajopt.locomotion.problem import LocomotionProblem, Targets, targets
 from drakebots.trajopt.locomotion.program import (
     first_guess,
     input_limits,
-    input_units,
     locomotion_program,
 )
 from drakebots.trajopt.locomotion.standing import Standing, stand
-from drakebots.trajopt.locomotion.usable import faults
+from drakebots.trajopt.plan_program import Add, PlanProgram, planning
 from drakebots.trajopt.program import Program
-from drakebots.trajopt.solvers import SOLVERS, Solution, solve
+from drakebots.trajopt.solvers import (
+    Clock,
+    PenaltyStage,
+    Solution,
+    check_solver,
+)
 
 
 @timed("load")
@@ -67,6 +84,7 @@ def plan_locomotion(
     resume: str | Path | None = None,
     solver: str = "exact",
     options: Mapping[str, Any] | None = None,
+    add: Add | None = None,
 ) -> Result:
     """Plans a motion; returns what was reached even when it is cut short.
 
@@ -78,52 +96,40 @@ def plan_locomotion(
         resume: checkpoint to start from.
         solver: one of :data:`drakebots.trajopt.solvers.SOLVERS`.
         options: options of the solver, which override ours.
+        add: adds terms of your own to every program that is solved, by gait or with
+            free contacts; see :mod:`~drakebots.trajopt.plan_program`.
 
     Returns:
-        A result of kind "locomotion.plan", in SI. Where no motion was found its
-        verdict is FAILED, and its message names the worst rows; where one was found
-        that a robot cannot use, the verdict is FAILED too and the message says why.
+        A result of kind "locomotion.plan", in SI. Where no motion was found, or one
+        that a robot cannot use, its verdict is FAILED and its message says why.
 
     Raises:
-        UnknownName, ModelProblem: for a model that cannot be loaded.
-        UnknownName, InvalidInput: for a problem that cannot be built.
+        UnknownName, ModelProblem, InvalidInput: for a model that cannot be loaded or a
+            problem that cannot be built.
         FileProblem: for a file that is not a checkpoint, or of another program.
     """
-    if solver not in SOLVERS:
-        raise UnknownName("solver", solver, SOLVERS)
+    shared = {"progress": progress, "checkpoint": checkpoint}
+    call = partial(planning, solver, add=add, options=options, **shared)
+    check_solver(solver)
     clock = Clock(time_limit)
-    model = problem.model if isinstance(problem.model, Model) else load(problem.model)
-    standing = stand(model, terrain=problem.terrain, pose=problem.pose)
-    run = partial(solve, solver=solver, progress=progress, checkpoint=checkpoint)
-    attempts = []
-    ours = solver == "exact"
-    for tried in _by_gaits(problem, standing):
+    model, standing = _standing(problem)
+    attempts: list[Attempt] = []
+    for name in problem.gaits(standing):
         if attempts and not _goes_on(attempts, clock):
             break
-        attempt = by_gait(
-            plan_gait(tried, standing),
-            standing,
-            run,
-            clock,
-            resume=resume,
-            options=(GAIT_OPTIONS if ours else {}) | dict(options or {}),
-        )
-        attempts += [] if attempt is None else [of_use(attempt, tried, standing)]
-    if not attempts or (problem.contacts is None and _goes_on(attempts, clock)):
-        attempt = by_freedom(
-            problem,
-            standing,
-            run,
-            clock,
-            resume=resume,
-            options=(OPTIONS if ours else {}) | dict(options or {}),
-            finish=FINISH if ours else {},
-        )
-        attempts.append(of_use(attempt, problem, standing))
-    return result_of(problem, model, standing, attempts, solver=solver)
+        gait = plan_gait(problem, standing, name)
+        opened = partial(_opened, problem, model, gait.aim, gait)
+        attempt = by_gait(gait, call(opened), clock, resume=resume)
+        attempts += [] if attempt is None else [attempt]
+    free = problem.contacts is None and problem.motion.can_be_free
+    if not attempts or (free and _goes_on(attempts, clock)):
+        aim = targets(problem, standing)
+        opened = partial(_opened, problem, model, aim, None)
+        attempts.append(by_freedom(aim, call(opened), clock, resume=resume))
+    return _result(problem, model, standing, attempts, solver=solver)
 
 
-def result_of(
+def _result(
     problem: LocomotionProblem,
     model: Model,
     standing: Standing,
@@ -137,36 +143,26 @@ def result_of(
     if solution.verdict is Verdict.FAILED:
         weak = _too_weak(problem, standing)
         solution = replace(solution, message=solution.message + weak)
-    data = locomotion_data(implicit, solution, standing)
-    stages = [_figures(stage) for attempt in attempts for stage in attempt.stages]
+    data = _dataset(implicit, solution, standing)
+    stages = [
+        {
+            "slack_weight": stage.weight,
+            "status": stage.status,
+            "iterations": stage.iterations,
+            "slack": stage.slack,
+            "objective": stage.objective,
+        }
+        for attempt in attempts
+        for stage in attempt.stages
+    ]
     return plan_result(
         implicit,
         solution,
         kind="locomotion.plan",
         metrics=_metrics(problem, standing, best, data) | {"stages": stages},
-        options=_plain(problem, model) | {"solver": solver},
+        options=as_yaml(replace(problem, model=model)) | {"solver": solver},
         data=data,
     )
-
-
-def has_gait(problem: LocomotionProblem) -> bool:
-    """Whether a motion by a gait is tried."""
-    return problem.contacts != "free" and problem.phases != {}
-
-
-def _by_gaits(
-    problem: LocomotionProblem, standing: Standing
-) -> list[LocomotionProblem]:
-    """The problem with each gait that is tried for it, in turn."""
-    if not has_gait(problem):
-        return []
-    if problem.kind == "hop":
-        return [problem]
-    first = choose_gait(problem, standing)
-    gaits = [first]
-    if problem.gait is None and first == "crawl":
-        gaits.append("alternating")
-    return [replace(problem, gait=gait) for gait in gaits]
 
 
 def _goes_on(attempts: list[Attempt], clock: Clock) -> bool:
@@ -189,26 +185,12 @@ def _too_weak(problem: LocomotionProblem, standing: Standing) -> str:
     worst = int(np.argmax(excess))
     if excess[worst] <= 0:
         return ""
-    unit = input_units(standing)[worst]
+    unit = standing.system.robot.input_units()[worst]
     return (
         f"; standing takes {abs(u[0, worst]) * unit:.2g} N m (N) of "
         f"{standing.system.inputs_labels[worst]}, whose limit is "
         f"{limits[worst] * unit:.2g}: give --torque"
     )
-
-
-def of_use(attempt: Attempt, problem: LocomotionProblem, standing: Standing):
-    """The attempt, failed where a robot cannot use its motion."""
-    solution = attempt.solution
-    if not solution.ok:
-        return attempt
-    parts = solution.parts
-    found = list(faults(problem, standing, parts, _slip(parts, 1.0)))
-    if not found:
-        return attempt
-    message = f"solved, but {'; '.join(found)}"
-    failed = replace(solution, verdict=Verdict.FAILED, message=message)
-    return replace(attempt, solution=failed)
 
 
 def first_iterate(problem: LocomotionProblem) -> Result:
@@ -217,51 +199,20 @@ def first_iterate(problem: LocomotionProblem) -> Result:
     Raises:
         As :func:`plan_locomotion`.
     """
+    program = mathematical_program(problem)
+    message = "the first guess; nothing is solved yet"
+    guess = Solution.of_point(program.program, program.guess, status="not solved")
+    guess = replace(guess, verdict=Verdict.INTERRUPTED, message=message)
+    return program.finish(guess)
+
+
+def _standing(problem: LocomotionProblem) -> tuple[Model, Standing]:
+    """A problem's model, loaded, and how it stands."""
     model = problem.model if isinstance(problem.model, Model) else load(problem.model)
-    standing = stand(model, terrain=problem.terrain, pose=problem.pose)
-    if has_gait(problem):
-        gait = plan_gait(problem, standing)
-        _, program = gait_program(gait, standing)
-        guess = _unsolved(program, program.pack(kinematic_guess(gait, standing)))
-        implicit, solution = whole_motion(gait, standing, guess)
-    else:
-        implicit, program = locomotion_program(problem, standing)
-        solution = _unsolved(program, first_guess(problem, standing, program))
-    return plan_result(
-        implicit,
-        solution,
-        kind="locomotion.plan",
-        metrics={"motion": problem.kind},
-        options=_plain(problem, model),
-        data=locomotion_data(implicit, solution, standing),
-    )
+    return model, stand(model, terrain=problem.terrain, pose=problem.pose)
 
 
-def _unsolved(program: Program, x: np.ndarray) -> Solution:
-    return Solution(
-        program,
-        x,
-        Verdict.INTERRUPTED,
-        "the first guess; nothing is solved yet",
-        program.residuals(x),
-        {},
-        {},
-        "none",
-        "not solved",
-    )
-
-
-def _figures(stage: PenaltyStage) -> dict[str, Any]:
-    return {
-        "slack_weight": stage.weight,
-        "status": stage.status,
-        "iterations": stage.iterations,
-        "slack": stage.slack,
-        "objective": stage.objective,
-    }
-
-
-def locomotion_data(
+def _dataset(
     implicit: ContactImplicit, solution: Solution, standing: Standing
 ) -> xr.Dataset:
     """A plan's dataset: inputs in SI, velocities zero where it starts at rest."""
@@ -274,7 +225,7 @@ def locomotion_data(
             data[name] = (data[name].dims, values, data[name].attrs)
     data["input"] = (
         ("time", "input_name"),
-        data.input.values * input_units(standing),
+        data.input.values * standing.system.robot.input_units(),
         {"units": "N m (N where the joint slides)"},
     )
     return data
@@ -287,25 +238,17 @@ def _metrics(problem, standing: Standing, attempt: Attempt, data) -> dict:
     feet = data.foot.values.tolist()
     force = data.foot_force.values[1:]
     loaded = (np.linalg.norm(force, axis=2) > 0.01 * unit.force).mean(axis=0)
-    radii = np.array([foot.radius for foot in standing.system.robot.model.feet])
-    points = data.foot_position.values
-    phi, _ = problem.terrain.evaluate(points.reshape(-1, 3))
-    clearance = phi.reshape(points.shape[:2]) - radii
-    q = solution.parts["q"]
-    moved = {
-        axis: float(q[-1, standing.index(axis)] - q[0, standing.index(axis)])
-        for axis in ("x", "y", "z", "yaw")
-        if axis in standing.base
-    }
+    clearance = standing.clearances(data.foot_position.values)
+    moved = standing.moved(solution.parts["q"])
     lengths = {a: v if a == "yaw" else v * unit.length for a, v in moved.items()}
     return {
-        "motion": problem.kind,
+        "motion": problem.motion.name,
         "contacts": "free" if gait is None else "gait",
-        "gait": None if gait is None else gait.fall.gait or None,
+        "gait": None if gait is None else gait.name or None,
         "cycles": 1 if gait is None else gait.cycles,
         "steps_of_a_leg": None if gait is None else gait.cycles * gait.rounds,
         "posture": standing.source,
-        "periodic": problem.repeats,
+        "periodic": problem.motion.repeats,
         "friction": problem.friction,
         "duration_s": float(data.time.values[-1]),
         "moved": lengths,
@@ -315,22 +258,52 @@ def _metrics(problem, standing: Standing, attempt: Attempt, data) -> dict:
         "unit_length_m": unit.length,
         "unit_mass_kg": unit.mass,
         "unit_time_s": unit.time,
-        "slip_m": _slip(solution.parts, unit.length),
-        **audit(implicit, solution),
+        "slip_m": slip_of(solution.parts) * unit.length,
+        **audit(implicit, solution.parts),
     }
 
 
-def _slip(parts, length: float) -> float:
-    """Distance that feet slide, weighted by their share of the load [m]."""
-    return float((parts["h"] * parts["gam"] * parts["psi"]).sum() * length)
+# --- the program behind a plan --------------------------------------------------
 
 
-def _plain(problem: LocomotionProblem, model: Model) -> dict:
-    """The problem's fields as plain values."""
-    out = {f.name: getattr(problem, f.name) for f in fields(problem)}
-    out |= {"model": str(model.path), "terrain": repr(problem.terrain)}
-    out["weights"] = asdict(problem.weights)
-    for name in ("torque", "pose"):
-        if isinstance(out[name], Mapping):
-            out[name] = dict(out[name])
-    return out
+def mathematical_program(problem: LocomotionProblem) -> PlanProgram:
+    """The first program that is tried for a problem, for Drake's solvers and ours.
+
+    A walk's stride that takes several cycles is the program of one of them.
+
+    Raises:
+        As :func:`plan_locomotion`.
+    """
+    model, standing = _standing(problem)
+    for name in problem.gaits(standing):
+        gait = plan_gait(problem, standing, name)
+        _, program = gait_program(gait)
+        guess = program.pack(kinematic_guess(gait))
+        return _opened(problem, model, gait.aim, gait, program, guess)
+    aim = targets(problem, standing)
+    _, program = locomotion_program(aim)
+    return _opened(problem, model, aim, None, program, first_guess(aim, program))
+
+
+def _opened(
+    problem: LocomotionProblem,
+    model: Model,
+    aim: Targets,
+    gait: Gait | None,
+    program: Program,
+    guess: np.ndarray,
+) -> PlanProgram:
+    """A program of a problem, by a gait or with free contacts, with its start."""
+
+    def finish(solution: Solution) -> Result:
+        if gait is not None:
+            attempt = gait_attempt(gait, solution)
+        else:
+            implicit, _ = locomotion_program(aim)
+            stage = PenaltyStage.of(problem.weights.slack[0], solution)
+            attempt = attempt_of(aim, implicit, solution, (stage,))
+        name = solution.solver
+        return _result(problem, model, aim.standing, [attempt], solver=name)
+
+    options = OPTIONS if gait is None else GAIT_OPTIONS
+    return open_program(aim.standing.system, program, guess, finish, options)

@@ -9,7 +9,7 @@ cost is
     + w_friction sum h mu gam psi                      power lost in slip
     + w_slack sum s                                    exact penalty
 
-Without the friction term the cheapest gaits shuffle (docs/hamr.md).
+Without the friction term the cheapest gaits shuffle (docs/evidence/hamr.md).
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ import casadi as ca
 import numpy as np
 
 from drakebots.core.errors import UnknownName
+from drakebots.model import effort_limits
+from drakebots.multibody import Flat
 from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
     ContactImplicitBuilder,
     Scales,
+    Slack,
     cost_friction_power,
     cost_velocity_steps,
 )
-from drakebots.trajopt.locomotion.footfall import footfalls
 from drakebots.trajopt.locomotion.problem import (
     SWING,
     LocomotionProblem,
     Targets,
-    targets,
 )
-from drakebots.trajopt.locomotion.standing import Standing, lowered
+from drakebots.trajopt.locomotion.standing import Standing
 from drakebots.trajopt.program import Program
-from drakebots.trajopt.terrain import Flat
 
 SLACK = (1e-7, 1.0)
 """Bounds of the complementarity slack, m g l."""
@@ -62,8 +62,9 @@ def input_limits(problem: LocomotionProblem, standing: Standing) -> np.ndarray:
     Raises:
         UnknownName: for the limit of an unknown actuator.
     """
-    names, units = standing.system.inputs_labels, input_units(standing)
-    limits = np.array([a.effort_limit() for a in actuators_of(standing)])
+    robot = standing.system.robot
+    names, units = standing.system.inputs_labels, robot.input_units()
+    limits = effort_limits(robot.plant)
     if isinstance(problem.torque, Mapping):
         for name, value in problem.torque.items():
             if name not in names:
@@ -74,67 +75,40 @@ def input_limits(problem: LocomotionProblem, standing: Standing) -> np.ndarray:
     return limits
 
 
-def input_units(standing: Standing) -> np.ndarray:
-    """SI value of one unit of every input (nu,) [N m, or N for prismatic joints]."""
-    unit, joints = standing.scaling, [a.joint() for a in actuators_of(standing)]
-    slides = [joint.type_name() == "prismatic" for joint in joints]
-    return np.where(slides, unit.force, unit.torque)
-
-
-def actuators_of(standing: Standing) -> list:
-    """The actuators of the standing plant, in the order of its inputs."""
-    plant = standing.system.robot.plant
-    return [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices()]
-
-
 def locomotion_program(
-    problem: LocomotionProblem,
-    standing: Standing,
-    *,
-    slack_weight: float | None = None,
-    aim: Targets | None = None,
+    aim: Targets, *, slack_weight: float | None = None
 ) -> tuple[ContactImplicit, Program]:
-    """The contact-implicit problem of a locomotion problem, and its program.
+    """The contact-implicit problem of a motion, and its program.
 
     Both are in plant units.
 
     Args:
-        problem: the motion.
-        standing: the standing model, from :func:`.standing.stand`.
+        aim: the motion, from :func:`.problem.targets`.
         slack_weight: weight of the exact penalty; None for the problem's first.
-        aim: the targets; None for :func:`.problem.targets`.
 
     Raises:
-        InvalidInput: for a base that cannot make the motion, or bounds that
-            exclude each other, by name.
+        InvalidInput: for bounds that exclude each other, by name.
     """
-    aim = targets(problem, standing) if aim is None else aim
-    implicit = mechanics(problem, standing, aim, slack_weight=slack_weight)
+    problem, standing = aim.problem, aim.standing
+    implicit = mechanics(aim, slack_weight=slack_weight)
     b = implicit.builder()
     b.bound("psi", slice(None), upper=FASTEST)
     b.bound("eta", slice(None), upper=2 * FASTEST)
-    if problem.duration is None:
-        b.equal_steps()
-    add_aims(b, problem, standing, aim)
-    for name, knots in lifts(problem, standing).items():
-        _add_lift(b, name, b["q"].indices[knots], _lift_height(problem, standing, aim))
-    add_costs(b, problem, standing)
+    add_aims(b, aim)
+    for name, (knot, height) in aim.motion.lifts(standing, problem.knots).items():
+        _add_lift(b, standing.feet.index(name), knot, height)
+    add_costs(b, aim)
     cost_friction_power(b, problem.weights.friction)
     return implicit, b.build()
 
 
-def mechanics(
-    problem: LocomotionProblem,
-    standing: Standing,
-    aim: Targets,
-    *,
-    slack_weight: float | None = None,
-) -> ContactImplicit:
-    """Knots, bounds and scales of a problem's programs, plant units."""
+def mechanics(aim: Targets, *, slack_weight: float | None = None) -> ContactImplicit:
+    """Knots, bounds and scales of a motion's programs, plant units."""
+    problem, standing = aim.problem, aim.standing
     weight = problem.weights.slack[0] if slack_weight is None else slack_weight
     limits = input_limits(problem, standing)
     finite = limits[np.isfinite(limits) & (limits > 0)]
-    K = problem.knots - 1
+    K, repeats = problem.knots - 1, aim.motion.repeats
     # On ground that is not level a cycle may end higher or lower too.
     free = ("x",) if isinstance(problem.terrain, Flat) else ("x", "z")
     advances = [standing.base[a] for a in free if a in standing.base and aim.forward]
@@ -145,28 +119,28 @@ def mechanics(
         problem.friction,
         integrator=problem.integrator,
         input_bounds=(-limits, limits),
-        position_bounds=_position_bounds(problem, standing),
-        periodic=advances if problem.repeats else None,
+        position_bounds=_position_bounds(aim),
+        periodic=advances if repeats else None,
         # A given first pose closes them already. Around a cycle, midpoints determine
         # all knots if the number of intervals is odd.
-        loops_at_start=problem.repeats and K % 2 == 0,
-        slack=SLACK,
-        slack_weight=weight,
+        loops_at_start=repeats and K % 2 == 0,
+        slack=Slack(*SLACK, weight),
         scales=Scales(
             force=0.5,
             input=float(min(finite.mean(), 1.0)) if len(finite) else 1.0,
             slack=0.1,
             momentum=0.1,
         ),
-        name=f"{standing.system.robot.model.name} {problem.kind}",
+        name=f"{standing.system.robot.model.name} {aim.motion.name}",
     )
 
 
-def _position_bounds(problem, standing: Standing) -> tuple[np.ndarray, np.ndarray]:
+def _position_bounds(aim: Targets) -> tuple[np.ndarray, np.ndarray]:
+    standing = aim.standing
     plant = standing.system.robot.plant
     low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
     bounds = {"roll": TILT, "pitch": TILT}
-    if problem.kind == "walk":
+    if aim.motion.steady:
         bounds["yaw"] = STRAIGHT
     for axis, size in bounds.items():
         if axis in standing.base:
@@ -175,51 +149,16 @@ def _position_bounds(problem, standing: Standing) -> tuple[np.ndarray, np.ndarra
     return low, high
 
 
-def final_pose(problem: LocomotionProblem, standing: Standing) -> np.ndarray:
-    """The standing pose at the end of the motion (nq,).
-
-    Raises:
-        InvalidInput: when the base cannot make this motion.
-    """
-    aim, q = targets(problem, standing), standing.q.copy()
-    moves = {"x": aim.forward, "y": aim.sideways, "yaw": aim.turn}
-    for axis, by in moves.items():
-        if by:
-            q[standing.index(axis)] += by
-    return lowered(standing, q) if any(moves.values()) else q
-
-
-def add_aims(b: ContactImplicitBuilder, problem, standing: Standing, aim: Targets):
-    """Start, end and speed limits of the motion."""
-    start, end = standing.q, final_pose(problem, standing)
+def add_aims(b: ContactImplicitBuilder, aim: Targets) -> None:
+    """Start, end, time steps and speed limits of the motion."""
+    standing, start, end = aim.standing, aim.standing.q, aim.end
+    if aim.problem.duration is None:
+        b.equal_steps()
     q = b["q"].indices
     moving = [standing.index(a) for a in ("x", "y", "yaw") if a in standing.base]
     labels = [b.system.coordinates[i] for i in moving]
-    if problem.repeats:
-        where = [
-            i for i in moving if b.system.coordinates[i] != standing.base.get("yaw")
-        ]
-        names = [b.system.coordinates[i] for i in where]
-        b.bound("q", 0, start[where], start[where], labels=names)
-        if aim.forward:
-            x = standing.index("x")
-            b.bound("q", -1, end[x], end[x], labels=[standing.base["x"]])
-        if (
-            aim.forward
-            and "z" in standing.base
-            and not isinstance(problem.terrain, Flat)
-        ):
-            # The next cycle must start on the ground as this one did.
-            z = standing.index("z")
-            fall = end[z] - start[z]
-            b.constraint(
-                "descent",
-                {"a": q[:1, [z]], "b": q[-1:, [z]]},
-                lambda a, b: b - a,
-                lower=fall,
-                upper=fall,
-                labels=[""],
-            )
+    if aim.motion.repeats:
+        _add_advance(b, aim)
     else:
         b.bound("q", 0, start, start)
         b.bound("v0", 0, 0.0, 0.0)
@@ -240,42 +179,44 @@ def add_aims(b: ContactImplicitBuilder, problem, standing: Standing, aim: Target
         )
 
 
-def _add_lift(b: ContactImplicitBuilder, name: str, q: np.ndarray, height: float):
-    """Keeps a foot above the ground at the knots whose positions are given."""
-    names = [foot.name for foot in b.system.robot.model.feet]
-    at = names.index(name)
+def _add_advance(b: ContactImplicitBuilder, aim: Targets) -> None:
+    """Where a cycle starts, and how far on it ends."""
+    standing, start, end = aim.standing, aim.standing.q, aim.end
+    names = [standing.base[a] for a in ("x", "y") if a in standing.base]
+    at = [b.system.coordinates.index(name) for name in names]
+    b.bound("q", 0, start[at], start[at], labels=names)
+    if not aim.forward:
+        return
+    x, q = standing.index("x"), b["q"].indices
+    b.bound("q", -1, end[x], end[x], labels=[standing.base["x"]])
+    if "z" in standing.base and not isinstance(aim.problem.terrain, Flat):
+        # The next cycle must start on the ground as this one did.
+        z = standing.index("z")
+        fall = end[z] - start[z]
+        b.constraint(
+            "descent",
+            {"a": q[:1, [z]], "b": q[-1:, [z]]},
+            lambda a, b: b - a,
+            lower=fall,
+            upper=fall,
+            labels=[""],
+        )
+
+
+def _add_lift(b: ContactImplicitBuilder, foot: int, knot: int, height: float) -> None:
+    """Keeps a foot above the ground at a knot."""
     b.constraint(
-        f"lift_{name}",
-        {"q": q},
-        lambda q: b.system.contact_motion(q, ca.SX.zeros(b.system.nq))[0][at],
+        f"lift_{b.system.robot.model.feet[foot].name}",
+        {"q": b["q"].indices[[knot]]},
+        lambda q: b.system.contact_motion(q, ca.SX.zeros(b.system.nq))[0][foot],
         lower=height,
         labels=[""],
     )
 
 
-def lifts(problem: LocomotionProblem, standing: Standing) -> dict[str, list[int]]:
-    """The knots at which each foot must be :func:`_lift_height` above the ground."""
-    names = [foot.name for foot in standing.system.robot.model.feet]
-    K = problem.knots - 1
-    if problem.kind == "hop":
-        standing.index("z")
-        return {name: [problem.knots // 2] for name in names}
-    if problem.height is None and (problem.kind != "walk" or not problem.clearance):
-        return {}
-    middles = {n: p + SWING / 2 for n, p in footfalls(problem, standing).items()}
-    return {n: [round(middle % 1.0 * K)] for n, middle in middles.items()}
-
-
-def _lift_height(problem, standing: Standing, aim: Targets) -> float:
-    """The height of lifted feet, plant units: a walk's clearance has no default."""
-    if problem.kind != "walk" or problem.height is not None:
-        return aim.height
-    return problem.clearance / standing.scaling.length
-
-
-def add_costs(b: ContactImplicitBuilder, problem, standing: Standing) -> None:
+def add_costs(b: ContactImplicitBuilder, aim: Targets) -> None:
     """Effort, deviation from the standing pose, and velocity changes."""
-    w = problem.weights
+    w, standing = aim.problem.weights, aim.standing
     q, h = b["q"].indices, b["h"].indices
     kept = list(standing.joints)
     kept += [standing.index(a) for a in ("roll", "pitch") if a in standing.base]
@@ -293,34 +234,32 @@ def add_costs(b: ContactImplicitBuilder, problem, standing: Standing) -> None:
     cost_velocity_steps(b, w.smooth)
 
 
-def first_guess(
-    problem: LocomotionProblem, standing: Standing, program: Program
-) -> np.ndarray:
+def first_guess(aim: Targets, program: Program) -> np.ndarray:
     """Standing, moved evenly to the goal; a hop rises in between.
 
     The feet share the weight; the slack is at its upper bound.
     """
-    aim, end = targets(problem, standing), final_pose(problem, standing)
-    share = np.linspace(0, 1, problem.knots)[:, None]
-    q = standing.q + share * (end - standing.q)
-    if problem.kind == "hop":
-        q[:, standing.index("z")] += 4 * aim.height * (share * (1 - share))[:, 0]
-    h = aim.nominal / (problem.knots - 1)
+    standing, knots = aim.standing, aim.problem.knots
+    share = np.linspace(0, 1, knots)[:, None]
+    q = standing.q + share * (aim.end - standing.q)
+    if aim.flies:
+        q[:, standing.index("z")] += 4 * aim.rise * (share * (1 - share))[:, 0]
+    h = aim.nominal / (knots - 1)
     parts = {
         "h": h,
         "q": q,
-        "v0": (q[1] - q[0]) / h if problem.repeats else 0.0,
-        "gam": loads(problem, standing),
+        "v0": (q[1] - q[0]) / h if aim.motion.repeats else 0.0,
+        "gam": _loads(aim),
         "s": SLACK[1],
     }
     return program.pack(parts)
 
 
-def loads(problem: LocomotionProblem, standing: Standing) -> np.ndarray:
+def _loads(aim: Targets) -> np.ndarray:
     """Share of the weight on every foot in the first guess (N-1, num_feet)."""
-    names = [foot.name for foot in standing.system.robot.model.feet]
-    down = np.ones((problem.knots - 1, len(names)))
-    time = (np.arange(problem.knots - 1) + 0.5) / (problem.knots - 1)
-    for name, phase in footfalls(problem, standing).items():
+    names, K = aim.standing.feet, aim.problem.knots - 1
+    down = np.ones((K, len(names)))
+    time = (np.arange(K) + 0.5) / K
+    for name, phase in aim.motion.lift_phases(aim.standing).items():
         down[(time - phase) % 1.0 < SWING, names.index(name)] = 0.0
     return down / np.maximum(down.sum(axis=1, keepdims=True), 1.0)

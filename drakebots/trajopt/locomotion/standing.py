@@ -19,15 +19,17 @@ from pydrake.multibody.tree import JacobianWrtVariable
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import Scaling
-from drakebots.model import Model, robot_alone
+from drakebots.formats import robot_alone
+from drakebots.model import Model, driven_joints, joints_of
 from drakebots.multibody import (
+    Flat,
     Posture,
     Robot,
+    Terrain,
     build_robot,
     find_posture,
 )
 from drakebots.trajopt.contact_implicit import ContactSystem
-from drakebots.trajopt.terrain import Flat, Terrain
 
 AXES = ("roll", "pitch", "yaw", "x", "y", "z")
 """Names of base coordinates, in the order of spatial velocities."""
@@ -46,7 +48,7 @@ class Standing:
         q: the standing pose (nq,), plant units.
         base: names of the base's coordinates by their axis, one of :data:`AXES`.
         speeds: the joints' speed limits (nq,), plant units; inf for no limit.
-        source: where the pose comes from, see :class:`drakebots.multibody.Posture`.
+        source: origin of the pose, see :class:`drakebots.multibody.Posture`.
     """
 
     system: ContactSystem
@@ -73,6 +75,35 @@ class Standing:
                 "(--free-base), or a joint to the world along that axis"
             )
         return self.system.coordinates.index(self.base[axis])
+
+    @property
+    def feet(self) -> list[str]:
+        """Names of the feet."""
+        return [foot.name for foot in self.system.robot.model.feet]
+
+    @property
+    def radii(self) -> np.ndarray:
+        """Radii of the feet (num_feet,) [m]."""
+        return np.array([foot.radius for foot in self.system.robot.model.feet])
+
+    @property
+    def legs(self) -> list[list[int]]:
+        """Indices of the feet of every leg: those on one body."""
+        found: dict[str, list[int]] = {}
+        for i, foot in enumerate(self.system.robot.model.feet):
+            found.setdefault(foot.body, []).append(i)
+        return list(found.values())
+
+    def clearances(self, points: np.ndarray) -> np.ndarray:
+        """Heights of feet above the ground [m] from their positions (T, num_feet, 3)
+        [m]."""
+        phi, _ = self.system.terrain.evaluate(points.reshape(-1, 3))
+        return phi.reshape(points.shape[:2]) - self.radii
+
+    def moved(self, q: np.ndarray) -> dict[str, float]:
+        """Change of the base's coordinates from first to last pose (T, nq), by axis."""
+        axes = [axis for axis in ("x", "y", "z", "yaw") if axis in self.base]
+        return {a: float(q[-1, self.index(a)] - q[0, self.index(a)]) for a in axes}
 
     @property
     def joints(self) -> np.ndarray:
@@ -200,11 +231,8 @@ def base_axes(robot: Robot) -> dict[str, str]:
     """
     plant, context = robot.plant, robot.plant.CreateDefaultContext()
     plant.SetPositions(context, np.zeros(plant.num_positions()))
-    actuated = {
-        plant.get_joint_actuator(i).joint().index()
-        for i in plant.GetJointActuatorIndices()
-    }
-    joints = [plant.get_joint(i) for i in plant.GetJointIndices()]
+    actuated = {joint.index() for joint in driven_joints(plant)}
+    joints = joints_of(plant)
     names = ContactSystem(robot).coordinates
     body, found, world = plant.world_body(), {}, plant.world_frame()
     while True:
@@ -241,15 +269,28 @@ def lowered(standing: Standing, q: np.ndarray) -> np.ndarray:
     """
     if "z" not in standing.base:
         return q
-    system, q = standing.system, np.array(q, float)
-    z, unit = standing.index("z"), standing.scaling.length
-    radii = np.array([foot.radius for foot in system.robot.model.feet])
+    q = np.array(q, float)
+    points = standing.system.foot_positions(q)[0]
+    q[standing.index("z")] += height_to_touch(standing, points, standing.radii)
+    return q
+
+
+def height_to_touch(standing: Standing, points: np.ndarray, radii: np.ndarray) -> float:
+    """Height by which feet must rise together until the lowest touches the ground.
+
+    Args:
+        standing: the model.
+        points: positions of the feet (n, 3), plant units.
+        radii: their radii (n,) [m].
+    """
+    up, unit = 0.0, standing.scaling.length
     # Newton's method on the distance of the nearest foot; one step on flat ground.
     for _ in range(20):
-        phi, slope = system.terrain.evaluate(system.foot_positions(q)[0] * unit)
+        raised = points + np.array([0, 0, up])
+        phi, slope = standing.system.terrain.evaluate(raised * unit)
         gap = (phi - radii) / unit
         at = int(np.argmin(gap))
         if abs(gap[at]) < 1e-9:
             break
-        q[z] -= gap[at] / max(slope[at, 2], 0.1)
-    return q
+        up -= gap[at] / max(slope[at, 2], 0.1)
+    return up

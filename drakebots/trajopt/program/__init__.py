@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from drakebots.trajopt.program.assemble import Assembled, assemble
     from drakebots.trajopt.program.block import Block, compile_blocks, compiled
     from drakebots.trajopt.program.builder import ProgramBuilder
-    from drakebots.trajopt.program.checkpoint import (
+    from drakebots.trajopt.program.program import (
+        ADDED,
+        Group,
+        Program,
+        Term,
         belongs,
         load_checkpoint,
         program_name,
@@ -27,6 +31,5 @@ if TYPE_CHECKING:
         read_checkpoint,
         save_checkpoint,
     )
-    from drakebots.trajopt.program.program import Group, Program, Term
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -13,39 +13,34 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import casadi as ca
 import numpy as np
 
-from drakebots.core.checks import check_types
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked
 from drakebots.core.files import cache_folder, part_folder
 from drakebots.core.stages import stage
 
 
-@dataclass(frozen=True)
+@checked("block")
 class Block:
-    """An expression with named inputs and named groups of rows.
-
-    Attributes:
-        name: name of the block, a C identifier.
-        inputs: SX symbols by name, column vectors.
-        rows: SX expressions by name, column vectors.
-        data: SX symbols of the constants d, or None.
-        compiles: whether large functions are compiled. It takes tens of seconds, which
-            a program that is solved once in a few iterations does not win back.
-    """
+    """An expression with named inputs and named groups of rows."""
 
     name: str
+    """Name of the block, a C identifier."""
     inputs: Mapping[str, ca.SX]
+    """SX symbols by name, column vectors."""
     rows: Mapping[str, ca.SX]
+    """SX expressions by name, column vectors."""
     data: ca.SX | None = None
+    """SX symbols of the constants d, or None."""
     compiles: bool = True
+    """Whether large functions are compiled. It takes tens of seconds, which a program
+    that is solved once in a few iterations does not win back."""
 
     def __post_init__(self):
-        check_types(self, "block")
         known = ca.vertcat(self.w, self.d)
         symbols = ca.symvar(self.r)
         free = [s.name() for s in symbols if not ca.depends_on(known, s)]
@@ -136,16 +131,6 @@ class Block:
         made = vars(self).get("functions")
         return made["value"] if made else self.value_function
 
-    @property
-    def linearizer(self) -> ca.Function:
-        """(w, d) -> (r, nonzeros of dr/dw), compiled if the functions are.
-
-        To compile them, Hessian included, takes a minute for HAMR, which a use of few
-        Jacobians does not win back.
-        """
-        made = vars(self).get("functions")
-        return made["jacobian"] if made else self.jacobian_function
-
     def jacobian(self, w: np.ndarray, d: np.ndarray = ()) -> np.ndarray:
         """dr/dw as a dense array (num_rows, num_inputs)."""
         _, nonzeros = self.functions["jacobian"](w, d)
@@ -200,9 +185,9 @@ def compiled(
 
     Args:
         functions: the functions.
-        sources: what each was derived from, by which its code is found again: the
+        sources: origin of each, by which its code is found again: the
             code of a Hessian takes longer to write than to load.
-        what: what they are, for what is said while they are compiled.
+        what: their name, for messages while they are compiled.
     """
     cc = compiler()
     if cc is None:

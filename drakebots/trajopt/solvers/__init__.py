@@ -15,8 +15,8 @@ Programs with complementary pairs have a solver of their own:
     add_complementarity(prog, height, force, "contact")
     result = ComplementaritySolver().Solve(prog, guess)
 
-:func:`solve_continuation` leads through easier programs to a hard one, and
-:func:`multi_start` does so from many starts.
+:func:`solve_penalty_continuation`, the same ladder, makes the contacts of our plans
+hard.
 """
 
 from typing import TYPE_CHECKING
@@ -28,18 +28,33 @@ if TYPE_CHECKING:
         ComplementaritySolver,
         add_complementarity,
     )
-    from drakebots.trajopt.solvers.continuation import (
-        Continuation,
-        MultiStart,
-        Stage,
-        multi_start,
-        solve_continuation,
+    from drakebots.trajopt.solvers.drake_solvers import solve_drake
+    from drakebots.trajopt.solvers.exact_solver import (
+        ExactIpoptSolver,
+        fill,
+        options_of,
     )
-    from drakebots.trajopt.solvers.drake import solve_drake
-    from drakebots.trajopt.solvers.exact_solver import ExactIpoptSolver
     from drakebots.trajopt.solvers.ipopt_exact import Raw, solve_exact
-    from drakebots.trajopt.solvers.mathematical_program import Compute, lower
+    from drakebots.trajopt.solvers.mathematical_program import Compute, Lowered, lower
+    from drakebots.trajopt.solvers.penalty import (
+        Clock,
+        PenaltyContinuation,
+        PenaltyStage,
+        Rung,
+        near,
+        solve_penalty_continuation,
+        start_from,
+    )
     from drakebots.trajopt.solvers.qp import solve_qp
-    from drakebots.trajopt.solvers.solve import SOLVERS, TOLERANCE, Solution, solve
+    from drakebots.trajopt.solvers.read_back import ReadBack, name_of
+    from drakebots.trajopt.solvers.solve import (
+        OURS,
+        SOLVERS,
+        TOLERANCE,
+        Solution,
+        check_solver,
+        scaled_violation,
+        solve,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

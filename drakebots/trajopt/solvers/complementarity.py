@@ -25,8 +25,9 @@ plans, it is solved in two steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -36,16 +37,13 @@ from pydrake.symbolic import Expression
 
 from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput
+from drakebots.core.run import Verdict
 from drakebots.trajopt.program import Block, Group, Program, Term
-from drakebots.trajopt.solvers.continuation import (
-    Continuation,
-    Stage,
-    StageReport,
-    solve_continuation,
-)
 from drakebots.trajopt.solvers.exact_solver import ExactIpoptResult, ExactIpoptSolver
 from drakebots.trajopt.solvers.ipopt_exact import Monitor, Raw
+from drakebots.trajopt.solvers.penalty import Clock, near, solve_penalty_continuation
 from drakebots.trajopt.solvers.read_back import ReadBack, pair_bounds
+from drakebots.trajopt.solvers.solve import Solution, solve
 
 WEIGHTS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 """Weights of the penalty, in the units of the cost over those of the products."""
@@ -55,16 +53,6 @@ RELAXED = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 
 OPTIONS: dict[str, Any] = {"tol": 1e-8, "acceptable_iter": 0, "max_iter": 500}
 """Options of IPOPT for all programs. Nothing is acceptable but an optimum."""
-
-_LATER = {
-    "mu_strategy": "monotone",
-    "mu_init": 1e-4,
-    "bound_push": 1e-6,
-    "bound_frac": 1e-6,
-    "slack_bound_push": 1e-6,
-    "slack_bound_frac": 1e-6,
-}
-"""Options of programs that start at the answer of another one."""
 
 BOTH = 1e-5
 """A pair whose sides are both smaller than this may belong to either branch."""
@@ -112,7 +100,7 @@ class ComplementarityDetails:
 
     Attributes:
         status: outcome of the solve, in one line; names the worst rows of a failure.
-        stages: the programs that were solved, in their order.
+        programs: number of programs that were solved.
         residuals: the five largest violations of rows and bounds, by name.
         pairs: for every pair, in the order of the program, 0 where its first side is
             held at zero, 1 where its second one is.
@@ -120,7 +108,7 @@ class ComplementarityDetails:
     """
 
     status: str
-    stages: tuple[StageReport, ...] = field(repr=False)
+    programs: int
     residuals: Mapping[str, float]
     pairs: np.ndarray
     multipliers: np.ndarray | None = field(repr=False)
@@ -179,72 +167,74 @@ class _Search:
     ):
         self.tolerance, self.weights = solver.tolerance, solver.weights
         self.program, self.pairs, self.options = read.program, read.pairs, options
-        self.monitor, self.threads = monitor, threads
-        self.stages, self.stopped = [], False
+        self.solve = partial(solve, monitor=monitor, threads=threads)
+        self.programs, self.stopped = 0, False
         # 0 or 1: the side of each pair that is held at zero on the best branch.
         self.sides: np.ndarray | None = None
 
     def run(self, x0: np.ndarray) -> Raw:
         """The best point as a solver's output."""
         x0 = np.clip(x0, self.program.x_lower, self.program.x_upper)
-        ladder = self._ladder(x0, ((weight, np.inf) for weight in self.weights))
+        ladder = self._ladder(x0, self.weights, lambda w: self._slackened(w, np.inf))
         best = self._on_branches(ladder)
         if best is None and not self.stopped:
-            relaxed = self._ladder(x0, ((0.0, most) for most in RELAXED))
+            relaxed = self._ladder(x0, RELAXED, lambda most: self._slackened(0.0, most))
             best = self._on_branches(relaxed)
-            ladder = min(ladder, relaxed, key=lambda c: (not c.feasible, c.worst[1]))
+            ladder = min(ladder, relaxed, key=self._violation)
         if best is None:
-            status, last = ladder.final.status, ladder.final
-            if ladder.feasible:
+            status, x = ladder.status, ladder.x[: self.program.num_variables]
+            feasible = self._violation(ladder) <= self.tolerance
+            if feasible:
                 status = "Feasible_Point_Found"
             elif status == "Solve_Succeeded":
                 status = "Infeasible_Problem_Detected"
-            x = ladder.x[: self.program.num_variables]
-            best = Raw(x, status, ladder.feasible, last.log, last.seconds)
+            best = Raw(x, status, feasible, ladder.log, ladder.seconds)
         if self.stopped:
             best = replace(best, status="interrupted", success=False)
         return best
 
     # ---------------------------------------------------------------- ladder
     def _ladder(
-        self, x0: np.ndarray, rungs: Iterable[tuple[float, float]]
-    ) -> Continuation:
-        """Solves with one (weight, largest value) of the slacks after the other, until
-        there is an answer."""
-        stages = [
-            Stage(
-                self._slackened(weight, most),
-                self._options(later=i > 0),
-                label=f"weight {weight:g}" if weight else f"products {most:g}",
-                max_iterations=self.options["max_iter"],
-                spare=True,
-            )
-            for i, (weight, most) in enumerate(rungs)
-        ]
+        self,
+        x0: np.ndarray,
+        rungs: Sequence[float],
+        build: Callable[[float], Program],
+    ) -> Solution:
+        """The least violating answer of all rungs, which end where there is one."""
         products = self.program.values(x0)[self.pairs[:, 2]]
         # Slacks > 0, so that the guess does not count as an answer.
         slacks = np.maximum(products, max(1e-2, 2 * self.tolerance))
-        target = self._slackened(0.0, 0.0)
-        return self._solve(stages, np.append(x0, slacks), target)
+        found: list[Solution] = []
+
+        def solved(program: Program, x: np.ndarray, *, options, **_) -> Solution:
+            found.append(self._solved(program, x, options))
+            return found[-1]
+
+        solve_penalty_continuation(
+            lambda rung: (None, build(rung)),
+            rungs,
+            lambda _: np.append(x0, slacks),
+            solved,
+            options=lambda program, x, later: self._options(later=later),
+            done=lambda _: self._violation(found[-1]) <= self.tolerance,
+            clock=Clock(),
+        )
+        return min(found, key=self._violation)
 
     def _options(self, *, later: bool) -> dict[str, Any]:
         """Options of IPOPT; `later` for a start at the answer of another program."""
-        return (_LATER if later else {}) | self.options
+        return (near(1e-4, 1e-6) if later else {}) | self.options
 
-    def _solve(
-        self, stages: list[Stage], x: np.ndarray, target: Program | None = None
-    ) -> Continuation:
-        found = solve_continuation(
-            stages,
-            x,
-            problem=target,
-            tolerance=self.tolerance,
-            monitor=self.monitor,
-            threads=self.threads,
-        )
-        self.stages += found.stages
-        self.stopped = self.stopped or found.interrupted
+    def _solved(self, program: Program, x: np.ndarray, options) -> Solution:
+        found = self.solve(program, x, options=options)
+        self.programs += 1
+        self.stopped = self.stopped or found.verdict is Verdict.INTERRUPTED
         return found
+
+    def _violation(self, solution: Solution) -> float:
+        """Largest violation of the program itself, products included."""
+        x = solution.x[: self.program.num_variables]
+        return max(self.program.residuals(x).values(), default=0.0)
 
     def _slackened(self, weight: float, most: float) -> Program:
         """The program with slacks 0 <= s <= most on its products, penalized."""
@@ -272,7 +262,7 @@ class _Search:
         )
 
     # -------------------------------------------------------------- branches
-    def _on_branches(self, ladder: Continuation) -> Raw | None:
+    def _on_branches(self, ladder: Solution) -> Raw | None:
         """The best optimum of a branch; None where no branch has been solved."""
         if self.stopped:
             return None
@@ -316,10 +306,11 @@ class _Search:
         upper[0, self.pairs[:, 2]] = np.inf
         upper[0, self.pairs[np.arange(len(sides)), sides]] = 0.0
         program = replace(self.program, rows={"rows": replace(rows, upper=upper)})
-        options, most = self._options(later=True), self.options["max_iter"]
-        found = self._solve([Stage(program, options, most, "branch")], x)
-        raw = found.final
-        return raw if raw.success and found.stages[-1].feasible else None
+        found = self._solved(program, x, self._options(later=True))
+        if not found.ok or max(found.residuals.values(), default=0.0) > self.tolerance:
+            return None
+        x, multipliers = np.array(found.x), found.multipliers
+        return Raw(x, found.status, True, found.log, found.seconds, *multipliers)
 
     def details(self, raw: Raw) -> ComplementarityDetails:
         """The details of the result."""
@@ -329,7 +320,7 @@ class _Search:
         names = base.rows["rows"].labels + base.variables["x"].labels
         worst = [k for k in np.argsort(-excess)[:5] if excess[k] > 0]
         residuals = {names[k]: float(excess[k]) for k in worst}
-        status = f"{raw.status} after {len(self.stages)} programs"
+        status = f"{raw.status} after {self.programs} programs"
         if not raw.success:
             worst = ", ".join(f"{k} = {v:.2g}" for k, v in residuals.items())
             status += f"; worst: {worst}; try another guess or other scales"
@@ -337,5 +328,5 @@ class _Search:
         if sides is None:
             sides = np.argmin(np.abs(g[self.pairs[:, :2]]), axis=1)
         return ComplementarityDetails(
-            status, tuple(self.stages), residuals, sides, raw.multipliers
+            status, self.programs, residuals, sides, raw.multipliers
         )

@@ -145,7 +145,7 @@ class ExactIpoptSolver(SolverInterface if CALLABLE_BY_DRAKE else object):
         return self.id()
 
     def SolverName(self) -> str:
-        """Its name."""
+        """Name of the solver."""
         return self._result.name
 
     def AreProgramAttributesSatisfied(self, prog: MathematicalProgram) -> bool:
@@ -180,11 +180,13 @@ class ExactIpoptSolver(SolverInterface if CALLABLE_BY_DRAKE else object):
                 the wrong length, or an option that IPOPT does not know.
         """
         read = ReadBack(prog)
-        guess = _start(prog, initial_guess)
-        options, threads = _options(prog, solver_options, self.SolverName())
-        raw, details = self._answer(read, guess, options, _watcher(prog), threads)
+        guess = read.unit * start_of(prog, initial_guess)
+        options, threads = options_of(prog, solver_options, self.SolverName())
+        raw, details = self._answer(read, guess, options, _watcher(read), threads)
         result = self._result() if result is None else result
-        _fill(result, prog, raw, read.program.objective(raw.x))
+        outcome = _RESULTS.get(raw.status, SolutionResult.kSolverSpecificError)
+        cost = read.program.objective(raw.x)
+        fill(result, read.variables, raw.x / read.unit, cost, outcome)
         if isinstance(result, ExactIpoptResult):
             result._read, result._details = read, details
         return result
@@ -213,7 +215,7 @@ class ExactIpoptSolver(SolverInterface if CALLABLE_BY_DRAKE else object):
         )
 
 
-def _start(prog: MathematicalProgram, guess: np.ndarray | None) -> np.ndarray:
+def start_of(prog: MathematicalProgram, guess: np.ndarray | None) -> np.ndarray:
     """The guess, or the program's own; 0 where there is none."""
     own = prog.initial_guess()
     guess = own if guess is None else np.asarray(guess, float).ravel()
@@ -225,7 +227,7 @@ def _start(prog: MathematicalProgram, guess: np.ndarray | None) -> np.ndarray:
     return np.where(np.isnan(guess), 0.0, guess)
 
 
-def _options(
+def options_of(
     prog: MathematicalProgram, more: SolverOptions | None, name: str
 ) -> tuple[dict[str, Any], int | None]:
     """IPOPT's options under a solver's name, and the number of threads."""
@@ -245,8 +247,9 @@ def _options(
     return out | found, None if threads is None else int(threads)
 
 
-def _watcher(prog: MathematicalProgram) -> Monitor | None:
+def _watcher(read: ReadBack) -> Monitor | None:
     """A monitor that calls the program's visualization callbacks; None without."""
+    prog, unit = read.prog, read.unit
     callbacks = [
         (binding.evaluator(), prog.FindDecisionVariableIndices(binding.variables()))
         for binding in prog.visualization_callbacks()
@@ -256,26 +259,36 @@ def _watcher(prog: MathematicalProgram) -> Monitor | None:
 
     def monitor(iteration: Iteration) -> bool:
         for evaluator, index in callbacks:
-            evaluator.Eval(iteration.x[index])
+            evaluator.Eval((iteration.x[: len(unit)] / unit)[index])
         return False
 
     return monitor
 
 
-def _fill(result, prog: MathematicalProgram, raw: Raw, cost: float) -> None:
+def fill(
+    result: MathematicalProgramResult,
+    variables: np.ndarray,
+    values: np.ndarray,
+    cost: float,
+    outcome: SolutionResult,
+) -> None:
     """Sets the values, the status, the variables and the cost of a Drake result.
 
     pydrake can set a result's values and status only. Its variables and optimal
     cost are left by solving a program with the same variables, all fixed, and a
     constant cost.
+
+    Args:
+        result: the result.
+        variables, values: decision variables and their values.
+        cost: the cost there.
+        outcome: the status.
     """
-    x = np.nan_to_num(raw.x, posinf=0.0, neginf=0.0)
+    x = np.nan_to_num(values, posinf=0.0, neginf=0.0)
     shell = MathematicalProgram()
-    variables = prog.decision_variables()
     shell.AddDecisionVariables(variables)
     shell.AddBoundingBoxConstraint(x, x, variables)
     shell.AddLinearCost(np.zeros(len(x)), float(np.nan_to_num(cost)), variables)
     ClpSolver().Solve(shell, None, None, result)
-    result.set_x_val(raw.x)
-    outcome = _RESULTS.get(raw.status, SolutionResult.kSolverSpecificError)
+    result.set_x_val(values)
     result.set_solution_result(outcome)

@@ -32,13 +32,18 @@ DEFAULTS: dict[str, Any] = {
     "bound_relax_factor": 1e-9,
     "mu_strategy": "adaptive",
     "max_iter": 3000,
-    # "structured" is faster, but misled by nearly singular systems (docs/planning.md).
+    # "structured" is faster, but misled by nearly singular systems
+    # (docs/evidence/planning.md).
     "linear_solver": "mumps",
     # METIS: half the time of MUMPS's own choice on HAMR (scripts/bench/scaling.py).
     "mumps_pivot_order": 5,
     "nlp_scaling_method": "none",
     "sb": "yes",
 }
+
+
+FEASIBLE = 1e-6
+"""Scaled violation below which the objective decides which iterate is best."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,13 @@ class Iteration:
     infeasibility: float
     x: np.ndarray = field(repr=False)
 
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Smaller is better: feasible first, then cheap; last what is not finite."""
+        if not np.isfinite([self.infeasibility, self.objective]).all():
+            return np.inf, np.inf
+        return max(self.infeasibility, FEASIBLE), self.objective
+
 
 Monitor = Callable[[Iteration], bool]
 """Called at every iteration; True stops the solver."""
@@ -72,7 +84,7 @@ class Raw:
         success: whether the solver claims an optimal or acceptable point.
         log: columns of the iteration log.
         seconds: wall time by activity [s].
-        multipliers: multipliers of the rows (scaled), for warm starts.
+        multipliers: multipliers of the rows (scaled).
         bound_multipliers: multipliers of the variables' bounds (scaled).
     """
 
@@ -85,17 +97,63 @@ class Raw:
     bound_multipliers: np.ndarray | None = None
 
 
-class _Callback(ca.Callback):
-    """Passes iterates to the monitor, which may stop the solver."""
+class Watch:
+    """What is done at every iterate of a running solver.
 
-    def __init__(self, program: Program, monitor: Monitor | None, ctrl_c: CtrlC):
-        ca.Callback.__init__(self)
-        self.program, self.monitor, self.ctrl_c = program, monitor, ctrl_c
-        self.count, self.last, self.error = 0, None, None
-        n, m = program.num_variables, program.num_rows
-        self._sizes = {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": 0}
+    Args:
+        program: the program.
+        monitor: called with the iterate; True stops the solver.
+        deadline: time at which the solver is to stop, of `time.monotonic` [s].
+
+    Attributes:
+        best: the best iterate so far; None before there was a finite one.
+        last: the last iterate.
+        reason: why the solver is to stop; "" while it goes on.
+        error: what the monitor raised, or Ctrl-C.
+        ctrl_c: a context in which Ctrl-C waits for the next iterate.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        monitor: Monitor | None = None,
+        deadline: float | None = None,
+    ):
+        self.program, self.monitor, self.deadline = program, monitor, deadline
+        self.best: Iteration | None = None
+        self.last: Iteration | None = None
+        self.error: BaseException | None = None
+        self.reason, self.count, self.ctrl_c = "", 0, CtrlC()
         scale = program.row_scale
         self._low, self._high = program.lower / scale, program.upper / scale
+
+    def sees(self, x: np.ndarray, objective: float, rows: np.ndarray) -> bool:
+        """Whether to stop at an iterate, of which rows are scaled."""
+        try:
+            excess = np.maximum(self._low - rows, rows - self._high)
+            worst = float(max(excess.max(initial=0.0), 0.0))
+            self.last = Iteration(self.count, float(objective), worst, x)
+            self.count += 1
+            if self.last.rank < (self.best.rank if self.best else (np.inf, np.inf)):
+                self.best = self.last
+            if self.monitor is not None and self.monitor(self.last):
+                self.reason = "User_Requested_Stop"
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                self.reason = "Time_Limit"
+            self.ctrl_c.check()
+        except BaseException as error:  # the solver's caller raises it again
+            self.error = error
+        return bool(self.reason or self.error)
+
+
+class _Callback(ca.Callback):
+    """Shows a watch IPOPT's iterates."""
+
+    def __init__(self, watch: Watch):
+        ca.Callback.__init__(self)
+        self.watch, program = watch, watch.program
+        n, m = program.num_variables, program.num_rows
+        self._sizes = {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": 0}
         names = list(map(ca.nlpsol_out, range(ca.nlpsol_n_out())))
         self._used = [names.index(name) for name in ("x", "f", "g")]
         self.construct("monitor", {})
@@ -122,19 +180,7 @@ class _Callback(ca.Callback):
         # Views of the solver's own numbers: as CasADi's matrices they would take a
         # twentieth of a small program's time.
         x, f, g = (np.frombuffer(arg[i]) for i in self._used)
-        try:
-            excess = np.maximum(self._low - g, g - self._high)
-            self.last = Iteration(
-                self.count,
-                float(f[0]),
-                float(max(excess.max(initial=0.0), 0.0)),
-                x * self.program.x_scale,
-            )
-            self.count += 1
-            stop = bool(self.monitor(self.last)) if self.monitor else False
-            self.ctrl_c.check()
-        except BaseException as error:  # raised again by solve_exact
-            self.error, stop = error, True
+        stop = self.watch.sees(x * self.watch.program.x_scale, f[0], g)
         np.frombuffer(res[0])[:] = stop
         return 0
 
@@ -144,9 +190,8 @@ def solve_exact(
     x0: np.ndarray,
     *,
     options: Mapping[str, Any] | None = None,
-    monitor: Monitor | None = None,
+    monitor: Monitor | Watch | None = None,
     assembled: Assembled | None = None,
-    multipliers: tuple[np.ndarray, np.ndarray] | None = None,
     threads: int | None = None,
 ) -> Raw:
     """Solves a program by IPOPT with exact Hessians.
@@ -155,106 +200,117 @@ def solve_exact(
         program: the program.
         x0: the initial guess.
         options: options of IPOPT, which override :data:`DEFAULTS`.
-        monitor: see :data:`Monitor`.
+        monitor: see :data:`Monitor`; or a watch of its own.
         assembled: the program's functions, if they were assembled before.
-        multipliers: multipliers of rows and bounds for a warm start.
         threads: number of threads for the derivatives; None for all cores.
 
     Raises:
         InvalidInput: for an option that IPOPT does not know.
+        Exception: any exception of the monitor.
     """
     settings = DEFAULTS | {"print_level": 0} | dict(options or {})
+    _check_spral(settings)
+    watch = monitor if isinstance(monitor, Watch) else Watch(program, monitor)
+    began = time.perf_counter()
+    assembled = assembled or assemble(program, threads=threads or os.cpu_count() or 1)
+    built = {"build": time.perf_counter() - began}
     if settings["linear_solver"] != "structured":
-        return _solve(program, x0, settings, monitor, assembled, multipliers, threads)
+        return _solved(program, x0, settings, watch, assembled, built)
     with kkt.socket() as socket:
-        settings |= socket
-        return _solve(program, x0, settings, monitor, assembled, multipliers, threads)
+        return _solved(program, x0, settings | socket, watch, assembled, built)
 
 
-def _solve(
+def _solved(
     program: Program,
     x0: np.ndarray,
     settings: dict[str, Any],
-    monitor: Monitor | None,
-    assembled: Assembled | None,
-    multipliers: tuple[np.ndarray, np.ndarray] | None,
-    threads: int | None,
+    watch: Watch,
+    assembled: Assembled,
+    seconds: dict[str, float],
 ) -> Raw:
     """:func:`solve_exact` with all options of IPOPT."""
-    threads = threads or os.cpu_count() or 1
-    began = time.perf_counter()
-    functions = assembled or assemble(program, threads=threads)
-    built = time.perf_counter() - began
-    ctrl_c = CtrlC()
-    callback = _Callback(program, monitor, ctrl_c)
-    x, p = ca.MX.sym("x", program.num_variables), ca.MX.sym("p", 0)
-    f, g = ca.densify(functions.objective(x, p)), functions.rows(x, p)
-    nlp = {"x": x, "p": p, "f": f, "g": g}
-    _check_spral(settings)
-    try:
-        solver = ca.nlpsol(
-            "ipopt",
-            "ipopt",
-            nlp,
-            {
-                "grad_f": functions.gradient,
-                "jac_g": functions.jacobian,
-                "hess_lag": functions.hessian,
-                "iteration_callback": callback,
-                "print_time": False,
-                "error_on_fail": False,
-                "calc_lam_p": False,
-                "calc_multipliers": False,
-                "no_nlp_grad": True,
-                **{f"ipopt.{key}": value for key, value in settings.items()},
-            },
-        )
-    except RuntimeError as error:
-        raise InvalidInput(f"IPOPT refuses an option: {_last_line(error)}") from None
-    scale, row_scale = program.x_scale, program.row_scale
-    arguments = {
-        "x0": np.asarray(x0, float) / scale,
-        "lbx": program.x_lower / scale,
-        "ubx": program.x_upper / scale,
-        "lbg": program.lower / row_scale,
-        "ubg": program.upper / row_scale,
-    }
-    if multipliers is not None:
-        arguments["lam_g0"], arguments["lam_x0"] = multipliers
-    try:
-        # Raised while IPOPT runs, KeyboardInterrupt would be a warning of CasADi's.
-        with ctrl_c:
-            out = solver(**arguments)
-    except KeyboardInterrupt:
-        callback.error = callback.error or KeyboardInterrupt()
-        out = None
-    if callback.error is not None and not isinstance(callback.error, KeyboardInterrupt):
-        raise callback.error
+    callback = _Callback(watch)
+    solver = _ipopt(program, assembled, callback, settings)
+    out = _run(solver, program, x0, watch)
+    if watch.error is not None and not isinstance(watch.error, KeyboardInterrupt):
+        raise watch.error
     if out is None:
-        x = x0 if callback.last is None else callback.last.x
-        return Raw(x, "interrupted", False, {}, {"build": built})
+        x = x0 if watch.last is None else watch.last.x
+        return Raw(x, "interrupted", False, {}, seconds)
     stats = solver.stats()
-    if callback.error is not None:
-        stats["return_status"] = "interrupted"
-    iterations = stats.get("iterations") or {}
-    seconds = {
-        "build": built,
-        "rows and objective": stats.get("t_wall_nlp_g", 0.0)
-        + stats.get("t_wall_nlp_f", 0.0),
-        "Jacobian and gradient": stats.get("t_wall_nlp_jac_g", 0.0)
-        + stats.get("t_wall_nlp_grad_f", 0.0),
-        "Hessian": stats.get("t_wall_nlp_hess_l", 0.0),
-        "total": stats.get("t_wall_total", 0.0),
-    }
+    status = stats["return_status"] if watch.error is None else "interrupted"
     return Raw(
-        np.asarray(out["x"]).ravel() * scale,
-        stats["return_status"],
-        stats["return_status"] in ("Solve_Succeeded", "Solved_To_Acceptable_Level"),
-        {key: list(map(float, values)) for key, values in iterations.items()},
-        seconds,
+        np.asarray(out["x"]).ravel() * program.x_scale,
+        status,
+        status in ("Solve_Succeeded", "Solved_To_Acceptable_Level"),
+        {k: list(map(float, v)) for k, v in (stats.get("iterations") or {}).items()},
+        seconds | _seconds(stats),
         np.asarray(out["lam_g"]).ravel(),
         np.asarray(out["lam_x"]).ravel(),
     )
+
+
+def _ipopt(
+    program: Program,
+    assembled: Assembled,
+    callback: _Callback,
+    settings: Mapping[str, Any],
+) -> ca.Function:
+    """IPOPT as a function of CasADi.
+
+    Raises:
+        InvalidInput: for an option that IPOPT does not know.
+    """
+    x, p = ca.MX.sym("x", program.num_variables), ca.MX.sym("p", 0)
+    f, g = ca.densify(assembled.objective(x, p)), assembled.rows(x, p)
+    options = {
+        "grad_f": assembled.gradient,
+        "jac_g": assembled.jacobian,
+        "hess_lag": assembled.hessian,
+        "iteration_callback": callback,
+        "print_time": False,
+        "error_on_fail": False,
+        "calc_lam_p": False,
+        "calc_multipliers": False,
+        "no_nlp_grad": True,
+        **{f"ipopt.{key}": value for key, value in settings.items()},
+    }
+    try:
+        return ca.nlpsol("ipopt", "ipopt", {"x": x, "p": p, "f": f, "g": g}, options)
+    except RuntimeError as error:
+        raise InvalidInput(f"IPOPT refuses an option: {_last_line(error)}") from None
+
+
+def _run(solver: ca.Function, program: Program, x0: np.ndarray, watch: Watch):
+    """IPOPT's output; None where Ctrl-C left none."""
+    scale, row_scale = program.x_scale, program.row_scale
+    try:
+        # Raised while IPOPT runs, KeyboardInterrupt would be a warning of CasADi's.
+        with watch.ctrl_c:
+            return solver(
+                x0=np.asarray(x0, float) / scale,
+                lbx=program.x_lower / scale,
+                ubx=program.x_upper / scale,
+                lbg=program.lower / row_scale,
+                ubg=program.upper / row_scale,
+            )
+    except KeyboardInterrupt as error:
+        watch.error = watch.error or error
+        return None
+
+
+def _seconds(stats: Mapping[str, Any]) -> dict[str, float]:
+    """Wall time by activity, of IPOPT's statistics [s]."""
+    parts = {
+        "rows and objective": ("nlp_g", "nlp_f"),
+        "Jacobian and gradient": ("nlp_jac_g", "nlp_grad_f"),
+        "Hessian": ("nlp_hess_l",),
+        "total": ("total",),
+    }
+    return {
+        name: sum(stats.get(f"t_wall_{part}", 0.0) for part in of)
+        for name, of in parts.items()
+    }
 
 
 def _check_spral(settings: Mapping[str, Any]) -> None:

@@ -13,8 +13,8 @@ with W the Hessian of the Lagrangian, Sigma the barrier's diagonal and J the Jac
 the rows. `kkt.c` factorizes it by fronts of dense columns and is handed to IPOPT as if
 it were HSL's MA27 (option `hsllib`), so that the interior point stays IPOPT's. It is
 used on request (linear_solver "structured"): it is faster than MUMPS, but nearly
-singular systems mislead it more often (docs/planning.md). Where no C compiler was at
-hand when drakebots was installed the library is missing.
+singular systems mislead it more often (docs/evidence/planning.md). Where no C compiler
+was at hand when drakebots was installed the library is missing.
 
 The sequence of elimination decides about the time. METIS dissects the graph of the
 unknowns, which finds the chain of knots. Multipliers have zeros on the diagonal: those
@@ -206,7 +206,7 @@ def _dissect(graph: sp.csr_matrix) -> np.ndarray:
     n = graph.shape[0]
     if (metis := _metis()) is not None and n > 1 and graph.nnz:
         order = _metis_order(metis, graph)
-        # METIS tells of no errors.
+        # METIS reports no errors.
         if np.array_equal(np.sort(order), np.arange(n)):
             return order
     pattern = ca.Sparsity(n, n, graph.indptr.tolist(), graph.indices.tolist())
@@ -245,7 +245,7 @@ def _metis() -> ctypes.CDLL | None:
 
 @dataclass(frozen=True)
 class FactorReport:
-    """What a factorization found.
+    """Report of a factorization.
 
     Attributes:
         negative: number of negative eigenvalues.
@@ -311,7 +311,7 @@ class SymmetricFactors:
         return report
 
     def report(self) -> FactorReport:
-        """What the last factorization found."""
+        """Report of the last factorization."""
         counts, sizes = np.zeros(6, np.int32), np.zeros(2)
         self._lib.kkt_report(
             self._solver, counts.ctypes.data_as(_INT), sizes.ctypes.data_as(_REAL)

@@ -238,17 +238,17 @@ def _stack(arrays: Sequence[np.ndarray], kind) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where the bindings of a lowered program come from.
+    """Origin of the bindings of a lowered program.
 
     Attributes:
         program: the program that was lowered.
         variables: ids of its decision variables, in its order.
-        scaled: whether these are x / x_scale.
+        unit: physical size of one unit of each.
     """
 
     program: Program
     variables: tuple[int, ...]
-    scaled: bool
+    unit: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,24 +276,23 @@ class Lowered:
         program: the program that was lowered.
         prog: the MathematicalProgram; more may be added to it.
         x: its decision variables (num_variables,), in the program's order.
-        scaled: whether they are x / x_scale instead of physical.
+        unit: physical size of one unit of each: 1, or the program's x_scale.
         bindings: constraints by name: "dynamics[3]", "bounds of q[3]".
     """
 
     program: Program
     prog: MathematicalProgram
     x: np.ndarray
-    scaled: bool
+    unit: np.ndarray
     bindings: Mapping[str, object] = field(repr=False)
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """Values of Drake's decision variables from physical ones."""
-        return np.asarray(x, float) / self.program.x_scale if self.scaled else x
+        return np.asarray(x, float) / self.unit
 
     def physical(self, values: np.ndarray) -> np.ndarray:
         """Physical values from those of Drake's decision variables."""
-        values = np.asarray(values, float)
-        return values * self.program.x_scale if self.scaled else values
+        return np.asarray(values, float) * self.unit
 
     def view(self, variables: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """The decision variables by the program's names, (count, labels)."""
@@ -302,31 +301,41 @@ class Lowered:
         return {n: x[g.start : g.stop].reshape(g.shape) for n, g in groups}
 
 
-def lower(program: Program, *, scaled: bool = False) -> Lowered:
+def lower(
+    program: Program,
+    *,
+    scaled: bool = False,
+    into: tuple[MathematicalProgram, np.ndarray] | None = None,
+) -> Lowered:
     """Turns a program into a MathematicalProgram.
 
     Args:
         program: the program.
         scaled: whether the decision variables are x / x_scale, for solvers that
             ignore `SetVariableScaling` (IPOPT).
+        into: a MathematicalProgram to add it to, and its decision variables in the
+            program's order; None for one of its own.
 
     Raises:
         InvalidInput: for a row that no block adds to and whose bounds exclude zero.
     """
-    return _Lowering(program, scaled).lowered()
+    return _Lowering(program, scaled, into).lowered()
 
 
 class _Lowering:
     """Builds the MathematicalProgram of :func:`lower`."""
 
-    def __init__(self, program: Program, scaled: bool):
-        self.program, self.prog = program, MathematicalProgram()
-        names = [g.label(i) for g in program.variables.values() for i in g.indices.flat]
-        self.x = np.array([Variable(name) for name in names], dtype=object)
-        self.prog.AddDecisionVariables(self.x)
+    def __init__(self, program: Program, scaled: bool, into=None):
+        self.program = program
+        if into is None:
+            groups = program.variables.values()
+            names = [g.label(i) for g in groups for i in g.indices.flat]
+            into = MathematicalProgram(), np.array([*map(Variable, names)], object)
+            into[0].AddDecisionVariables(into[1])
+        self.prog, self.x = into
         self.scale = program.x_scale if scaled else np.ones(len(self.x))
         ids = tuple(v.get_id() for v in self.x)
-        self.origin = Origin(program, ids, scaled)
+        self.origin = Origin(program, ids, self.scale)
         self.bindings: dict[str, object] = {}
         if not scaled and (program.x_scale != 1).any():
             for variable, scale in zip(self.x, program.x_scale):
@@ -339,7 +348,7 @@ class _Lowering:
         self._bounds()
         self._rows()
         self._costs()
-        return Lowered(p, self.prog, self.x, self.origin.scaled, self.bindings)
+        return Lowered(p, self.prog, self.x, self.scale, self.bindings)
 
     def _uses(self, term: Term) -> list[Use]:
         block = term.block
@@ -476,7 +485,7 @@ def _name(group: Group, knot: int) -> str:
 
 
 def _affine_rows(block: Block) -> np.ndarray:
-    """Which rows of a block are affine in its inputs, by their expressions."""
+    """Mask of a block's rows that are affine in its inputs, by their expressions."""
     if "affine_rows" not in block.__dict__:
         curved = ca.which_depends(block.r, block.w, 2, True)
         block.__dict__["affine_rows"] = ~np.array(curved, bool)

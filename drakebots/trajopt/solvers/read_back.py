@@ -1,8 +1,8 @@
-"""From a MathematicalProgram back to a program of blocks, with exact sparse Hessians.
+"""Blocks from a MathematicalProgram, with exact sparse Hessians.
 
 Nonlinear bindings that :func:`.mathematical_program.lower` made find their blocks
-again. What a user added in Drake's symbols is translated (:mod:`.symbolic`), and what
-Drake knows by coefficients becomes blocks of its own, one for all bindings of the same
+again. What a user added in Drake's symbols is translated to CasADi's, and what Drake
+knows by coefficients becomes blocks of its own, one for all bindings of the same
 expression or sparsity:
 
     A x    b'x    x'Q x/2 + b'x + c    r(x)
@@ -13,22 +13,31 @@ Pairs that complement each other, 0 <= G(x) _|_ H(x) >= 0, become the rows
 
 They are Drake's `LinearComplementarityConstraint` (G = x, H = M x + q) and the
 constraints of :func:`.complementarity.add_complementarity`, which are such rows.
+
+Every kind of symbolic expression that has a value is translated, step by step as its
+`Unapply` takes it apart; formulas (of `if_then_else`) become 0 or 1. Where Drake's
+function has a kink or a jump (abs, min, max, floor, ceil, if_then_else), the
+derivatives are those of the piece that x lies on. CasADi evaluates both pieces of an
+`if_then_else`: one that is not finite where it does not hold spoils the derivatives of
+the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from itertools import combinations_with_replacement
+from operator import add, mul
 
 import casadi as ca
 import numpy as np
 from pydrake.solvers import MathematicalProgram
-from pydrake.symbolic import Expression, Variable
+from pydrake.symbolic import Expression, ExpressionKind, Formula, FormulaKind, Variable
 
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.program import Block, Group, Program, Term
 from drakebots.trajopt.solvers.mathematical_program import Key, Origin, key_of
-from drakebots.trajopt.solvers.symbolic import expressions_of, to_casadi
 
 _REFUSED = (
     "l2norm_costs",
@@ -43,22 +52,29 @@ _REFUSED = (
 class ReadBack:
     """The program of blocks behind a MathematicalProgram.
 
+    Args:
+        prog: the MathematicalProgram.
+        unit: size of one unit of each of its decision variables, where they are scaled
+            by what is not in it.
+
     Attributes:
         program: the program, in the order of the decision variables; its rows are
             the bindings' rows.
+        unit: size of one unit of each decision variable in the program's variables;
+            not 1 where bindings were lowered in scaled variables.
         rows: positions of each binding's rows.
         pairs: positions of the rows G, H and G H of every pair, (num_pairs, 3).
 
     Raises:
         InvalidInput: for a binding without a block, by its name, for bindings
-            lowered in scaled variables or moved to other variables, and for
-            variables that are not continuous.
+            moved to other variables, and for variables that are not continuous.
     """
 
-    def __init__(self, prog: MathematicalProgram):
+    def __init__(self, prog: MathematicalProgram, unit: np.ndarray | None = None):
         self.prog = prog
         self.variables = prog.decision_variables()
         self.position = {v.get_id(): i for i, v in enumerate(self.variables)}
+        self.unit = np.ones(len(self.variables)) if unit is None else np.array(unit)
         self.terms: list[Term] = []
         self.costs: list[Term] = []
         self.rows: dict[object, np.ndarray] = {}
@@ -125,14 +141,14 @@ class ReadBack:
         return Group(name, 0, 1, tuple(labels), lower[None], upper[None], scale)
 
     def _variables(self) -> Group:
-        n = len(self.variables)
-        low, high, scale = np.full(n, -np.inf), np.full(n, np.inf), np.ones(n)
+        n, unit = len(self.variables), self.unit
+        low, high, scale = np.full(n, -np.inf), np.full(n, np.inf), unit.copy()
         for binding in self.prog.bounding_box_constraints():
             columns, e = self._columns(binding), binding.evaluator()
-            np.maximum.at(low, columns, e.lower_bound())
-            np.minimum.at(high, columns, e.upper_bound())
+            np.maximum.at(low, columns, e.lower_bound() * unit[columns])
+            np.minimum.at(high, columns, e.upper_bound() * unit[columns])
         for index, value in self.prog.GetVariableScaling().items():
-            scale[index] = value
+            scale[index] *= value
         return self._group(
             "x", [v.get_name() for v in self.variables], low, high, scale
         )
@@ -143,7 +159,7 @@ class ReadBack:
     def _new_rows(self, binding, scale: np.ndarray | None = None) -> np.ndarray:
         evaluator = binding.evaluator()
         lower, upper = evaluator.lower_bound(), evaluator.upper_bound()
-        name = _name(binding)
+        name = name_of(binding)
         labels = [f"{name}[{i}]" for i in range(len(lower))]
         scale = np.ones(len(lower)) if scale is None else scale
         rows = self.rows[binding] = self._append(labels, lower, upper, scale)
@@ -160,12 +176,18 @@ class ReadBack:
     # ------------------------------------------------------------- blocks
     def _nonlinear(self) -> None:
         """Reads the bindings that Drake knows as functions only."""
-        lowered, prog = [], self.prog
+        lowered, others, prog = [], [], self.prog
         for binding in (*prog.generic_constraints(), *prog.generic_costs()):
             key = key_of(binding.evaluator())
             if isinstance(key, Key):
                 lowered.append((binding, key))
-                continue
+            else:
+                others.append(binding)
+        for origin in {key.origin for _, key in lowered}:
+            for variable, unit in zip(origin.variables, origin.unit):
+                if variable in self.position:
+                    self.unit[self.position[variable]] = unit
+        for binding in others:
             expressions = expressions_of(binding)
             if expressions is None:
                 raise _refusal(binding)
@@ -192,7 +214,7 @@ class ReadBack:
                 continue
             if (target[key.rows] >= 0).any():
                 raise InvalidInput(
-                    f"{_name(binding)} is in the program twice; remove one"
+                    f"{name_of(binding)} is in the program twice; remove one"
                 )
             scale = origin.program.row_scale[key.rows]
             target[key.rows] = self._new_rows(binding, scale)
@@ -209,23 +231,19 @@ class ReadBack:
                 self.costs.append(_part(term, np.array(which), position, None))
 
     def _check(self, binding, key: Key) -> None:
-        if key.origin.scaled:
-            raise InvalidInput(
-                f"{_name(binding)} was lowered in scaled variables; use "
-                "lower(program) without scaled"
-            )
         ids = [v.get_id() for v in binding.variables()]
         if ids != [key.origin.variables[i] for i in key.columns]:
             raise InvalidInput(
-                f"{_name(binding)} was moved to other variables; lower a program that "
-                "has it there"
+                f"{name_of(binding)} was moved to other variables; lower a program "
+                "that has it there"
             )
 
     def _symbolic(self, binding, expressions: Sequence[Expression], rows) -> None:
         """Translates rows, or a cost, that are given in Drake's symbols."""
         columns = self._columns(binding)
         x = ca.SX.sym("x", len(columns))
-        symbols = {v.get_id(): x[k] for k, v in enumerate(binding.variables())}
+        values = [x[k] / unit for k, unit in enumerate(self.unit[columns])]
+        symbols = {v.get_id(): z for v, z in zip(binding.variables(), values)}
         r = to_casadi(expressions, symbols)
         kind = "cost" if rows is None else "rows"
         # Knots with the same expression share a block.
@@ -236,7 +254,7 @@ class ReadBack:
 
     def _complementary(self, binding, first, second) -> None:
         """Adds the rows of pairs whose sides are expressions."""
-        k, name = len(first), _name(binding)
+        k, name = len(first), name_of(binding)
         labels = [f"{name}.{side}[{i}]" for side in ("G", "H", "G*H") for i in range(k)]
         rows = self._append(labels, *pair_bounds(k), np.ones(3 * k))
         products = [g * h for g, h in zip(first, second)]
@@ -253,10 +271,11 @@ class ReadBack:
             for k, (row, column) in enumerate(zip(i.tolist(), j.tolist())):
                 y[row] += a[k] * x[column]
             self._add_pattern(signature, "linear", x, ca.vertcat(*y), a)
-        self._use(signature, columns, rows, A.data)
+        self._use(signature, columns, rows, A.data / self.unit[columns][j])
 
     def _quadratic(self, Q, b, c, columns, rows) -> None:
-        n = len(b)
+        n, unit = len(b), self.unit[columns]
+        Q, b = Q / np.outer(unit, unit), b / unit
         i, j = np.nonzero(np.triu(Q + Q.T))
         kind = "cost" if rows is None else "rows"
         signature = (kind, "quadratic", n, i.tobytes(), j.tobytes())
@@ -287,8 +306,8 @@ def _part(term: Term, kept: np.ndarray, position: np.ndarray, rows) -> Term:
     return replace(term, columns=columns, rows=rows, data=term.data[kept])
 
 
-def _name(binding) -> str:
-    """A binding's description, or its variables."""
+def name_of(binding) -> str:
+    """Name of a binding in reports: its description, or some of its variables."""
     name = binding.evaluator().get_description()
     if name:
         return name
@@ -318,6 +337,150 @@ def _pair_sides(evaluator, rows: Sequence[Expression]):
 
 def _refusal(binding) -> InvalidInput:
     return InvalidInput(
-        f"{_name(binding)} has no block and so no exact Hessian; write it in Drake's "
+        f"{name_of(binding)} has no block and so no exact Hessian; write it in Drake's "
         "symbols, add it before lower(), or use SnoptSolver or IpoptSolver"
     )
+
+
+# --- symbolic expressions ---------------------------------------------------------
+
+_EXPRESSIONS = {
+    ExpressionKind.Add: lambda *terms: reduce(add, terms),
+    ExpressionKind.Mul: lambda *factors: reduce(mul, factors),
+    ExpressionKind.Div: lambda a, b: a / b,
+    ExpressionKind.Pow: ca.power,
+    ExpressionKind.Log: ca.log,
+    ExpressionKind.Abs: ca.fabs,
+    ExpressionKind.Exp: ca.exp,
+    ExpressionKind.Sqrt: ca.sqrt,
+    ExpressionKind.Sin: ca.sin,
+    ExpressionKind.Cos: ca.cos,
+    ExpressionKind.Tan: ca.tan,
+    ExpressionKind.Asin: ca.asin,
+    ExpressionKind.Acos: ca.acos,
+    ExpressionKind.Atan: ca.atan,
+    ExpressionKind.Atan2: ca.atan2,
+    ExpressionKind.Sinh: ca.sinh,
+    ExpressionKind.Cosh: ca.cosh,
+    ExpressionKind.Tanh: ca.tanh,
+    ExpressionKind.Min: ca.fmin,
+    ExpressionKind.Max: ca.fmax,
+    ExpressionKind.Ceil: ca.ceil,
+    ExpressionKind.Floor: ca.floor,
+    ExpressionKind.IfThenElse: ca.if_else,
+}
+
+_FORMULAS = {
+    FormulaKind.Eq: lambda a, b: a == b,
+    FormulaKind.Neq: lambda a, b: a != b,
+    FormulaKind.Gt: lambda a, b: a > b,
+    FormulaKind.Geq: lambda a, b: a >= b,
+    FormulaKind.Lt: lambda a, b: a < b,
+    FormulaKind.Leq: lambda a, b: a <= b,
+    FormulaKind.And: lambda *parts: reduce(ca.logic_and, parts),
+    FormulaKind.Or: lambda *parts: reduce(ca.logic_or, parts),
+    FormulaKind.Not: ca.logic_not,
+}
+
+_MONOMIALS = 500
+"""Largest number of monomials of a polynomial cost."""
+
+
+def expressions_of(binding) -> Sequence[Expression] | None:
+    """Expressions of a binding, row by row; None for a function in Python or C++.
+
+    Raises:
+        InvalidInput: for a polynomial cost that is too large to recover.
+    """
+    evaluator, variables = binding.evaluator(), binding.variables()
+    try:
+        return list(evaluator.Eval(variables))
+    except (RuntimeError, SystemExit):
+        if "PolynomialCost" in evaluator.ToLatex(variables):
+            return [_polynomial(evaluator, variables)]
+        return None
+
+
+def _polynomial(evaluator, variables: np.ndarray) -> Expression:
+    """A polynomial cost, from its values: Drake does not show its coefficients.
+
+    Its degree is the one along a random line. Coefficients are interpolated, so they
+    are right to rounding (1e-11 of the largest one), and judged at other points.
+    """
+    rng, n = np.random.default_rng(0), len(variables)
+
+    def values(points: np.ndarray) -> np.ndarray:
+        return np.array([float(evaluator.Eval(p)[0]) for p in points])
+
+    def fits(A: np.ndarray, f: np.ndarray, fitted: np.ndarray) -> bool:
+        return np.abs(A @ fitted - f).max() <= 1e-9 * np.abs(f).max(initial=1e-300)
+
+    origin, direction = rng.uniform(-1, 1, (2, n))
+    t = rng.uniform(-1, 1, 60)
+    f = values(origin + t[:, None] * direction)
+    for degree in range(21):
+        powers = np.vander(t, degree + 1)
+        found = np.linalg.lstsq(powers[:40], f[:40], rcond=None)[0]
+        if fits(powers[40:], f[40:], found):
+            break
+    # A factor n stands for 1, so that all degrees up to the largest are there.
+    monomials = list(combinations_with_replacement(range(n + 1), degree))
+    if len(monomials) <= _MONOMIALS:
+        points = rng.uniform(-1, 1, (2 * len(monomials) + 20, n))
+        extended = np.hstack([points, np.ones((len(points), 1))])
+        A = np.prod(extended[:, np.array(monomials, int)], axis=2)
+        f, half = values(points), len(monomials) + 10
+        found = np.linalg.lstsq(A[:half], f[:half], rcond=None)[0]
+        if fits(A[half:], f[half:], found):
+            kept = np.flatnonzero(np.abs(found) > 1e-11 * np.abs(found).max())
+            factors = [*map(Expression, variables), Expression(1.0)]
+            terms = (
+                reduce(mul, [factors[i] for i in monomials[k]], Expression(found[k]))
+                for k in kept
+            )
+            return reduce(add, terms, Expression(0.0))
+    raise InvalidInput(
+        f"the polynomial cost of {n} variables is too large to recover from Drake; "
+        "give AddCost an ExpressionCost of it"
+    )
+
+
+def to_casadi(expressions: Iterable[Expression], symbols: Mapping[int, ca.SX]) -> ca.SX:
+    """The expressions (n,) as a CasADi column.
+
+    Args:
+        expressions: Drake's expressions, variables or numbers.
+        symbols: CasADi's symbol of each variable, by the variable's id.
+
+    Raises:
+        InvalidInput: for a variable without a symbol, and for what has no value: NaN,
+            uninterpreted functions, and formulas that quantify.
+    """
+    return ca.vertcat(ca.SX(0, 1), *(_translated(e, symbols) for e in expressions))
+
+
+def _translated(item, symbols: Mapping[int, ca.SX]) -> ca.SX:
+    """An expression, formula, variable or number in CasADi."""
+    if isinstance(item, Variable):
+        if item.get_id() not in symbols:
+            raise InvalidInput(
+                f"variable {item} is not among the program's; add it to the program"
+            )
+        return symbols[item.get_id()]
+    if not isinstance(item, Expression | Formula):
+        return ca.SX(float(item))
+    kind = item.get_kind()
+    leaf = kind in (ExpressionKind.Var, ExpressionKind.Constant)
+    table = _FORMULAS if isinstance(item, Formula) else _EXPRESSIONS
+    if not leaf and kind not in table:
+        raise InvalidInput(
+            f"{kind.name} in {_short(item)} has no value in CasADi; write it in other "
+            "functions"
+        )
+    parts = [_translated(part, symbols) for part in item.Unapply()[1]]
+    return parts[0] if leaf else table[kind](*parts)
+
+
+def _short(item: Expression | Formula) -> str:
+    text = str(item)
+    return text if len(text) <= 60 else f"{text[:57]}..."

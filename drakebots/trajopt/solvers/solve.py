@@ -17,26 +17,41 @@ from typing import Any
 
 import numpy as np
 
-from drakebots.core.checks import check_value, optional, positive
+from drakebots.core.checks import check_value, one_of, optional, positive
 from drakebots.core.errors import (
     DrakebotsWarning,
     FileProblem,
     NoSolution,
-    UnknownName,
 )
 from drakebots.core.run import Progress, Verdict, check_stop, ended_by
 from drakebots.core.stages import stage
 from drakebots.trajopt.program import Program, save_checkpoint
-from drakebots.trajopt.solvers.drake import solve_drake
+from drakebots.trajopt.solvers.drake_solvers import solve_drake
 from drakebots.trajopt.solvers.ipopt_exact import (
     DEFAULTS,
     Iteration,
     Monitor,
     Raw,
+    Watch,
     solve_exact,
 )
+from drakebots.trajopt.solvers.mathematical_program import Lowered
 
-SOLVERS = ("exact", "ipopt", "snopt")
+OURS = ("exact", "structured")
+"""IPOPT with exact Hessians, its linear systems solved by MUMPS or in the order of the
+time steps."""
+
+SOLVERS = (*OURS, "ipopt", "snopt")
+
+
+def check_solver(name: str) -> None:
+    """Refuses a solver that is not in :data:`SOLVERS`.
+
+    Raises:
+        UnknownName: for one.
+    """
+    check_value("solver", name, one_of("solver", SOLVERS))
+
 
 TOLERANCE = 1e-6
 """Largest violation (scaled) of a row or bound in a solution that succeeded."""
@@ -57,7 +72,7 @@ class Solution:
         seconds: wall time by activity [s].
         solver: name of the solver.
         status: status reported by the solver.
-        multipliers: multipliers of rows and bounds, for warm starts, or None.
+        multipliers: multipliers of rows and bounds, or None.
     """
 
     program: Program = field(repr=False)
@@ -70,6 +85,25 @@ class Solution:
     solver: str
     status: str
     multipliers: tuple[np.ndarray, np.ndarray] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of_point(
+        cls,
+        program: Program,
+        x: np.ndarray,
+        *,
+        status: str,
+        solver: str = "none",
+        ok: bool = True,
+    ) -> Solution:
+        """A point that none of our solvers made: a success where it is feasible and
+        whoever made it says `ok`."""
+        violation = scaled_violation(program, x)
+        verdict = Verdict.SUCCESS if ok and violation <= TOLERANCE else Verdict.FAILED
+        how = status if solver == "none" else f"{solver} ended with {status}"
+        message = f"{how}; largest violation {violation:.2g} (scaled)"
+        residuals = MappingProxyType(program.residuals(x))
+        return cls(program, x, verdict, message, residuals, {}, {}, solver, status)
 
     @property
     def ok(self) -> bool:
@@ -116,21 +150,16 @@ class Solution:
         return "\n".join(lines)
 
 
-class _Watch:
-    """A solver's monitor: the best iterate, progress, time limit, checkpoint."""
+class _Reports:
+    """What :func:`solve` does at every iterate; its arguments are those of `solve`."""
 
-    def __init__(self, program, monitor, progress, most, time_limit, checkpoint, keep):
-        self.program, self.monitor = program, monitor
-        self.progress, self.most = progress, most
-        self.deadline = None if time_limit is None else time.monotonic() + time_limit
-        self.checkpoint, self.keep = checkpoint, keep
+    def __init__(self, program, progress, most, monitor, checkpoint, keep):
+        self.program, self.progress, self.most = program, progress, most
+        self.monitor, self.path, self.keep = monitor, checkpoint, keep
         self.began = self.saved = time.monotonic()
-        self.best: Iteration | None = None
-        self.late = False
 
-    def __call__(self, iteration: Iteration) -> bool:
-        if np.isfinite(iteration.x).all() and _rank(iteration) <= _rank(self.best):
-            self.best = iteration
+    def on(self, watch: Watch, iteration: Iteration) -> bool:
+        """Whether the monitor stops the solver at an iterate."""
         if self.progress is not None:
             self.progress(
                 f"iteration {iteration.number}: cost {iteration.objective:.4g}, "
@@ -138,33 +167,21 @@ class _Watch:
                 iteration.number,
                 self.most,
             )
-        if self.best is not None and time.monotonic() - self.saved > 5.0:
-            self.save(self.best.x)
-        self.late = self.deadline is not None and time.monotonic() > self.deadline
-        requested = self.monitor is not None and self.monitor(iteration)
-        return bool(self.late or requested)
+        if watch.best is not None:
+            self.save(watch.best.x, every=5.0)
+        return self.monitor is not None and self.monitor(iteration)
 
-    def save(self, x: np.ndarray) -> None:
-        """Writes the checkpoint; where that fails the solver goes on without it."""
-        if self.checkpoint is None:
+    def save(self, x: np.ndarray, every: float = 0.0) -> None:
+        """Writes an iterate, at most once in so many seconds; where that fails the
+        solver goes on without it."""
+        now = time.monotonic()
+        if self.path is None or now - self.saved < every:
             return
-        self.saved = time.monotonic()
-        seconds = np.array(self.saved - self.began)
+        self.saved, seconds = now, np.array(now - self.began)
         try:
-            save_checkpoint(
-                self.checkpoint, self.program, x, seconds=seconds, **self.keep
-            )
+            save_checkpoint(self.path, self.program, x, seconds=seconds, **self.keep)
         except FileProblem as error:
             warnings.warn(f"checkpoint {error}", DrakebotsWarning, stacklevel=2)
-
-
-def _rank(iteration: Iteration | None) -> tuple[float, float]:
-    """Smaller is better: feasible before infeasible, then by objective or violation."""
-    if iteration is None:
-        return (np.inf, np.inf)
-    if iteration.infeasibility <= TOLERANCE:
-        return (0.0, iteration.objective)
-    return (iteration.infeasibility, iteration.objective)
 
 
 def solve(
@@ -178,88 +195,101 @@ def solve(
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
     keep: Mapping[str, np.ndarray | str] = MappingProxyType({}),
-    multipliers: tuple[np.ndarray, np.ndarray] | None = None,
-    tolerance: float = TOLERANCE,
+    threads: int | None = None,
+    lowered: Lowered | None = None,
 ) -> Solution:
     """Solves a program; returns the best iterate even when it is cut short.
 
     Args:
         program: the program.
         x0: the first guess, see :meth:`Program.pack`.
-        solver: "exact" (IPOPT with exact Hessians), "ipopt" or "snopt"
-            (Drake's, through a MathematicalProgram).
+        solver: "exact" or "structured" (see :data:`OURS`), "ipopt" or "snopt" (Drake's,
+            through a MathematicalProgram).
         options: options of the solver.
         time_limit: limit of the wall time [s].
         monitor: called at every iteration; True stops the solver.
         progress: called at every iteration with a line on it, its number and the
             largest number of iterations (0 if that is unknown, as with SNOPT).
-        checkpoint: file that keeps the best iterate while the solver runs. Where it
-            cannot be written, that is a warning.
-        keep: what else the checkpoint holds, by name, in addition to `seconds`, how
-            long the solver had run.
-        multipliers: multipliers of an earlier solution, for "exact" only.
-        tolerance: largest violation of a row or bound (scaled) of a success.
+        checkpoint: file that keeps the best iterate; a warning if it cannot be written.
+        keep: more of its contents, by name, beside `seconds`, the solver's time.
+        threads: number of threads for the derivatives of "exact"; None for all cores.
+        lowered: the program as a MathematicalProgram for Drake's solvers.
 
     Raises:
-        InvalidInput: for a guess that does not fit, bounds that exclude each
-            other, or an option that the solver does not know.
+        InvalidInput: for a guess that does not fit, bounds that exclude each other, or
+            an option that the solver does not know.
         UnknownName: for an unknown solver.
     """
-    if solver not in SOLVERS:
-        raise UnknownName("solver", solver, SOLVERS)
+    check_solver(solver)
     check_value("time limit", time_limit, optional(positive("s")))
+    options = dict(options or {})
+    if solver == "structured":
+        options["linear_solver"] = solver
     x0 = program.check_guess(x0)
     program.check()
-    most = 0  # SNOPT reports function evaluations, whose number has no limit.
-    if solver != "snopt":
-        most = (DEFAULTS | dict(options or {}))["max_iter"]
-    watch = _Watch(program, monitor, progress, most, time_limit, checkpoint, keep)
-    began, ended = time.perf_counter(), None
-    watch.save(x0)
+    # SNOPT reports function evaluations, whose number has no limit.
+    most = 0 if solver == "snopt" else (DEFAULTS | options)["max_iter"]
+    reports = _Reports(program, progress, most, monitor, checkpoint, keep)
+    end = None if time_limit is None else time.monotonic() + time_limit
+    watch = Watch(program, lambda iteration: reports.on(watch, iteration), end)
+    reports.save(x0)
+    began = time.perf_counter()
+    how = {"time_limit": time_limit, "threads": threads, "lowered": lowered}
+    raw, ended = _ran(solver, program, x0, watch, options, **how)
+    if watch.best is not None:
+        reports.save(watch.best.x)
+    total = time.perf_counter() - began
+    return _solution(program, raw, watch, ended, solver, total)
+
+
+def _ran(solver, program, x0, watch, options, *, time_limit, threads, lowered):
+    """A solver's output, and the verdict with its message where Ctrl-C ended it."""
+    how = {"options": options, "monitor": watch}
     try:
         check_stop()
-        common = {"options": options, "monitor": watch}
         with stage("solve"):
-            if solver == "exact":
-                raw = solve_exact(program, x0, multipliers=multipliers, **common)
-            else:
-                common |= {"solver": solver, "time_limit": time_limit}
-                raw = solve_drake(program, x0, **common)
+            if solver in OURS:
+                return solve_exact(program, x0, threads=threads, **how), None
+            how |= {"time_limit": time_limit, "lowered": lowered}
+            return solve_drake(program, x0, solver=solver, **how), None
     except KeyboardInterrupt as error:
-        ended = ended_by(error)
         x = x0 if watch.best is None else watch.best.x
-        raw = Raw(x, "interrupted", False, {}, {})
-    if raw.status == "interrupted":
-        ended = ended or ended_by(KeyboardInterrupt())
-    if watch.best is not None:
-        watch.save(watch.best.x)
-    seconds = dict(raw.seconds) | {"total": time.perf_counter() - began}
+        return Raw(x, "interrupted", False, {}, {}), ended_by(error)
+
+
+def _solution(program, raw: Raw, watch: Watch, ended, solver, total) -> Solution:
+    """A solver's output, or the best iterate where that is better, judged."""
     x = raw.x
-    violation = _scaled_violation(program, x)
+    violation = scaled_violation(program, x)
     if (
         not raw.success
         and watch.best is not None
         and (watch.best.infeasibility < violation or not np.isfinite(violation))
     ):
         x = watch.best.x
-        violation = _scaled_violation(program, x)
+        violation = scaled_violation(program, x)
+    if raw.status == "interrupted":
+        ended = ended or ended_by(KeyboardInterrupt())
     m = raw.multipliers
-    verdict, message = _judge(raw, violation, watch.late, ended, tolerance)
+    late = "Time_Limit" in (watch.reason, raw.status)
+    verdict, message = _judge(raw, violation, late, ended)
+    x = np.array(x)
+    x.setflags(write=False)
     return Solution(
         program=program,
-        x=_frozen(x),
+        x=x,
         verdict=verdict,
         message=message,
         residuals=MappingProxyType(program.residuals(x)),
         log=MappingProxyType(dict(raw.log)),
-        seconds=MappingProxyType(seconds),
+        seconds=MappingProxyType(dict(raw.seconds) | {"total": total}),
         solver=solver,
         status=raw.status,
         multipliers=None if m is None else (m, raw.bound_multipliers),
     )
 
 
-def _scaled_violation(program: Program, x: np.ndarray) -> float:
+def scaled_violation(program: Program, x: np.ndarray) -> float:
     """Largest violation of rows and bounds, in units of their scales."""
     if not np.isfinite(x).all():
         return np.inf
@@ -270,27 +300,21 @@ def _scaled_violation(program: Program, x: np.ndarray) -> float:
     return float(worst) if np.isfinite(worst) else np.inf
 
 
-def _judge(raw: Raw, violation, late, ended, tolerance) -> tuple[Verdict, str]:
+def _judge(raw: Raw, violation, late, ended) -> tuple[Verdict, str]:
     state = f"largest violation {violation:.2g} (scaled)"
     if ended is not None:
         return ended[0], f"{ended[1]}; {state}"
-    if raw.success and violation <= tolerance:
+    if raw.success and violation <= TOLERANCE:
         return Verdict.SUCCESS, f"{raw.status}; {state}"
     if late:
         return Verdict.TIME_LIMIT, f"stopped at the time limit; {state}"
     if raw.success:
         return (
             Verdict.FAILED,
-            f"{raw.status}, but {state} exceeds {tolerance:g}; tighten the solver's "
+            f"{raw.status}, but {state} exceeds {TOLERANCE:g}; tighten the solver's "
             "tolerances",
         )
     return (
         Verdict.FAILED,
         f"{raw.status}; {state}; try another start, more iterations or a continuation",
     )
-
-
-def _frozen(x: np.ndarray) -> np.ndarray:
-    x = np.array(x)
-    x.setflags(write=False)
-    return x

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.view.lattice.page import rod_colours, show_lattice
+    from drakebots.view.lattice.page import rod_colour, rod_colours, show_lattice
     from drakebots.view.lattice.record import (
         actuators_of,
         lattice_of,

@@ -10,28 +10,28 @@ kilobyte, every vertex 12 bytes, so 6144 struts (8x8x8 voxels) only fit as one m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap, Normalize, to_hex
+from matplotlib.colors import LinearSegmentedColormap
 from pydrake.geometry import Meshcat, Rgba
-from scipy.spatial import ConvexHull
-from scipy.spatial.distance import cdist
 
 from drakebots.core.errors import InvalidInput
-from drakebots.core.files import replacing
+from drakebots.core.lazy import late
 from drakebots.lattice.pom import Control, actuator_nodes
 from drakebots.lattice.shape import Lattice, LatticeSpec
+from drakebots.view.motion import check_playback
+from drakebots.view.page import ColourScale, linear_rgb
 from drakebots.view.scene import ROOT, Stage, make_stage
+
+trimesh = late("trimesh")
 
 LATTICE = f"{ROOT}/lattice"
 
 THINNEST = 0.012
 """Least radius of a drawn strut [pitches]: 0.9 mm of 76 mm."""
 
-_STRUT, _NODE = (0.36, 0.40, 0.47), (0.16, 0.20, 0.27)
+STRUT, NODE = Rgba(0.36, 0.40, 0.47), Rgba(0.16, 0.20, 0.27)
 _REST = Rgba(0.60, 0.62, 0.66)
 _RODS = {
     "blue": (0.12, 0.37, 0.80),
@@ -47,9 +47,14 @@ interpolates between the colours of a strut's ends."""
 _OTHERS = (*_RODS.values(), (0.55, 0.28, 0.68), (0.90, 0.47, 0.10))
 
 
+def rod_colour(name: str, index: int) -> tuple[float, float, float]:
+    """Red, green and blue (0..1) of an actuator, by its name or its index."""
+    return _RODS.get(name, _OTHERS[index % len(_OTHERS)])
+
+
 def rod_colours(names: Sequence[str]) -> list[tuple[float, float, float]]:
     """Red, green and blue (0..1) of actuators, by their names or in turn."""
-    return [_RODS.get(n, _OTHERS[i % len(_OTHERS)]) for i, n in enumerate(names)]
+    return [rod_colour(name, index) for index, name in enumerate(names)]
 
 
 def strut_radius(lattice: Lattice, thickness: float) -> float:
@@ -57,50 +62,12 @@ def strut_radius(lattice: Lattice, thickness: float) -> float:
     return max(thickness / 2, THINNEST * lattice.pitch)
 
 
-@dataclass(frozen=True)
-class Colours:
-    """Values of the nodes as colours.
-
-    Attributes:
-        values: values of the nodes (N,) [m].
-        label: title of the legend.
-        limits: ends of the scale [m]; symmetric when there are both signs.
-        map: colour map.
-    """
-
-    values: np.ndarray
-    label: str
-    limits: tuple[float, float]
-    map: LinearSegmentedColormap
-
-    @classmethod
-    def of(cls, values: np.ndarray, label: str) -> Colours:
-        """Colours with the scale that fits values (N,) [m]."""
-        most = float(np.abs(values).max()) or 1e-12
-        if values.min() < -1e-9 * most:
-            return cls(values, label, (-most, most), _BOTH)
-        return cls(values, label, (0.0, most), _UP)
-
-    @property
-    def rgb(self) -> np.ndarray:
-        """sRGB colours of the nodes (N, 3), 0..1."""
-        return self.map(Normalize(*self.limits)(self.values))[:, :3]
-
-    def legend(self) -> str:
-        """HTML of a colour bar in mm for a corner of the page."""
-        shades = self.map(np.linspace(0, 1, 12))[:, :3]
-        stops = ", ".join(to_hex(c) for c in shades)
-        low, high = (f"{1e3 * v:.3g} mm" for v in self.limits)
-        return (
-            '<div id="legend" style="position:fixed;left:24px;bottom:24px;'
-            "font:14px sans-serif;color:#222;background:rgba(255,255,255,.82);"
-            'padding:10px 14px;border-radius:6px;z-index:10">'
-            f"<div>{escape(self.label)}</div>"
-            '<div style="width:220px;height:14px;margin:6px 0 4px;'
-            f'background:linear-gradient(to right, {stops})"></div>'
-            '<div style="display:flex;justify-content:space-between">'
-            f"<span>{low}</span><span>{high}</span></div></div>"
-        )
+def colour_scale(values: np.ndarray, label: str, note: str = "") -> ColourScale:
+    """The scale that fits values (N,) [m], symmetric where there are both signs."""
+    most = float(np.abs(values).max()) or 1e-12
+    signed = values.min() < -1e-9 * most
+    low, colours = (-most, _BOTH) if signed else (0.0, _UP)
+    return ColourScale(label, low, most, "mm", 1e-3, colours, note)
 
 
 def show_lattice(
@@ -131,33 +98,22 @@ def show_lattice(
             that is not > 0, or an actuator whose nodes are not there.
         FileProblem: when the file cannot be written.
     """
-    path = Path(path)
-    moved, colours = _motion(spec.lattice, displacement, colour, magnify, label)
-    stage = lattice_stage(spec, moved, colours, actuators=actuators)
-    legend = "" if colours is None else colours.legend()
-    if magnify != 1:
-        legend = legend.replace("</div></div>", f"</div>drawn x {magnify:g}</div>", 1)
-    page = stage.html().replace("</body>", f"{legend}</body>", 1)
-    with replacing(path) as part:
-        part.write_text(page, encoding="utf-8")
-    return path
-
-
-def _motion(
-    lattice: Lattice, displacement, colour, magnify: float, label: str
-) -> tuple[np.ndarray | None, Colours | None]:
-    """Displacements as drawn, and colours."""
-    if not (np.isfinite(magnify) and magnify > 0):
-        raise InvalidInput(f"magnify must be > 0, got {magnify}")
-    count = len(lattice.nodes)
+    check_playback(magnify=magnify)
+    count, rgb = len(spec.lattice.nodes), None
     if displacement is not None:
         displacement = _finite(displacement, (count, 3), "displacement")
         if colour is None:
             colour = np.linalg.norm(displacement, axis=1)
-    if colour is None:
-        return None, None
-    colours = Colours.of(_finite(colour, (count,), "colour"), label)
-    return None if displacement is None else magnify * displacement, colours
+        displacement = magnify * displacement
+    if colour is not None:
+        colour = _finite(colour, (count,), "colour")
+        note = "" if magnify == 1 else f"drawn x {magnify:g}"
+        scale = colour_scale(colour, label, note)
+        rgb = scale.rgb(colour)
+    stage = lattice_stage(spec, displacement, rgb, actuators=actuators)
+    if colour is not None:
+        stage.caption.scale = scale
+    return stage.save(path)
 
 
 def _finite(values, shape: tuple[int, ...], name: str) -> np.ndarray:
@@ -172,19 +128,17 @@ def _finite(values, shape: tuple[int, ...], name: str) -> np.ndarray:
 def lattice_stage(
     spec: LatticeSpec,
     displacement: np.ndarray | None = None,
-    colours: Colours | None = None,
+    rgb: np.ndarray | None = None,
     *,
     actuators: Sequence[Control] = (),
-    port: int | None = None,
 ) -> Stage:
     """A lattice in a new Meshcat server.
 
     Args:
         spec: lattice and strut.
         displacement: drawn displacements of the nodes (N, 3) [m].
-        colours: colours of the nodes.
+        rgb: sRGB colours of the nodes (N, 3).
         actuators: actuators, drawn as thick rods.
-        port: port of the server.
     """
     lattice = spec.lattice
     radius = strut_radius(lattice, max(spec.strut.d1, spec.strut.d2))
@@ -193,8 +147,8 @@ def lattice_stage(
         places = places + displacement
     margin = 3 * radius
     both = np.vstack([places, lattice.positions])
-    stage = make_stage(both.min(axis=0) - margin, both.max(axis=0) + margin, port=port)
-    _draw(stage, lattice, places, radius, colours)
+    stage = make_stage(both.min(axis=0) - margin, both.max(axis=0) + margin)
+    _draw(stage, lattice, places, radius, rgb)
     if displacement is not None:
         draw_rest(stage.meshcat, lattice, _REST)
     rows = actuator_nodes(lattice, actuators)
@@ -206,46 +160,33 @@ def lattice_stage(
 
 def draw_rest(meshcat: Meshcat, lattice: Lattice, colour: Rgba) -> None:
     """The struts at rest as thin lines."""
-    ends = lattice.positions[lattice.beams]
-    meshcat.SetLineSegments(
-        f"{LATTICE}/rest",
-        np.asfortranarray(ends[:, 0].T),
-        np.asfortranarray(ends[:, 1].T),
-        1.0,
-        colour,
-    )
+    ends = lattice.positions[lattice.beams].transpose(1, 2, 0)
+    meshcat.SetLineSegments(f"{LATTICE}/rest", *ends, 1.0, colour)
 
 
-def _draw(stage: Stage, lattice: Lattice, places, radius: float, colours) -> None:
+def _draw(stage: Stage, lattice: Lattice, places, radius: float, rgb) -> None:
     ends = places[lattice.beams]
     # Coarser where there are many, for the page's size.
     count = len(lattice.beams)
     sides = 10 if count <= 1000 else 6 if count <= 4000 else 4
-    corners, faces = tubes(ends[:, 0], ends[:, 1], radius, sides)
-    rgb = None
-    if colours is not None:
-        rgb = np.broadcast_to(
-            colours.rgb[lattice.beams][:, :, None], corners.shape
-        ).reshape(-1, 3)
-    _mesh(stage, f"{LATTICE}/struts", corners, faces, Rgba(*_STRUT), rgb)
-    corners, faces = balls(places, 2.0 * radius, fine=count <= 4000)
-    if colours is not None:
-        rgb = np.repeat(colours.rgb, corners.shape[1], axis=0)
-    _mesh(stage, f"{LATTICE}/nodes", corners, faces, Rgba(*_NODE), rgb)
+    struts = tubes(ends[:, 0], ends[:, 1], radius, sides)
+    nodes = balls(places, 2.0 * radius, fine=count <= 4000)
+    of_struts = None if rgb is None else rgb[lattice.beams][:, :, None]
+    of_nodes = None if rgb is None else rgb[:, None]
+    _mesh(stage, f"{LATTICE}/struts", *struts, STRUT, of_struts)
+    _mesh(stage, f"{LATTICE}/nodes", *nodes, NODE, of_nodes)
 
 
 def _mesh(stage: Stage, path: str, corners, faces, rgba: Rgba, rgb=None) -> None:
-    corners = np.asfortranarray(corners.reshape(-1, 3).T)
-    faces = np.asfortranarray(faces.T.astype(np.int32))
+    """Draws triangles in one colour, or in colours (..., 3) of groups of corners."""
+    points, faces = corners.reshape(-1, 3).T, faces.T
     if rgb is None:
-        stage.meshcat.SetTriangleMesh(path, corners, faces, rgba)
+        stage.meshcat.SetTriangleMesh(path, points, faces, rgba)
     else:
-        # Meshcat takes vertex colours as linear light; with 0.85 for its lights they
-        # appear as in the legend.
-        light = 0.85 * np.where(rgb > 0.04, ((rgb + 0.055) / 1.055) ** 2.4, rgb / 12.92)
-        stage.meshcat.SetTriangleColorMesh(
-            path, corners, faces, np.asfortranarray(light.T)
-        )
+        # With 0.85 for Meshcat's lights they appear as in the legend.
+        light = 0.85 * np.broadcast_to(linear_rgb(rgb), corners.shape)
+        colours = light.reshape(-1, 3).T
+        stage.meshcat.SetTriangleColorMesh(path, points, faces, colours)
 
 
 # --- triangles --------------------------------------------------------------
@@ -298,19 +239,13 @@ def balls(
     Returns:
         Corners (N, C, 3) and triangles (F, 3) of the corners counted in that order.
     """
-    corners = np.vstack([np.eye(3), -np.eye(3)])
-    if fine:
-        # An icosahedron and the middles of its edges.
-        third = np.array(
-            [[0, a, b * (1 + 5**0.5) / 2] for a in (-1, 1) for b in (-1, 1)]
-        )
-        corners = np.vstack([np.roll(third, k, axis=1) for k in range(3)])
-        edges = np.argwhere(np.triu(np.isclose(cdist(corners, corners), 2)))
-        corners = np.vstack([corners, corners[edges].sum(axis=1)])
-        corners /= np.linalg.norm(corners, axis=1, keepdims=True)
-    faces = ConvexHull(corners).simplices
-    inward = np.linalg.det(corners[faces]) < 0
-    faces[inward] = faces[inward, ::-1]
+    octahedron = np.vstack([np.eye(3), -np.eye(3)])
+    ball = (
+        trimesh.creation.icosphere(1)
+        if fine
+        else trimesh.convex.convex_hull(octahedron)
+    )
+    corners, faces = ball.vertices, ball.faces
     placed = centres[:, None] + radius * corners
     offset = len(corners) * np.arange(len(centres))
     return placed, (offset[:, None, None] + faces).reshape(-1, 3)

@@ -20,13 +20,21 @@ from collections.abc import Sequence
 import numpy as np
 from pydrake.geometry import Cylinder, Meshcat, Rgba, Sphere
 from pydrake.math import RigidTransform, RotationMatrix
+from scipy.interpolate import make_interp_spline
 
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.lattice.pom import Control, actuator_nodes
 from drakebots.lattice.shape import OFFSETS, Lattice
 from drakebots.results import Result
-from drakebots.view.lattice.page import LATTICE, draw_rest, rod_colours, strut_radius
-from drakebots.view.motion import check_playback, play
+from drakebots.view.lattice.page import (
+    LATTICE,
+    NODE,
+    STRUT,
+    draw_rest,
+    rod_colours,
+    strut_radius,
+)
+from drakebots.view.motion import check_playback, frame_times, play
 from drakebots.view.scene import Stage, make_stage
 
 MAX_TRANSFORMS = 60_000
@@ -35,7 +43,6 @@ them. The objects add about 17 MB for 8x8x8 voxels, 1 MB for the walking robot."
 
 MIN_FRAMES = 2
 
-_STRUT, _NODE = Rgba(0.36, 0.40, 0.47), Rgba(0.16, 0.20, 0.27)
 _REST, _TRAIL = Rgba(0.66, 0.68, 0.72), Rgba(0.78, 0.20, 0.50)
 
 
@@ -50,7 +57,7 @@ def record_nodes(
 
     Args:
         result: of kind "voxels.plan": data.node_position (T, N, 3), at rest first.
-        slow: how many times slower than the result's own time; None for 2.
+        slow: factor by which to play slower than the result's time; None for 2.
         frames_per_second: frame rate of the playback.
         port: port of the server.
 
@@ -91,7 +98,7 @@ def record_lattice(
         actuators: actuators, drawn as rods that slide in sleeves.
         trails: places of nodes [half pitches] whose paths are drawn.
         thickness: thickness of the struts [m]; thin ones are drawn thicker.
-        slow: how many times slower than `times` to play.
+        slow: factor by which to play slower than `times`.
         magnify: factor of the drawn displacements.
         frames_per_second: frame rate of the playback, limited by `MAX_TRANSFORMS`.
         port: port of the server.
@@ -113,20 +120,16 @@ def record_lattice(
     draw_rest(stage.meshcat, lattice, _REST)
     for i, place in enumerate(trails):
         path = places[:, lattice.node(place)]
-        stage.meshcat.SetLine(
-            f"{LATTICE}/trails/{i}", np.asfortranarray(path.T), 4.0, _TRAIL
-        )
+        stage.meshcat.SetLine(f"{LATTICE}/trails/{i}", path.T, 4.0, _TRAIL)
     body = _Body(stage.meshcat, lattice, actuators, radius)
-    length = slow * (times[-1] - times[0])
-    fits = max(MIN_FRAMES, MAX_TRANSFORMS // body.objects)
-    count = int(np.clip(np.ceil(length * frames_per_second) + 1, MIN_FRAMES, fits))
-    rate = (count - 1) / length
-    moments = np.linspace(times[0], times[-1], count)
+    most = max(MIN_FRAMES, MAX_TRANSFORMS // body.objects)
+    rate, moments = frame_times(times, slow, frames_per_second, most)
+    between = make_interp_spline(times, places, k=1)
 
     def show(frame: int, time: float) -> None:
-        body.show(_between(times, places, moments[frame]), time)
+        body.show(between(moments[frame]), time)
 
-    play(stage, rate, count, show, start=times[0], slow=slow)
+    play(stage, rate, len(moments), show, start=times[0], slow=slow)
     return stage
 
 
@@ -144,12 +147,6 @@ def _checked(lattice: Lattice, node_positions, times) -> tuple[np.ndarray, np.nd
     return times, places
 
 
-def _between(times: np.ndarray, places: np.ndarray, moment: float) -> np.ndarray:
-    after = int(np.clip(np.searchsorted(times, moment), 1, len(times) - 1))
-    share = (moment - times[after - 1]) / (times[after] - times[after - 1])
-    return (1 - share) * places[after - 1] + share * places[after]
-
-
 class _Body:
     """Struts, nodes and actuators as objects with a pose each."""
 
@@ -161,9 +158,9 @@ class _Body:
         self.pitch = lattice.pitch
         for i in range(len(self.beams)):
             shape = Cylinder(radius, lattice.beam_length)
-            meshcat.SetObject(f"{LATTICE}/strut/{i}", shape, _STRUT)
+            meshcat.SetObject(f"{LATTICE}/strut/{i}", shape, STRUT)
         for i in range(len(lattice.nodes)):
-            meshcat.SetObject(f"{LATTICE}/node/{i}", Sphere(2.0 * radius), _NODE)
+            meshcat.SetObject(f"{LATTICE}/node/{i}", Sphere(2.0 * radius), NODE)
         for i, colour in enumerate(rod_colours([a.name for a in actuators])):
             pale = tuple(0.45 * c + 0.55 for c in colour)
             # Sleeve and rod overlap at any stroke.

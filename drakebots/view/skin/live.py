@@ -1,25 +1,30 @@
-"""A deforming skin live in Meshcat, drawn on request.
+"""A deforming skin in Meshcat, drawn on request, and what its colours mean.
 
-view = SkinView(stage.meshcat, triangles, colour_scale("stress", values))
+scale = colour_scale("stress", skin_values(result.data, "stress"))
+view = SkinView(stage.meshcat, rest, triangles, scale)
 view.show(positions, stress)
 """
 
 from __future__ import annotations
 
-import base64
 import io
-import json
 
 import numpy as np
+import xarray as xr
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from pydrake.common import MemoryFile
 from pydrake.geometry import InMemoryMesh, Mesh, Meshcat
 from pydrake.math import RigidTransform, RotationMatrix
 
-from drakebots.core.errors import InvalidInput
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.lazy import late
+from drakebots.view.page import ColourScale, linear_rgb
 from drakebots.view.scene import ROOT, VIEW, Stage
-from drakebots.view.skin.colour import ColourScale, linear_rgb
 from drakebots.view.skin.page import drawn_surface
+
+trimesh, pillow = late("trimesh"), late("PIL.Image")
 
 SKIN = f"{ROOT}/skin"
 """Path of the mesh."""
@@ -29,7 +34,7 @@ BOARD = "/skin_scale"
 
 OPACITY = 0.6
 
-_LOOK = {  # one layer, smooth: of `view_skin_page` what properties can say
+_LOOK = {  # one layer, smooth: of a page's skin what properties can say
     "material.flatShading": False,
     "material.toneMapped": False,
     "material.depthWrite": True,
@@ -123,88 +128,123 @@ def draw_scale(
 
 def _board(scale: ColourScale, height: float = 0.6) -> InMemoryMesh:
     """A glTF board of `height`, in its x-y plane, with the scale on it."""
-    picture = _picture(scale)
-    width = height * 0.4
-    x, y = width / 2, height / 2
-    corners = np.array([[-x, -y, 0], [x, -y, 0], [x, y, 0], [-x, y, 0]], np.float32)
+    x, y = 0.2 * height, 0.5 * height
     # glTF's y is up; Drake turns it about x to its own z.
-    corners = corners[:, [0, 2, 1]] * [1, 1, -1]
-    texture = np.array([[0, 1], [1, 1], [1, 0], [0, 0]], np.float32)
-    faces = np.array([0, 1, 2, 0, 2, 3], np.uint16)
-    blobs = [corners.astype(np.float32).tobytes(), texture.tobytes(), faces.tobytes()]
-    starts = np.concatenate([[0], np.cumsum([len(b) for b in blobs])])
-    content = {
-        "asset": {"version": "2.0"},
-        "extensionsUsed": ["KHR_materials_unlit"],
-        "scene": 0,
-        "scenes": [{"nodes": [0]}],
-        "nodes": [{"mesh": 0}],
-        "meshes": [
-            {
-                "primitives": [
-                    {
-                        "attributes": {"POSITION": 0, "TEXCOORD_0": 1},
-                        "indices": 2,
-                        "material": 0,
-                    }
-                ]
-            }
-        ],
-        "materials": [
-            {
-                "pbrMetallicRoughness": {"baseColorTexture": {"index": 0}},
-                "extensions": {"KHR_materials_unlit": {}},
-                "doubleSided": True,
-            }
-        ],
-        "textures": [{"source": 0}],
-        "images": [{"uri": _data("image/png", picture)}],
-        "buffers": [
-            {
-                "uri": _data("application/octet-stream", b"".join(blobs)),
-                "byteLength": int(starts[-1]),
-            }
-        ],
-        "bufferViews": [
-            {"buffer": 0, "byteOffset": int(s), "byteLength": len(b)}
-            for s, b in zip(starts, blobs)
-        ],
-        "accessors": [
-            {
-                "bufferView": 0,
-                "componentType": 5126,
-                "count": 4,
-                "type": "VEC3",
-                "min": corners.min(axis=0).tolist(),
-                "max": corners.max(axis=0).tolist(),
-            },
-            {"bufferView": 1, "componentType": 5126, "count": 4, "type": "VEC2"},
-            {"bufferView": 2, "componentType": 5123, "count": 6, "type": "SCALAR"},
-        ],
-    }
-    text = json.dumps(content)
+    corners = [[-x, 0, y], [x, 0, y], [x, 0, -y], [-x, 0, -y]]
+    # It shines by itself, whatever lights the scene.
+    material = trimesh.visual.material.PBRMaterial(
+        emissiveTexture=pillow.open(io.BytesIO(_picture(scale))),
+        emissiveFactor=[1, 1, 1],
+        baseColorFactor=[0, 0, 0, 255],
+        doubleSided=True,
+    )
+    texture = trimesh.visual.TextureVisuals(
+        uv=[[0, 0], [1, 0], [1, 1], [0, 1]], material=material
+    )
+    board = trimesh.Trimesh(
+        corners, [[0, 1, 2], [0, 2, 3]], visual=texture, process=False
+    )
+    files = trimesh.exchange.gltf.export_gltf(board.scene(), embed_buffers=True)
+    text = files["model.gltf"].decode()
     return InMemoryMesh(mesh_file=MemoryFile(text, ".gltf", "skin_scale.gltf"))
-
-
-def _data(kind: str, content: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def _picture(scale: ColourScale) -> bytes:
     """The scale with numbers and unit as PNG, 2 wide to 5 high."""
     figure = Figure(figsize=(2, 5), dpi=120, facecolor="white")
+    ends = Normalize(scale.low / scale.unit_size, scale.top / scale.unit_size)
+    colours = ScalarMappable(ends, scale.colours)
     axes = figure.add_axes((0.36, 0.06, 0.18, 0.87))
-    ramp = np.linspace(0, scale.top, 256)
-    high = scale.top / scale.unit_size
-    axes.imshow(
-        scale.rgb(ramp)[:, None], origin="lower", aspect="auto", extent=(0, 1, 0, high)
-    )
-    axes.set(xticks=[], yticks=scale.ticks)
-    axes.set_yticklabels([f"{tick:.4g}" for tick in scale.ticks], fontsize=13)
-    axes.yaxis.tick_right()
+    bar = figure.colorbar(colours, cax=axes, ticks=scale.ticks, format="%.4g")
+    bar.ax.tick_params(labelsize=13)
     figure.text(0.2, 0.5, scale.label, rotation=90, va="center", ha="center", size=14)
-    if scale.note:
-        figure.text(0.5, 0.965, scale.note, ha="center", va="center", size=10)
+    figure.text(0.5, 0.965, scale.note, ha="center", va="center", size=10)
     file = io.BytesIO()
     figure.savefig(file, format="png")
     return file.getvalue()
+
+
+# --- colours ----------------------------------------------------------------
+
+COLOURS = ("stress", "displacement")
+"""Quantities that can colour a skin."""
+
+_LABELS = {"stress": "von Mises stress", "displacement": "displacement from rest shape"}
+_UNITS = {
+    "stress": ((1e6, "MPa"), (1e3, "kPa"), (1.0, "Pa")),
+    "displacement": ((1.0, "m"), (1e-3, "mm"), (1e-6, "um")),
+}
+_ROUND = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
+_MAP = "YlOrRd"  # pale where there is little: the skeleton is seen there
+
+SHARE = 99.0
+"""The scale's top is the round number at or above this percentile; a few
+vertices in a fold would take all the colours otherwise."""
+
+
+def colour_scale(quantity: str, values: np.ndarray) -> ColourScale:
+    """The scale for values >= 0, of any shape (SI), from 0 to a round number.
+
+    Raises:
+        UnknownName: for a quantity that is not among `COLOURS`.
+        InvalidInput: for values that are not finite.
+    """
+    check_colour(quantity)
+    values = np.asarray(values)
+    if not values.size or not np.isfinite(values).all():
+        raise InvalidInput(f"the skin's {quantity}: needs finite values")
+    largest = float(values.max())
+    high = float(np.percentile(values, SHARE))
+    # All at zero: any scale will do.
+    top = round_up(high if high > 0 else largest) if largest > 0 else 1.0
+    size, unit = next(
+        ((size, unit) for size, unit in _UNITS[quantity] if top >= size),
+        _UNITS[quantity][-1],
+    )
+    note = f"largest {largest / size:.3g} {unit}" if largest > top else ""
+    return ColourScale(_LABELS[quantity], 0.0, top, unit, size, _MAP, note)
+
+
+def check_colour(quantity: str) -> None:
+    """Raises UnknownName unless a skin can be coloured by it."""
+    if quantity not in COLOURS:
+        raise UnknownName("colour", quantity, COLOURS)
+
+
+def round_up(value: float) -> float:
+    """The smallest of 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8 times 10^k that is >= value."""
+    power = 10.0 ** np.floor(np.log10(value))
+    return float(min(m * power for m in _ROUND if m * power >= value * (1 - 1e-9)))
+
+
+def skin_values(data: xr.Dataset, quantity: str) -> np.ndarray:
+    """The coloured quantity at each vertex (skin_time, vertex), in SI.
+
+    Args:
+        data: with skin_stress, or skin_position and skin_rest.
+        quantity: "stress": von Mises; "displacement": the distance |x - (R X + p)|
+            from the shape at rest, X, in the pose (R, p) that fits best (least
+            squares): a body that only moves as a whole has none.
+
+    Raises:
+        UnknownName: for another quantity.
+        InvalidInput: when the data lack it.
+    """
+    check_colour(quantity)
+    needs = ("skin_stress",) if quantity == "stress" else ("skin_position", "skin_rest")
+    for name in needs:
+        if name not in data:
+            raise InvalidInput(f"the result has no {name!r} to colour its skin by")
+    if quantity == "stress":
+        return data.skin_stress.transpose("skin_time", "vertex").values
+    places = data.skin_position.transpose("skin_time", "vertex", "axis").values
+    rest = data.skin_rest.transpose("vertex", "axis").values
+    return np.stack([_away(rest.astype(float), x.astype(float)) for x in places])
+
+
+def _away(rest: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Distances (V,) from the rest shape, best placed (Kabsch's rotation)."""
+    at, to = rest - rest.mean(axis=0), x - x.mean(axis=0)
+    u, _, vt = np.linalg.svd(at.T @ to)
+    turn = u @ np.diag([1.0, 1.0, np.sign(np.linalg.det(u @ vt))]) @ vt
+    return np.linalg.norm(to - at @ turn, axis=1)

@@ -3,7 +3,7 @@
     scene = record_skin(result, colour="stress")
     scene.save("run.html")  # one self-contained page
 
-The page plays skin and skeleton by one clock (`view_skin_page`). A served scene has
+The page plays skin and skeleton by one clock. A served scene has
 no such page: there the frames are drawn one after the other.
 """
 
@@ -13,33 +13,37 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import xarray as xr
+from pydrake.geometry import Rgba
+from scipy.spatial import ConvexHull, QhullError
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model import Model, model_of
+from drakebots.formats import model_of
+from drakebots.model import Model
 from drakebots.results import Result
 from drakebots.view.motion import (
     LOOKS,
     check_playback,
     draw_ground_lines,
     draw_trail,
+    frame_times,
     look_at_motion,
     play,
     positions_in_order,
     record_motion,
 )
 from drakebots.view.scene import Scene, make_scene, set_stage
-from drakebots.view.skin.colour import (
-    ColourScale,
-    check_colour,
+from drakebots.view.skin.live import (
+    BOARD,
+    OPACITY,
+    SkinView,
     colour_scale,
+    draw_scale,
     skin_values,
 )
-from drakebots.view.skin.live import BOARD, OPACITY, SkinView, draw_scale
-from drakebots.view.skin.page import encode, skin_page
-from drakebots.view.skin.plan_marks import draw_motion
+from drakebots.view.skin.page import encode, with_skin
 
 MAX_FRAMES = 1500
-"""Of the skeleton's recording."""
+"""Largest number of frames of the skeleton's recording."""
 
 MAX_BYTES = 20_000_000
 """A page is no larger: the skin's frames are thinned until it fits."""
@@ -56,16 +60,14 @@ class SkinScene(Scene):
 
     Attributes:
         view: draws the skin.
-        scale_shown: of its colours; `scale` is the scene's.
         times: of the run (T,) [s]; `q` of the plant at them (T, nq).
         skin_times: of the skin (S,) [s]; its `positions` (S, N, 3) [m] and
             `values` (S, N) in SI.
-        slow: how many times slower than real to play.
+        slow: factor by which to play slower than real time.
         rate: frames of the skeleton a second of playing [Hz].
     """
 
     view: SkinView
-    scale_shown: ColourScale
     times: np.ndarray = field(repr=False)
     q: np.ndarray = field(repr=False)
     skin_times: np.ndarray = field(repr=False)
@@ -81,7 +83,7 @@ class SkinScene(Scene):
 
     def begin(self) -> None:
         """Draws the colour scale, which only a served scene has."""
-        draw_scale(self, self.scale_shown, towards=VIEW)
+        draw_scale(self, self.view.scale, towards=VIEW)
 
     def at(self, elapsed: float) -> None:
         """Draws the time `elapsed` [s] after the start of the playback.
@@ -106,19 +108,15 @@ class SkinScene(Scene):
         self.view.show(self.positions[0], self.values[0])
         self.meshcat.Delete(BOARD)  # the page has its own scale
         self.meshcat.PublishRecording()
-        page = self.meshcat.StaticHtml()
+        page = super().html()
         frames = self._sampled()
-        shown = self.view.vertices
-        tones = self.scale_shown.fraction(self.values[:, shown])
+        shown, scale = self.view.vertices, self.view.scale
+        tones = scale.fraction(self.values[:, shown])
+        times = self.slow * (self.skin_times - self.times[0])
         while True:
             stream = encode(self.positions[np.ix_(frames, shown)], tones[frames])
-            whole = skin_page(
-                page,
-                stream,
-                self.slow * (self.skin_times[frames] - self.times[0]),
-                self.scale_shown,
-                path=self.view.path,
-                caption=self.caption,
+            whole = with_skin(
+                page, *stream, times[frames], scale.palette(), path=self.view.path
             )
             if len(whole) <= MAX_BYTES:
                 return whole
@@ -164,7 +162,7 @@ def record_skin(
             None for the stress if the result has it.
         opacity: opacity of the skin within 0..1.
         model: the skeleton; found by the result's name if None.
-        slow: how many times slower than real; None for real time.
+        slow: factor by which it plays slower than real time; None for real time.
         frames_per_second: frames per second of the skeleton, and at most of the skin.
         port: port of the server.
 
@@ -183,51 +181,20 @@ def record_skin(
             frames_per_second=frames_per_second,
             port=port,
         )
-    data = check_skin(result)
-    if colour is None:
-        colour = "stress" if "skin_stress" in data else "displacement"
-    check_colour(colour)
     slow = 1.0 if slow is None else slow
     check_playback(slow=slow, frames_per_second=frames_per_second)
-    if not 0 <= opacity <= 1:
-        raise InvalidInput(f"opacity must be within 0..1, got {opacity}")
-    values = skin_values(data, colour)
-    scale = colour_scale(colour, values)
-    places = data.skin_position.transpose("skin_time", "vertex", "axis").values
-    if not np.isfinite(places).all():
-        raise InvalidInput("the skin's positions must be finite")
+    data = check_skin(result)
+    rate, moments = frame_times(data.time.values, slow, frames_per_second, MAX_FRAMES)
     scene = make_scene(model or model_of(result), ground_height=0.0, port=port)
-    q = positions_in_order(scene, data)
-    triangles = data.skin_triangle.values
-    view = SkinView(
-        scene.meshcat, data.skin_rest.values, triangles, scale, opacity=opacity
-    )
-    stage = _stage_around(scene, places[:, view.vertices])
-    times = data.time.values
-    length = slow * float(times[-1] - times[0])
-    count = int(np.clip(np.ceil(length * frames_per_second) + 1, 2, MAX_FRAMES))
-    whole = SkinScene(
-        **vars(stage),
-        plant=scene.plant,
-        diagram=scene.diagram,
-        context=scene.context,
-        view=view,
-        scale_shown=scale,
-        times=times,
-        q=q,
-        skin_times=data.skin_time.values,
-        positions=places,
-        values=values,
-        slow=slow,
-        rate=(count - 1) / length,
-    )
+    whole = _with_skin(scene, data, colour, opacity, slow=slow, rate=rate)
     if "base_position" in data:
         draw_ground_lines(whole, data)
         draw_trail(whole, data)
     if "desired_foot" in data:
-        draw_motion(whole, data)
-    _record(whole, count)
-    _look(whole)
+        draw_requested(whole, data)
+    _record(whole, moments)
+    skins = whole.positions[:: -(-len(whole.positions) // LOOKS), whole.view.vertices]
+    look_at_motion(whole, whole.q, VIEW, skins.reshape(-1, 3))
     return whole
 
 
@@ -247,26 +214,113 @@ def check_skin(result: Result) -> xr.Dataset:
     return data
 
 
-def _stage_around(scene: Scene, places: np.ndarray):
-    """The scene scaled for skeleton and skin, on the ground."""
-    low = np.minimum(scene.low, places[0].min(axis=0))
-    high = np.maximum(scene.high, places[0].max(axis=0))
-    ground = min(0.0, float(low[2]))
-    return set_stage(scene.meshcat, low, high, ground)
+def _with_skin(
+    scene: Scene,
+    data: xr.Dataset,
+    colour: str | None,
+    opacity: float,
+    **pace: float,
+) -> SkinScene:
+    """The scene scaled for skeleton and skin, on the ground, with the skin at rest."""
+    if colour is None:
+        colour = "stress" if "skin_stress" in data else "displacement"
+    values = skin_values(data, colour)
+    scale = colour_scale(colour, values)
+    places = data.skin_position.transpose("skin_time", "vertex", "axis").values
+    if not np.isfinite(places).all():
+        raise InvalidInput("the skin's positions must be finite")
+    rest, triangles = data.skin_rest.values, data.skin_triangle.values
+    view = SkinView(scene.meshcat, rest, triangles, scale, opacity=opacity)
+    low = np.minimum(scene.low, places[0, view.vertices].min(axis=0))
+    high = np.maximum(scene.high, places[0, view.vertices].max(axis=0))
+    stage = set_stage(scene.meshcat, low, high, min(0.0, float(low[2])))
+    stage.caption.scale = scale
+    return SkinScene(
+        **vars(scene) | vars(stage),
+        view=view,
+        times=data.time.values,
+        q=positions_in_order(scene, data),
+        skin_times=data.skin_time.values,
+        positions=places,
+        values=values,
+        **pace,
+    )
 
 
-def _record(scene: SkinScene, count: int) -> None:
-    moments = np.linspace(*scene.times[[0, -1]], count)
-
+def _record(scene: SkinScene, moments: np.ndarray) -> None:
     def show(frame: int, time: float) -> None:
         scene.show(scene._pose(moments[frame]), time)
 
     # Published with the page only: a served scene is drawn by `at`, which a
     # playing animation would overrule.
     start, slow = scene.times[0], scene.slow
-    play(scene, scene.rate, count, show, start=start, slow=slow, publish=False)
+    play(scene, scene.rate, len(moments), show, start=start, slow=slow, publish=False)
 
 
-def _look(scene: SkinScene) -> None:
-    skins = scene.positions[:: -(-len(scene.positions) // LOOKS), scene.view.vertices]
-    look_at_motion(scene, scene.q, VIEW, skins.reshape(-1, 3))
+# --- the requested motion -----------------------------------------------------
+
+MARKS = "/drakebots/motion"
+RED, BLUE = Rgba(0.85, 0.12, 0.1), Rgba(0.1, 0.3, 0.85)
+GREEN, CYAN = Rgba(0.1, 0.65, 0.2), Rgba(0.1, 0.65, 0.7)
+MOMENTS = 6
+"""Number of times at which the support polygon is drawn."""
+
+_ABOVE = 2e-3
+"""Height at which what lies on the ground is drawn [m]."""
+
+
+def draw_requested(scene: Scene, data: xr.Dataset) -> None:
+    """Draws what a plan asks of its robot, where the dataset holds it.
+
+    Paths of the feet are red, of the COM blue, of the COP on the ground green; support
+    polygons are drawn as outlines at some times.
+    """
+
+    def line(name: str, meaning: str, points: np.ndarray, colour: Rgba) -> None:
+        on_ground = points.shape[1] == 2
+        if on_ground:
+            points = np.column_stack([points, np.full(len(points), _ABOVE)])
+        points = points[np.isfinite(points).all(axis=1)]
+        if len(points) > 1:
+            width = 2.0 if on_ground else 3.0
+            scene.meshcat.SetLine(f"{MARKS}/{name}", points.T, width, colour)
+            scene.caption.add(colour, meaning)
+
+    if "desired_foot" in data:
+        for k, foot in enumerate(data.foot.values):
+            asked = data.desired_foot.values[:, k]
+            line(f"foot/{foot}", "requested paths of the feet", asked, RED)
+    if "desired_com" in data:
+        asked = data.desired_com.values
+        line("com", "requested path of the centre of mass", asked, BLUE)
+    # The COP of the space-time program is smooth; that of single steps is not.
+    name = next((n for n in ("planned_cop", "cop") if n in data), None)
+    if name is not None:
+        line("cop", "path of the centre of pressure", data[name].values, GREEN)
+    for k, polygon in support_polygons(data).items():
+        outline = np.vstack([polygon, polygon[:1]])
+        line(f"support/{k}", "support polygons at some times", outline, CYAN)
+
+
+def support_polygons(data: xr.Dataset) -> dict[int, np.ndarray]:
+    """Convex hulls (h, 2) [m] of the patches on the ground, by sample.
+
+    One for each change of the feet on the ground, at most `MOMENTS` of them.
+    """
+    if "contact" not in data or "patch_position" not in data:
+        return {}
+    contact = data.contact.values > 0
+    stems = [str(p).replace("/", "_").rpartition("_")[0] for p in data.patch.values]
+    feet = [str(f) for f in data.foot.values]
+    owner = np.array([feet.index(s) if s in feet else -1 for s in stems])
+    change = np.flatnonzero((contact[1:] != contact[:-1]).any(axis=1)) + 1
+    frames = np.r_[0, change][:: max(1, -(-(len(change) + 1) // MOMENTS))]
+    out = {}
+    for k in frames.tolist():
+        down = (owner >= 0) & contact[k][np.maximum(owner, 0)]
+        points = data.patch_position.values[k][down][:, :2]
+        try:
+            out[k] = points[ConvexHull(points).vertices]
+        except (QhullError, ValueError):
+            continue
+    return out

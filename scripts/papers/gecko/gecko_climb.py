@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from drakebots.cli.output import Measurement, one_line_errors, print_table
-from drakebots.robots.gecko import Climb, simulate_climb
+from drakebots.robots.gecko import CupLimits, Drake, Walk, simulate_walk
 
 INCLINES = (0, 45, 84, 180)
 MODULI = (0.3e6, 1.0e6, 3.2e6)
@@ -27,17 +27,17 @@ FORCES = (10.0, 5.0, 4.0, 2.0)
 
 def one(incline: float, modulus: float, force: float | None = None) -> dict:
     """A climb at an inclination [deg], with a modulus [Pa] and a suction force [N]."""
-    problem = Climb()
-    limits = problem.limits
+    limits, angle = CupLimits(), float(np.radians(incline))
     if force is not None:
         limits = replace(limits, suction=force)
-    walk = replace(problem.walk, incline=float(np.radians(incline)), modulus=modulus)
-    result = simulate_climb(replace(problem, walk=walk, limits=limits))
+    engine = Drake(incline=angle, limits=limits, modulus=modulus, pressure=False)
+    walk = Walk(cycles=2, engine=engine)
+    result = simulate_walk(walk)
     metrics = result.metrics
     return {
         "incline_deg": incline,
         "modulus_MPa": modulus / 1e6,
-        "leg_N_m_per_rad": walk.stiffness["leg"],
+        "leg_N_m_per_rad": engine.stiffness(walk.robot)["leg"],
         "suction_N": limits.suction,
         "verdict": str(result.verdict),
         "forward_cm_per_cycle": 100 * metrics.get("forward_per_cycle_m", float("nan")),

@@ -15,8 +15,17 @@ from pathlib import Path
 
 from drakebots import plot
 from drakebots.cli.output import Measurement, one_line_errors, print_table
+from drakebots.core.convert import as_yaml
 from drakebots.core.files import check_output
-from drakebots.robots.gecko import Simulation, simulate
+from drakebots.robots.gecko import (
+    Drake,
+    PoseStep,
+    Published,
+    Simulation,
+    simulate,
+)
+from drakebots.robots.gecko.engines import Engine
+from drakebots.robots.gecko.generator import Rule
 
 PAPER_STEPS = "45..51"
 SIZES = ("small", "large")
@@ -26,17 +35,17 @@ def cases(quick: bool) -> list[dict]:
     """Options of the simulations."""
     if quick:
         return [{"epsilon": 0.10}]
-    published = {"rule": "published", "motion": "table 3"}
+    published = {"rule": Published(), "motion": "table 3"}
     found = [{"size": size, "epsilon": e} for size in SIZES for e in (0.05, 0.10)]
     found += [
-        published | {"size": size, "epsilon": epsilon, "sum": which}
+        published | {"size": size, "epsilon": epsilon, "rule": Published(sum=which)}
         for size in SIZES
         for epsilon in (0.05, 0.10)
         for which in ("corrected", "paper")
     ]
     found += [published | {"motion": motion} for motion in ("fit", "pose step")]
-    found += [{"pressure": True}]
-    return [*found, {"engine": "drake"}, {"engine": "drake", "reproduction": True}]
+    found += [{"engine": PoseStep(pressure=True)}]
+    return [*found, {"engine": Drake()}, {"engine": Drake(reproduction=True)}]
 
 
 def main(argv: Sequence[str] | None = None) -> dict:
@@ -55,14 +64,12 @@ def main(argv: Sequence[str] | None = None) -> dict:
         m = result.metrics
         rows.append(
             {
-                "engine": problem.engine,
+                "engine": as_yaml(problem.engine, Engine),
                 "size": problem.size,
                 "epsilon_cm": m["epsilon_cm"],
-                "rule": problem.rule,
-                "sum": problem.sum,
+                "rule": as_yaml(problem.rule, Rule),
                 "motion": problem.motion,
-                "pressure": problem.limited,
-                "reproduction": problem.reproduction,
+                "pressure": problem.engine.limited,
                 "verdict": str(result.verdict),
                 "targets_reached": m["targets_reached"],
                 "half_cycles": m["half_cycles"],

@@ -31,6 +31,13 @@ from drakebots.core.checks import check_value, whole
 from drakebots.core.files import check_output
 from drakebots.plots import check_ending, save
 from drakebots.robots import gecko
+from drakebots.robots.gecko import draw_robot
+from drakebots.robots.gecko.engines import (
+    check_gait,
+    cycle_motion,
+    pose_step,
+    walk,
+)
 from drakebots.robots.gecko.generator import (
     COMPONENTS,
     BestGait,
@@ -58,13 +65,6 @@ from drakebots.robots.gecko.plots import (
     LIMB_COLOURS,
     TARGET_COLOUR,
     draw_arrow,
-    draw_robot,
-)
-from drakebots.robots.gecko.pose_step import (
-    check_gait,
-    cycle_motion,
-    pose_step,
-    walk,
 )
 from drakebots.robots.gecko.simulate import paper_course
 

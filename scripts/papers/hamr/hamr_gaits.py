@@ -50,7 +50,7 @@ PAPER = {2.0: 9.77, 10.0: 8.98, 30.0: 4.24}
 
 GOALS = {(30.0, "teflon"): 5e-3}
 """Strides [m] where 10 mm is no goal: at 30 Hz on Teflon no hard contact was
-found that makes it (docs/hamr.md)."""
+found that makes it (docs/evidence/hamr.md)."""
 
 
 def run(

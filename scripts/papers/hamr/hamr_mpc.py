@@ -29,10 +29,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from drakebots.cli.output import Measurement
-from drakebots.model import load
+from drakebots.formats import load
 from drakebots.results import Result
-from drakebots.robots.hamr.model import parameters
-from drakebots.robots.legged.mpc import Control, Push, Trot, control
+from drakebots.robots.hamr.model import surfaces
+from drakebots.robots.legged import Control, Mpc, Push, Rigid, Trot, control
 from drakebots.sweeps import STARTS, spread, spread_text
 
 STRIDE = 0.01
@@ -53,7 +53,7 @@ PERTURBED = {
     "masses -20 %": {"mass_error": -0.2},
     "masses +20 %": {"mass_error": 0.2},
     # A third of its weight for one cycle.
-    "pushed": {"pushes": 5e-3},
+    "pushed": {"push": 5e-3},
 }
 
 
@@ -81,24 +81,25 @@ def run(
     period = 1 / frequency
     duration = cycles * period
     masses = MASSES * np.random.default_rng(seed).uniform(-1.0, 1.0)
-    changes = {**changes, "mass_error": changes.get("mass_error", 0.0) + masses}
-    if "pushes" in changes:
-        push = Push(changes["pushes"], duration / 2, period)
-        changes = {**changes, "pushes": (push,)}
+    pushes = ()
+    if "push" in changes:
+        pushes = (Push(changes["push"], duration / 2, period),)
+    plant = Rigid(
+        changes.get("mass_error", 0.0) + masses,
+        changes.get("friction_error", 0.0),
+        time_step=min(5e-4, period / 100),
+    )
     return control(
         Control(
             model,
             gait=Trot(period, 0.55, 2e-3),
             speed=STRIDE * frequency,
-            friction=parameters().friction[surface],
+            friction=surfaces()[surface],
             duration=duration,
-            step=period / 10,
-            knots=10,
-            period=period / 40,
-            delay=0.0,
-            time_step=min(5e-4, period / 100),
+            pushes=pushes,
+            plant=plant,
+            controller=Mpc(period / 10, 10, period / 40, delay=0.0),
             log_period=period / 40,
-            **changes,
         )
     )
 
@@ -162,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         model = limited(Path(folder))
         for frequency in args.frequencies:
-            cases = [(surface, "", {}) for surface in parameters().friction]
+            cases = [(surface, "", {}) for surface in surfaces()]
             cases += [("card", name, change) for name, change in PERTURBED.items()]
             cycles = CYCLES.get(frequency, 10)
             if args.quick:

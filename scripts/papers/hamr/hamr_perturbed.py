@@ -27,18 +27,27 @@ from rich.table import Table
 from drakebots.cli.output import Measurement, one_line_errors
 from drakebots.core.errors import FileProblem, UnknownName
 from drakebots.results import load_result
-from drakebots.robots.hamr import Tracking, stored_plan, stored_plans
+from drakebots.robots.hamr import (
+    Gains,
+    Mismatch,
+    Tracking,
+    stored_plan,
+    stored_plans,
+)
 from drakebots.sweeps import STARTS, spread, spread_text, starts
 
 CASES = {
     "as planned": {},
-    "friction -20 %": {"friction_scale": 0.8},
-    "friction +20 %": {"friction_scale": 1.2},
-    "stiffness -10 %": {"stiffness_scale": 0.9},
-    "stiffness +10 %": {"stiffness_scale": 1.1},
+    "friction -20 %": {"mismatch": Mismatch(friction=0.8)},
+    "friction +20 %": {"mismatch": Mismatch(friction=1.2)},
+    "stiffness -10 %": {"mismatch": Mismatch(stiffness=0.9)},
+    "stiffness +10 %": {"mismatch": Mismatch(stiffness=1.1)},
     "noise 50 um": {"mocap_noise": 50e-6},
-    # The encoders do not see the twist: lower gains stay stable (docs/hamr.md).
-    "serial compliance": {"serial_stiffness": 1e-3, "kp": 1e4, "kd": 5.0},
+    # The encoders do not see the twist: lower gains are stable (docs/evidence/hamr.md).
+    "serial compliance": {
+        "mismatch": Mismatch(serial_stiffness=1e-3),
+        "gains": Gains(kp=1e4, kd=5.0),
+    },
 }
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.robots.hamr import Simulation
-from drakebots.robots.hamr.model import parameters
+from drakebots.robots.hamr.model import surfaces
 from drakebots.sweeps import STARTS, spread, spread_text, starts
 
 MEANS = ("stride_deviation_mm", "slip", "yaw_deg_per_cycle", "loop_gap_max_mm")
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     args = parser.parse_args(argv)
     cases = [
         (surface, frequency, 3 if frequency == 2 else 5)
-        for surface in parameters().friction
+        for surface in surfaces()
         for frequency in (2.0, 10.0, 30.0)
     ]
     if args.quick:

@@ -37,14 +37,18 @@ from pathlib import Path
 
 import casadi as ca
 import numpy as np
+from continuation import Continuation, Stage, solve_continuation
 
 from drakebots.core.errors import UnknownName
-from drakebots.model import load
-from drakebots.multibody import Robot, build_robot
-from drakebots.trajopt import Flat, Plateau, Step, Terrain
-from drakebots.trajopt.contact_implicit import ContactImplicit, ContactSystem, Scales
+from drakebots.formats import load
+from drakebots.multibody import Flat, Plateau, Robot, Step, Terrain, build_robot
+from drakebots.trajopt.contact_implicit import (
+    ContactImplicit,
+    ContactSystem,
+    Scales,
+    Slack,
+)
 from drakebots.trajopt.program import Program, compile_blocks
-from drakebots.trajopt.solvers import Continuation, Stage, solve_continuation
 
 FILES = (
     "LittleDog2_LittleDog.urdf",
@@ -179,8 +183,8 @@ def _any_sides(folder: Path, slack_weight: float) -> Program:
     """The program of decided sides, for sides that :func:`decided` changes."""
     none = np.zeros((KNOTS - 1, 4), bool)
     system = ContactSystem(robot(folder), Flat())
-    changes = {"slack": (LEAST_SLACK, 1.0), "levels": HEIGHT * none}
-    return _finish(_problem(system, slack_weight=slack_weight, **changes), none)
+    slack = Slack(LEAST_SLACK, 1.0, slack_weight)
+    return _finish(_problem(system, slack=slack, levels=HEIGHT * none), none)
 
 
 def decided(folder: Path, sides: np.ndarray, slack_weight: float) -> Program:

@@ -30,6 +30,7 @@ matplotlib.use("Agg")  # files only
 
 import matplotlib.pyplot as plt
 import numpy as np
+from continuation import Continuation, MultiStart, multi_start
 from littledog_program import (
     FILES,
     HEIGHT,
@@ -46,7 +47,6 @@ from littledog_program import (
 from drakebots.cli.output import Measurement
 from drakebots.core.errors import DrakebotsError
 from drakebots.trajopt.program import Program
-from drakebots.trajopt.solvers import Continuation, MultiStart, multi_start
 
 AUTHORS = {
     "valid": {"objective": (53.33, 52.07, 52.45), "seconds": (3660, 2331, 3285)},
@@ -55,7 +55,7 @@ AUTHORS = {
 
 
 def data_folder(option: str | None) -> Path:
-    """Where the authors' files are.
+    """Folder of the authors' files.
 
     Raises:
         FileNotFoundError: saying where it looked.

@@ -17,16 +17,18 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from drakebots.cli.output import Measurement, one_line_errors
 from drakebots.cli.progress import progress_bar
-from drakebots.core.checks import check, check_value, non_negative, one_of, positive
+from drakebots.core.checks import check_value, non_negative, one_of, positive
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked
 from drakebots.core.files import replacing
 from drakebots.core.run import Progress
 from drakebots.design import Design, design_robot, smooth, table1_problem
@@ -44,29 +46,25 @@ RIM = 0.006
 """Height of the rim at the cut that is glued to the lower leg [m]."""
 
 
-@dataclass(frozen=True)
+@checked("fold experiment")
 class FoldExperiment:
     """The motion of Fig. 17.
-
-    Attributes:
-        angle: angle to reach [rad].
-        duration: duration of the ramp [s].
-        hold: time for which the angle is held afterwards [s].
-        time_step: time step of the simulation [s].
 
     Raises:
         InvalidInput: for a value out of range.
     """
 
     angle: float = float(np.radians(70))
-    duration: float = 2.0
-    hold: float = 0.3
-    time_step: float = 1e-2
+    """Angle to reach [rad]."""
+    duration: Annotated[float, positive("s")] = 2.0
+    """Duration of the ramp."""
+    hold: Annotated[float, non_negative("s")] = 0.3
+    """Time for which the angle is held afterwards."""
+    time_step: Annotated[float, positive("s")] = 1e-2
+    """Time step of the simulation."""
 
     def __post_init__(self):
         what = "fold experiment"
-        check(self, what, duration=positive("s"), hold=non_negative("s"))
-        check(self, what, time_step=positive("s"))
         if not abs(self.angle) < np.radians(80):
             raise InvalidInput(f"{what}: angle must be within 80 degrees")
 

@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 from quad_kinematic import kinematic_result, plan_kinematic, step_back
-from quad_setting import STEPS
+from quad_setting import STEPS, around_lift_off
 from quad_trot import KNOT, TROT, margin_facts, needed_cops
 from quad_variant import unbraced_share, variant
 from scipy.ndimage import minimum_filter1d
@@ -115,16 +115,16 @@ class Row:
         return load_planned(path)
 
     @cached_property
-    def problem(self) -> quads.Alternation:
-        """The alternation that plans with the skin."""
+    def problem(self) -> quads.Problem:
+        """The problem of the plan that knows the skin."""
         options = dict(MOTIONS[self.motion])
         if "flight" in self.on and self.motion == "trot":
             options["more"] = {"duty": 0.46}
-        found = quads.Problem(**options).alternation(self.robot)
+        found = quads.Problem(**options | {"model": self.robot})
         if "straight" in self.on:
-            found = replace(found, motion=straight_com(found.motion))
+            found = found.following(straight_com(found.requested))
         if self.steps is not None:
-            found = replace(found, motion=found.motion.around_lift_off(self.steps))
+            found = found.following(around_lift_off(found.requested, self.steps))
         return found
 
     def plan(self, name: str) -> Result:
@@ -133,24 +133,25 @@ class Row:
         if path.is_file():
             return load_result(path)
         if name == "ours":
-            plan = quads.alternate(self.problem)
+            plan = quads.plan(self.problem)
         elif name == "kinematic":
             solved = plan_kinematic(self.problem.program())
             plan = kinematic_result(self.robot, solved)
         else:
-            bare = replace(self.problem, ignore_skin=name == "bare")
+            options = replace(self.problem.alternation, ignore_skin=name == "bare")
+            bare = replace(self.problem, alternation=options)
             plan = plan_space_time(bare.program(stiff=False)).result()
         plan.save(path)
         return plan
 
     def play(self, name: str) -> dict[str, object]:
-        """How a plan goes on the robot with its skin."""
+        """Replay of a plan on the robot with its skin."""
         try:
             plan = self.plan(name)
         except DrakebotsError as error:
             return {"refused": str(error)}
         out = {"plan": str(plan.verdict), "message": plan.message}
-        whole = len(plan.data.time) == len(self.problem.motion)
+        whole = len(plan.data.time) == len(self.problem.requested)
         if name == "ours":
             out |= {k: plan.metrics[k] for k in ("iterations", "difference")}
             out["cop_dropped"] = plan.metrics["stages"][-1]["frames_cop_dropped"]
@@ -161,7 +162,7 @@ class Row:
             run = load_result(path)
         else:
             if self.cycles > 1 and "period" not in plan.metrics:
-                period = {"period": self.problem.motion.period or "none"}
+                period = {"period": self.problem.requested.period or "none"}
                 plan = replace(plan, metrics={**plan.metrics, **period})
             problem = quads.Tracking(
                 plan,
@@ -222,7 +223,7 @@ class Row:
 
 
 def _times(cycles: int) -> str:
-    """What the names of files of more than one cycle end in."""
+    """Ending of the names of files of more than one cycle."""
     return "" if cycles == 1 else f"_{cycles}"
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from quad_setting import Outcome, Setting, Trial, row, trial, trial_facts
@@ -66,9 +66,9 @@ def failure(setting: Setting) -> Outcome:
             "message": sample.message,
         }
         if sample.ok:
-            again = replace(problem, motion=sample.motion)
+            again = problem.following(sample.motion)
             name = f"trot_heavier_{100 * duty:.0f}_{1e3 * period:.0f}"
-            plan = setting.stored(name, lambda p, a=again: quads.alternate(a, path=p))
+            plan = setting.stored(name, lambda p, a=again: quads.plan(a, path=p))
             tried = Trial(name, plan)
             one["frames"] = trial_facts(tried)
             one["message"] = _steps(tried)
@@ -90,7 +90,7 @@ def failure(setting: Setting) -> Outcome:
 
 
 def _steps(found: Trial) -> str:
-    """How the kept step-by-step plan ended, and how far it is from its motion."""
+    """End of the kept step-by-step plan, and its distance from its motion."""
     text = f"steps: {found.stage['frames_message']}"
     if not found.whole:
         return text
@@ -117,17 +117,19 @@ def _verdict(trials: Mapping[str, Trial]) -> tuple[str, bool]:
     return f"no: the nearest is {_gap(best):.3g} from its plan, too far", False
 
 
-def _problem(setting, path, robot) -> quads.Alternation | None:
+def _problem(setting, path, robot) -> quads.Problem | None:
     """The problem with the first of the samples that is a motion at all."""
     for duty, period in samples(robot, SPEED):
         try:
-            return quads.Problem(
-                model=str(path),
+            problem = quads.Problem(
+                model=robot,
                 motion="trot",
                 speed=SPEED,
                 more={"duty": duty, "period": period},
                 time_limit=setting.time_limit,
-            ).alternation(robot)
+            )
+            _ = problem.requested  # raises where there is no such trot
+            return problem
         except DrakebotsError:
             continue
     return None
@@ -139,7 +141,7 @@ def _attempt(setting, path) -> tuple[Trial | None, dict[str, Any]]:
         model=str(path),
         motion="trot",
         speed=SPEED,
-        min_iterations=2,
+        alternation=quads.Alternation(min_iterations=2),
         time_limit=setting.time_limit,
     )
     try:
@@ -202,7 +204,7 @@ def samples(
 
 
 def try_sample(
-    problem: quads.Alternation, speed: float, duty: float, period: float, **options
+    problem: quads.Problem, speed: float, duty: float, period: float, **options
 ) -> Sample:
     """Plans a trot with another duty factor and period by the space-time program.
 
@@ -218,7 +220,7 @@ def try_sample(
         motion = library_motion(
             "trot", problem.robot.quad, speed=speed, duty=duty, period=period
         )
-        plan = plan_space_time(replace(problem, motion=motion).program(), **options)
+        plan = plan_space_time(problem.following(motion).program(), **options)
     except DrakebotsError as error:
         return Sample(duty, period, motion, None, str(error))
     return Sample(duty, period, motion, plan, plan.solution.message)

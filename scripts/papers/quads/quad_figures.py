@@ -14,7 +14,6 @@ from scipy.spatial import ConvexHull
 
 from drakebots.plots import legend_below
 from drakebots.results import Result
-from drakebots.robots.quads.frames import support_edges
 from drakebots.robots.quads.motion import sole_corners
 from drakebots.robots.quads.plots import (
     COLOURS,
@@ -23,6 +22,7 @@ from drakebots.robots.quads.plots import (
     draw_torques,
     tidy,
 )
+from drakebots.robots.quads.steps import support_edges
 
 SUPPORT, OUT, IN = "#5bc0be", "#c1121f", "#2a9d3f"
 
@@ -176,7 +176,7 @@ def trot_figure(outcome: Outcome) -> Figure:
         for stage, row, com in zip(
             data.stage.values, data.stage_cop_margin.values, data.stage_com.values
         ):
-            if not str(stage).startswith("frames"):
+            if not str(stage).startswith(("steps", "frames")):
                 continue
             colour = COLOURS[k % len(COLOURS)]
             k += 1

@@ -28,8 +28,8 @@ from quad_setting import (
     Outcome,
     Setting,
     Trial,
-    alternation,
     planned,
+    posed,
     row,
     trial_facts,
     trial_rows,
@@ -40,14 +40,16 @@ from drakebots.core.run import Progress
 from drakebots.core.units import GRAVITY
 from drakebots.results import Result, provenance
 from drakebots.robots import quads
-from drakebots.robots.quads.motion import Carried, carry, cone_rows
 from drakebots.robots.quads.robot import PlannedRobot, Quad, load_planned
 from drakebots.robots.quads.space_time import (
     AXES,
+    Carried,
     KnotBuilder,
     MotionReport,
     SpaceTime,
+    carry,
     check_motion,
+    cone_rows,
     widened,
 )
 from drakebots.trajopt.program import Block, Program
@@ -96,7 +98,7 @@ class KinematicPlan:
         """
         p = self.problem if problem is None else problem
         q, v, a = self.motion()
-        delta = p.skin_forces(q, p.frames)
+        delta = p.skin_forces(q, p.knots)
         found = [
             carry_within_friction(
                 p.quad,
@@ -275,7 +277,7 @@ class _Kinematic(KnotBuilder):
         c_at = self["c"].indices
         inputs = {"before": c_at[:-2], "here": c_at[1:-1], "after": c_at[2:]}
         inputs |= {"feet": self["p"].indices[1:-1], "w": self["w"].indices[1:-1]}
-        turned = p.motion.heading[p.frames][1:-1, None]
+        turned = p.motion.heading[p.knots][1:-1, None]
         self.add_term(block, inputs, rows, data=turned)
 
     def _objective(self, posture: np.ndarray) -> None:
@@ -290,8 +292,8 @@ class _Kinematic(KnotBuilder):
         inputs = {"before": at[:-2], "here": at[1:-1], "after": at[2:]}
         self.add_cost(bend, inputs)
         self.add_tracking()
-        self.add_squares("posture", "q", w.posture * self.frame_weights, posture)
-        self.add_squares("share", "w", 1e-4 * self.frame_weights)
+        self.add_squares("posture", "q", w.posture * self.knot_weights, posture)
+        self.add_squares("share", "w", 1e-4 * self.knot_weights)
         self.add_flatness()
 
 
@@ -303,7 +305,7 @@ def kinematic_result(robot: PlannedRobot, plan: KinematicPlan) -> Result:
     problem, motion = plan.problem, plan.problem.motion
     _, v, _ = plan.motion()
     ends = ((1, v[0]), (1, v[-1]))
-    spline = CubicSpline(problem.frames * motion.dt, plan.q, axis=0, bc_type=ends)
+    spline = CubicSpline(problem.knots * motion.dt, plan.q, axis=0, bc_type=ends)
     q, v = spline(motion.times), spline(motion.times, 1)
     plant, convert = robot.skinned.plant, robot.coordinates
     contact = motion.footfall.contact[:, problem.order]
@@ -351,9 +353,9 @@ def kinematic(setting: Setting) -> Outcome:
     The paper drives the joints of the kinematic plan by constraints, here servos do.
     """
     ours = planned(setting, "walk", motion="walk")
-    problem = quads.Problem(model=setting.model, motion="walk")
     robot = load_planned(setting.model)
-    solved = plan_kinematic(alternation(setting, problem, robot).program())
+    problem = quads.Problem(model=robot, motion="walk")
+    solved = plan_kinematic(posed(setting, problem).program())
     path = setting.folder / "walk_kinematic.nc"
     baseline = kinematic_result(robot, solved)
     baseline.save(path)
@@ -385,7 +387,7 @@ def kinematic(setting: Setting) -> Outcome:
                 "range of roll, kinematic over ours",
                 "> 1 (plot)",
                 f"{_roll(run) / max(_roll(ours.coupled), 1e-9):.2f}",
-                "servos support both motions; see docs/quads.md",
+                "servos support both motions; see docs/evidence/quads.md",
             )
         )
     rows += trial_rows(ours)

@@ -19,23 +19,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from base_controller import BaseController, Feedback, run_loop
 from matplotlib.figure import Figure
+from reduced_error import measure_reduced, walk_targets
 
 from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.core.threads import calm_threads
 from drakebots.plots import check_ending, save
+from drakebots.skin.coupled import PatchContact
 from drakebots.skin.file import SkinnedRobot, load_skinned
-from drakebots.skin.frame import PatchContact
 from drakebots.skin.reduced import (
-    BaseController,
-    Feedback,
     ReducedOptions,
-    measure_reduced,
     random_targets,
     read_reduced,
-    run_loop,
     train_on_random_motion,
-    walk_targets,
     write_reduced,
 )
 

@@ -1,4 +1,4 @@
-"""How much torque the skins of the quad-robots take from their motors, joint by joint.
+"""Torque that the skins of the quad-robots take from their motors, joint by joint.
 
 python scripts/papers/quads/quad_resistance.py  # slopes at rest, all robots
 python scripts/papers/quads/quad_resistance.py --quick
@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from skin_resistance import joint_resistance, limb_skin, rest_stiffness
 
 from drakebots.cli.output import Measurement, one_line_errors
 from drakebots.core.errors import NoSolution
-from drakebots.design import JOINTS, joint_resistance, limb_skin, rest_stiffness
+from drakebots.design import JOINTS
 from drakebots.skin.file import load_skinned
 
 SLOPE = 15.0

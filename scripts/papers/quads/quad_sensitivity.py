@@ -20,20 +20,13 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from motion_adjoint import MotionCost, MotionGradient
+from skin_parameters import link_length, meet_target, modulus, setup_of, thickness
 
 from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.core.errors import InvalidInput
 from drakebots.plots import check_ending, legend_below, save
 from drakebots.skin.file import load_skinned
-from drakebots.skin.gradients import (
-    MotionCost,
-    MotionGradient,
-    link_length,
-    meet_target,
-    modulus,
-    setup_of,
-    thickness,
-)
 
 
 def bend(rest: np.ndarray, joint: int, angle: float, frames: int) -> np.ndarray:

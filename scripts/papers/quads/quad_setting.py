@@ -1,4 +1,4 @@
-"""What the experiments of the paper's section 7 share: settings, trials, table rows.
+"""Settings, trials and table rows of the experiments of the paper's section 7.
 
 An experiment takes a :class:`Setting` and gives an :class:`Outcome`: rows that compare
 the paper's statement with ours, and the results behind them.
@@ -13,10 +13,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from sap_track import track_sap
+
 from drakebots.core.run import Progress
 from drakebots.results import Result, load_result
 from drakebots.robots import quads
-from drakebots.robots.quads.robot import PlannedRobot
+from drakebots.robots.quads.motion import MotionInput
 
 STEPS = 20
 """Time steps of a quick motion."""
@@ -24,7 +27,7 @@ STEPS = 20
 
 @dataclass(frozen=True)
 class Setting:
-    """How to run an experiment.
+    """Settings of an experiment.
 
     Attributes:
         model: name or path of the robot.
@@ -51,14 +54,28 @@ class Setting:
         result.save(path)
         return result
 
-    def track(self, problem, stage: str) -> Result:
+    def track(self, problem, stage: str, run=quads.track) -> Result:
         """Tracks a plan, with progress under a name of its own."""
         show = self.progress
         if show is None:
-            return quads.track(problem)
-        return quads.track(
-            problem, progress=lambda _, done, end: show(stage, done, end)
-        )
+            return run(problem)
+        return run(problem, progress=lambda _, done, end: show(stage, done, end))
+
+
+def around_lift_off(motion: MotionInput, steps: int) -> MotionInput:
+    """A number of steps, the first lift-off in their middle, without a period."""
+    leaves = int(np.argmin(motion.footfall.contact.all(axis=1)))
+    first = max(0, leaves - steps // 2)
+    some = slice(first, first + steps + 1)
+    return replace(
+        motion,
+        footfall=replace(motion.footfall, contact=motion.footfall.contact[some]),
+        com=motion.com[some],
+        feet=motion.feet[some],
+        heading=motion.heading[some],
+        reference={name: q[some] for name, q in motion.reference.items()},
+        period=None,
+    )
 
 
 @dataclass(frozen=True)
@@ -113,14 +130,11 @@ def row(what: str, paper: str, here: str, why: str = "") -> dict[str, str]:
     return {"what": what, "paper": paper, "here": here, "why": why}
 
 
-def alternation(
-    setting: Setting, problem: quads.Problem, robot: PlannedRobot | None = None
-) -> quads.Alternation:
-    """The alternation that a problem poses in a setting."""
-    whole = problem.alternation(robot)
+def posed(setting: Setting, problem: quads.Problem) -> quads.Problem:
+    """A problem as a setting poses it: of a few steps where it is quick."""
     if not setting.quick:
-        return whole
-    return replace(whole, motion=whole.motion.around_lift_off(STEPS))
+        return problem
+    return problem.following(around_lift_off(problem.requested, STEPS))
 
 
 def trial(
@@ -132,28 +146,22 @@ def trial(
 ) -> Trial:
     """Plans, and tracks the plan if it is complete."""
 
-    def make(path):
-        if not setting.quick:
-            return quads.plan(problem, path=path, progress=setting.progress)
-        cut = alternation(setting, problem)
-        return quads.alternate(cut, path=path, progress=setting.progress)
-
-    plan = setting.stored(name, make)
+    plan = setting.stored(
+        name,
+        lambda path: quads.plan(
+            posed(setting, problem), path=path, progress=setting.progress
+        ),
+    )
     found = Trial(name, plan)
     if not (runs and found.whole):
         return found
     limit = {"time_limit": setting.time_limit}
+    tracking = quads.Tracking(plan, model=problem.model, **limit)
     coupled = setting.stored(
-        f"{name}_coupled",
-        lambda _: setting.track(
-            quads.Tracking(plan, model=problem.model, **limit), f"{name}, tracked"
-        ),
+        f"{name}_coupled", lambda _: setting.track(tracking, f"{name}, tracked")
     )
     sap = setting.stored(
-        f"{name}_sap",
-        lambda _: setting.track(
-            quads.SapTracking(plan, model=problem.model, **limit), f"{name}, in SAP"
-        ),
+        f"{name}_sap", lambda _: setting.track(tracking, f"{name}, in SAP", track_sap)
     )
     return Trial(name, plan, coupled, sap)
 
@@ -249,7 +257,7 @@ def planned(setting: Setting, name: str, *, runs: bool = True, **options) -> Tri
         setting: robot, folder and time limit.
         name: name of the files.
         runs: whether to track a complete plan, with skin and in SAP.
-        options: options of :class:`~drakebots.robots.quads.plan.QuadProblem`.
+        options: options of :class:`~drakebots.robots.quads.Problem`.
 
     Raises:
         DrakebotsError: for a robot or a motion that cannot be planned.

@@ -29,26 +29,25 @@ from quad_walks import speed_row
 
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.results import Result
-from drakebots.robots.quads.alternate import skin_influence
+from drakebots.robots import quads
 from drakebots.robots.quads.motion import margin, support_polygon
+from drakebots.robots.quads.plan import skin_influence
 from drakebots.robots.quads.robot import (
     PlannedRobot,
     SkinInfluence,
     coupling_forces,
     euler_rates,
-    frame_inertia,
+    inertia_at,
     load_planned,
 )
 
 TROT = {
     "motion": "trot",
     "speed": 0.45,
-    "min_iterations": 2,
-    "max_iterations": 3,
     # The COP depends on the skin's forces on the base.
-    "base": True,
+    "alternation": quads.Alternation(min_iterations=2, max_iterations=3, base=True),
     # As much as the space-time program keeps from the edges of the soles.
-    "cop_margin": 3e-3,
+    "limits": quads.Limits(cop_margin=3e-3),
 }
 
 
@@ -94,9 +93,9 @@ def trot(setting: Setting) -> Outcome:
 
 def _bare(setting: Setting):
     """The trot planned for the skeleton alone, or why it was refused."""
-    options = TROT | {"min_iterations": 1, "max_iterations": 1}
+    once = quads.Alternation(max_iterations=1, base=True, ignore_skin=True)
     try:
-        return planned(setting, "trot_without_skin", **options, ignore_skin=True), ""
+        return planned(setting, "trot_without_skin", **TROT | {"alternation": once}), ""
     except DrakebotsError as error:
         return None, f"refused: {error}"
 
@@ -248,12 +247,12 @@ def needed_wrench(
         influence: effect of the deformed skin; None for a rigid skin.
     """
     q, v, a = motion
-    quad, frames = robot.quad, np.arange(len(q))
+    quad, steps = robot.quad, np.arange(len(q))
     if influence is not None:
         influence = replace(influence, base=True)
-    d = frame_inertia(quad, robot.link_skin, influence, frames).reshape(len(q), -1)
+    d = inertia_at(quad, robot.link_skin, influence, steps).reshape(len(q), -1)
     rows = np.asarray(quad.tree.dynamics_function.map(len(q))(q.T, v.T, a.T, d.T)).T
-    rows = rows - coupling_forces(quad, robot.link_skin, influence, frames)
+    rows = rows - coupling_forces(quad, robot.link_skin, influence, steps)
     # f_Euler = E' M for the moment about the base's origin.
     E = euler_rates(q)
     M = np.linalg.solve(np.swapaxes(E, 1, 2), rows[:, 3:6, None])[..., 0]

@@ -18,9 +18,10 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
 from drakebots.fem.material import Material
 from drakebots.fem.mesh import TetMesh, read_mesh, write_mesh
-from drakebots.model import load, model_stem, skin_path
+from drakebots.formats import load
+from drakebots.model import model_stem, skin_path
+from drakebots.skin.coupled import Patches
 from drakebots.skin.file import SkinDescription, SkinnedRobot, read_skin, write_skin
-from drakebots.skin.frame import Patches
 
 INERTIA = ("mass", "ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 

@@ -8,8 +8,6 @@ A module without a command: `quad_experiments.py` runs them.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from quad_setting import (
     Outcome,
@@ -25,16 +23,16 @@ from quad_setting import (
 
 from drakebots.results import Result
 from drakebots.robots import quads
-from drakebots.robots.quads.frames import FrameOptions
+from drakebots.robots.quads.steps import StepOptions
 
-QPS = FrameOptions().max_iterations
+QPS = StepOptions().max_iterations
 """Largest number of QPs of a step."""
 
 MANY = 60
 """Number of QPs that is no limit to the search of a step."""
 
 LAST = 3
-"""Number of QPs whose gain is told where a search ends at :data:`QPS`."""
+"""Number of QPs whose gain is reported where a search ends at :data:`QPS`."""
 
 
 def foot_lift(setting: Setting) -> Outcome:
@@ -63,7 +61,11 @@ def torque_limits(setting: Setting) -> Outcome:
     """Fig. 16: the motors keep their limit at all steps; without it they exceed it."""
     bound = planned(setting, "walk", motion="walk")
     free = planned(
-        setting, "walk_unlimited", motion="walk", torque_limit=50.0, runs=False
+        setting,
+        "walk_unlimited",
+        motion="walk",
+        limits=quads.Limits(torque=50.0),
+        runs=False,
     )
     limit = float(bound.plan.data.torque_limit.values.max())
     peak, other = (trial_facts(found)["peak_torque_N_m"] for found in (bound, free))
@@ -159,12 +161,14 @@ def qpcc_frames(setting: Setting) -> Outcome:
 def _longer_searches(setting: Setting) -> Result:
     """The same plan with up to :data:`MANY` QPs a step."""
     problem = quads.Problem(
-        model=setting.model, motion="walk", time_limit=setting.time_limit
-    ).alternation()
-    problem = replace(problem, frames=replace(problem.frames, max_iterations=MANY))
+        model=setting.model,
+        motion="walk",
+        time_limit=setting.time_limit,
+        steps=StepOptions(max_iterations=MANY),
+    )
     return setting.stored(
         f"walk_{MANY}_qps",
-        lambda path: quads.alternate(problem, path=path, progress=setting.progress),
+        lambda path: quads.plan(problem, path=path, progress=setting.progress),
     )
 
 
@@ -179,7 +183,7 @@ def _energies(values: list[float]) -> str:
 
 
 def cut_short(energies: np.ndarray, counts: np.ndarray) -> tuple[int, float]:
-    """How many steps use all QPs, and by how much the last ones lower the energy.
+    """Number of steps that use all QPs, and the gain in energy of the last ones.
 
     Args:
         energies: of the QPs of each step (n, QPs), not finite without a solution; the

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from plane_check import PlaneCheck
 from voxel_loss import (
     PAPER_LOSS,
     LossMap,
@@ -47,7 +48,6 @@ from voxel_robot import (
 
 from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.core.files import check_output
-from drakebots.lattice.pom import PlaneCheck
 
 WIDTHS = tuple(range(2, 13))
 RATIOS = (10, 15, 20, 25, 30, 36, 42.43, 50, 60, 80, 100, 140)
@@ -58,7 +58,7 @@ QUICK_TABLE = ((2, 1, 2), (4, 1, 4), (2, 2, 2), (4, 4, 4))
 
 
 class Numbers:
-    """What the figures show, computed once.
+    """Numbers that the figures show, computed once.
 
     Args:
         quick: whether the table and the map have fewer blocks.
@@ -117,7 +117,7 @@ FIGURES: dict[str, Callable[[Numbers, Path], Path]] = {
     "fig5": lambda n, path: plot_robot(n.templates, path),
     "fig6_7": lambda n, path: plot_templates(n.templates, path),
 }
-"""What draws each figure, as voxel_NAME.png."""
+"""Function that draws each figure, as voxel_NAME.png."""
 
 
 def draw_figures(
@@ -197,7 +197,7 @@ def layer_facts(check: PlaneCheck) -> dict[str, float]:
 
 
 def template_facts(templates: RobotTemplates) -> dict[str, float]:
-    """How well the gait's node motions agree, and the actuators' largest force."""
+    """Agreement of the gait's node motions, and the actuators' largest force."""
     found = templates.agreement
     return {
         "slope": found.slope,

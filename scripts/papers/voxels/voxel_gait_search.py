@@ -32,8 +32,9 @@ from drakebots.cli.output import Measurement, one_line_errors, print_table
 from drakebots.cli.progress import progress_bar
 from drakebots.core.files import check_output
 from drakebots.robots.voxels import (
+    Feet,
     Gait,
-    GaitSearch,
+    SearchProblem,
     Simulation,
     read_gait,
     search_gait,
@@ -64,15 +65,18 @@ def _gait_numbers(text: str) -> tuple[float, ...]:
 
 def grounds() -> tuple[Simulation, ...]:
     """The walks of --spread."""
-    names = ("friction_front", "friction_back", "front_mass")
-    return tuple(Simulation(**RECORDED, **dict(zip(names, g))) for g in GROUNDS)
+    return tuple(
+        Simulation(feet=Feet(front, back), front_mass=mass, **RECORDED)
+        for front, back, mass in GROUNDS
+    )
 
 
 def unseen(count: int = 10) -> tuple[Simulation, ...]:
     """Walks on grounds that the search has not seen."""
     sys.path.insert(0, str(Path(__file__).parent))
-    points = import_module("voxel_spread").samples(count, seed=1)
-    return tuple(Simulation(**(RECORDED | point)) for point in points)
+    spread = import_module("voxel_spread")
+    points = spread.samples(count, seed=1)
+    return tuple(spread.simulation(point, **RECORDED) for point in points)
 
 
 def beside_the_paper(poses, walks: Sequence[Simulation]) -> dict:
@@ -89,7 +93,7 @@ def beside_the_paper(poses, walks: Sequence[Simulation]) -> dict:
             simulate(replace(walk, gait=g)).metrics["travel_mm_per_cycle"]
             for g in (gait, "forward")
         ]
-        mu = f"front {walk.friction_front:.3g}, back {walk.friction_back:.3g}"
+        mu = f"front {walk.feet.front:.3g}, back {walk.feet.back:.3g}"
         ratios.append(each[0] / max(each[1], 0.1))
         rows[f"{mu}, +{1e3 * walk.front_mass:.2g} g"] = [*each, ratios[-1]]
     return {"gait, paper's, ratio": rows, "least_ratio": min(ratios)}
@@ -115,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser.add_argument(
         "--turn-weight",
         type=float,
-        default=GaitSearch.turn_weight,
+        default=SearchProblem.turn_weight,
         help="cost of a turn per cycle [m/rad]; 0 searches for travel alone",
     )
     parser.add_argument("--spread", action="store_true", help="on six grounds")
@@ -138,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         walks, long = 2, Simulation(cycles=1, time_step=2e-3)
         options = {"walk": long}
     with progress_bar("gait search") as progress:
-        problem = GaitSearch(
+        problem = SearchProblem(
             walks=walks, seed=args.seed, turn_weight=args.turn_weight, **options
         )
         if args.spread:

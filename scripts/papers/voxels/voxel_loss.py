@@ -17,9 +17,10 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
+from plane_check import PlaneCheck, check_plane, rule_radius
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom import Control, PlaneCheck, check_plane, rule_radius
+from drakebots.lattice.pom import Control
 from drakebots.lattice.shape import PRESETS, Strut, block
 from drakebots.plots import check_ending, save
 
@@ -316,7 +317,7 @@ def plot_loss_table(rows: Sequence[dict], path: str | Path) -> Path:
 
 
 def plot_valid_radius(losses: LossMap, path: str | Path) -> Path:
-    """How far planes of motion hold over slenderness, for several tolerances.
+    """Draws the validity of planes of motion over slenderness, for several tolerances.
 
     Lines: the rule c(n) (d/L)^2. Dots: half the widest block of the map that the
     frame finds within the tolerance; none where the map's widest still holds.

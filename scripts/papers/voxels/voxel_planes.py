@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from plane_check import PlaneCheck
 
-from drakebots.lattice.pom import ACTUATION, PlaneCheck
+from drakebots.lattice.pom import ACTUATION
 from drakebots.lattice.shape import AXES, BEAMS, OFFSETS, Lattice, Planes, block
 from drakebots.plots import (
     check_ending,
@@ -167,7 +168,7 @@ def _draw_layer(axis, check: PlaneCheck, layer: int) -> None:
 
 
 def _draw_groups(axis, check: PlaneCheck) -> None:
-    """How far nodes move by the layer they are in."""
+    """Draws the motion of nodes by the layer they are in."""
     found = groups(check)
     for i, (name, rows) in enumerate(found.items()):
         size = 100 * np.linalg.norm(check.actual[rows], axis=1)

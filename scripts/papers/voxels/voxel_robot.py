@@ -159,24 +159,26 @@ def read_recording(path: str | Path) -> Recording:
             a square of the robot's size.
     """
     try:
-        seen = 1e-2 * np.load(path, allow_pickle=False)
+        measured = 1e-2 * np.load(path, allow_pickle=False)
     except (OSError, ValueError) as error:
         raise FileProblem(path, f"is no recording of markers: {error}") from None
-    if seen.ndim != 3 or seen.shape[1:] != (4, 2):
-        raise FileProblem(path, f"must hold (T, 4, 2) markers [cm], not {seen.shape}")
+    if measured.ndim != 3 or measured.shape[1:] != (4, 2):
+        raise FileProblem(
+            path, f"must hold (T, 4, 2) markers [cm], not {measured.shape}"
+        )
     half = VoxelRobot().pitch / 2
-    for names in (RECORDED, _around(seen)):
+    for names in (RECORDED, _around(measured)):
         rest = half * np.array([MARKERS[name][:2] for name in names], float)
-        body = body_frame(seen, rest)
+        body = body_frame(measured, rest)
         if np.abs(body.displacement).max() < half / 2:
             moved = body.displacement - body.displacement.mean(axis=0)
             return Recording(names, body, moved)
     raise FileProblem(path, f"its markers do not stay at a square of {2 * half:.3g} m")
 
 
-def _around(seen: np.ndarray) -> tuple[str, ...]:
+def _around(measured: np.ndarray) -> tuple[str, ...]:
     """Names counterclockwise, from the first marker on."""
-    x, y = (seen - seen.mean(axis=1, keepdims=True)).transpose(2, 0, 1)
+    x, y = (measured - measured.mean(axis=1, keepdims=True)).transpose(2, 0, 1)
     angle = np.arctan2(y, x)
     place = ((angle - angle[:, :1]) % (2 * np.pi)).mean(axis=0)
     return tuple(_COUNTERCLOCKWISE[k] for k in np.argsort(np.argsort(place)))

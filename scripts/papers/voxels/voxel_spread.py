@@ -39,7 +39,7 @@ from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import FileProblem
 from drakebots.core.files import replacing
 from drakebots.plots import check_ending, save
-from drakebots.robots.voxels import Simulation, simulate
+from drakebots.robots.voxels import Feet, Simulation, simulate
 
 UNKNOWN = {
     "front_mass": (0.0, 10e-3, "g", 1e3),
@@ -55,7 +55,7 @@ LOGARITHMIC = ("joint_damping",)
 MEASURED = 3.9
 """The experiment's stride [mm a cycle]."""
 TABLE = Path(__file__).with_name("spread.csv")
-"""The walks that docs/voxel.md tells of."""
+"""The walks that docs/evidence/voxel.md tells of."""
 COLUMNS = (*UNKNOWN, "stride_mm", "turn_deg", "front_load_share", "tipped_over")
 
 
@@ -75,10 +75,19 @@ def samples(count: int, seed: int = 0) -> list[dict[str, float]]:
     return found
 
 
+def simulation(point: dict, **options) -> Simulation:
+    """The walk of one sample."""
+    names = {"friction_front": "front", "friction_back": "back"}
+    names["heel_and_toe"] = "heel_and_toe"
+    feet = Feet(**{names[n]: value for n, value in point.items() if n in names})
+    rest = {n: value for n, value in point.items() if n not in names}
+    return Simulation(feet=feet, **(options | rest))
+
+
 def walk(point: dict, time_step: float = 2e-3, **options) -> dict:
     """The stride of one sample: the second of two cycles."""
     options = {"cycles": 2, "log_period": 0.1, "time_step": time_step} | options
-    metrics = simulate(Simulation(**point, **options)).metrics
+    metrics = simulate(simulation(point, **options)).metrics
     return point | {
         "stride_mm": round(metrics.get("travel_mm_per_cycle", np.nan), 3),
         "turn_deg": round(metrics.get("turn_deg_per_cycle", np.nan), 2),
@@ -121,10 +130,10 @@ def walked(points: list[dict], path: Path, workers: int) -> list[dict]:
     return [found[k] for k in sorted(found)]
 
 
-def foretold(rows: list[dict], without: str = "") -> float:
+def predicted(rows: list[dict], without: str = "") -> float:
     """Share of the strides' variance that a quadratic in the unknowns foretells.
 
-    Each walk is foretold from all others (leave one out), so that chance earns nothing
+    Each walk is predicted from all others (leave one out), so that chance earns nothing
     and too many terms cost.
 
     Args:
@@ -150,8 +159,8 @@ def facts_of(rows: list[dict]) -> dict:
     """Percentiles of the stride, where the measured one lies, and what decides."""
     upright = [row for row in rows if not row["tipped_over"]]
     strides = np.array([row["stride_mm"] for row in upright])
-    whole = foretold(upright)
-    lost = {name: whole - foretold(upright, name) for name in UNKNOWN}
+    whole = predicted(upright)
+    lost = {name: whole - predicted(upright, name) for name in UNKNOWN}
     return {
         "walks": len(rows),
         "tipped_over": len(rows) - len(upright),
@@ -195,7 +204,7 @@ def plot_spread(rows: list[dict], path: str | Path) -> Path:
         if name in LOGARITHMIC:
             axes.set_xscale("log")
         share = facts["variance_lost_without"][name]
-        axes.set_title(f"without it {max(share, 0):.0%} less foretold", fontsize=10)
+        axes.set_title(f"without it {max(share, 0):.0%} less predicted", fontsize=10)
     return save(figure, path)
 
 

@@ -1,4 +1,4 @@
-"""How far the voxel robot walks in a cycle: over friction, step size and timing.
+"""Stride of the voxel robot in a cycle: over friction, step size and timing.
 
 python scripts/papers/voxels/voxel_walk.py                  # some five minutes
 python scripts/papers/voxels/voxel_walk.py --quick          # one walk at 2 ms
@@ -16,9 +16,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from drakebots.cli.output import Measurement, one_line_errors, print_table
+from drakebots.core.convert import as_yaml
 from drakebots.plots import check_ending, save
 from drakebots.results import Result
-from drakebots.robots.voxels import Simulation, draw_markers, simulate
+from drakebots.robots.voxels import Feet, Simulation, draw_markers, simulate
 
 FRICTIONS = (0.15, 0.3, 0.5, 0.8, 1.0)
 STEPS = (3e-3, 2e-3, 1e-3, 5e-4)
@@ -32,18 +33,18 @@ VARIATIONS = {
     "0.25 s a pose": {"pose_time": 0.25},
     "0.5 s a pose": {"pose_time": 0.5},
     "2 s a pose": {"pose_time": 2.0},
-    "front 0.8, back 0.15": {"friction_back": 0.15},
-    "front 1.2, back 0.1": {"friction_front": 1.2, "friction_back": 0.1},
-    "front 0.3, back 0.8": {"friction_front": 0.3, "friction_back": 0.8},
+    "front 0.8, back 0.15": {"feet": Feet(back=0.15)},
+    "front 1.2, back 0.1": {"feet": Feet(1.2, 0.1)},
+    "front 0.3, back 0.8": {"feet": Feet(0.3, 0.8)},
     "no joint damping": {"joint_damping": 0.0},
     "joint damping x 5": {"joint_damping": 1e-2},
-    "directional 0.03": {"directional": 0.03},
-    "directional 0.1": {"directional": 0.1},
-    "directional 0.3": {"directional": 0.3},
-    "directional 0.6": {"directional": 0.6},
-    "directional 0.3, reverse": {"directional": 0.3, "gait": "reverse"},
-    "point back feet": {"point_feet": True},
-    "point back feet, 0.5 s a pose": {"point_feet": True, "pose_time": 0.5},
+    "directional 0.03": {"feet": Feet(directional=0.03)},
+    "directional 0.1": {"feet": Feet(directional=0.1)},
+    "directional 0.3": {"feet": Feet(directional=0.3)},
+    "directional 0.6": {"feet": Feet(directional=0.6)},
+    "directional 0.3, reverse": {"feet": Feet(directional=0.3), "gait": "reverse"},
+    "point back feet": {"feet": Feet(points=True)},
+    "point back feet, 0.5 s a pose": {"feet": Feet(points=True), "pose_time": 0.5},
 }
 """Walks of 1 ms steps that differ from the default ones in one thing."""
 
@@ -60,8 +61,7 @@ def cases(quick: bool) -> dict[str, dict]:
         return {"default, 2 ms": {"time_step": 2e-3, "cycles": 2}}
     grid = {
         f"mu {mu:g}, {1e3 * step:g} ms": {
-            "friction_front": mu,
-            "friction_back": mu,
+            "feet": Feet(mu, mu),
             "time_step": step,
         }
         for mu in FRICTIONS
@@ -97,10 +97,10 @@ def _lines(rows: Sequence[dict]) -> dict[float, list]:
     lines: dict[float, list] = {}
     for row in rows:
         options = row["options"]
-        mu, step = options.get("friction_front"), options.get("time_step")
-        if mu is None or step is None or mu != options.get("friction_back"):
+        feet, step = options.get("feet"), options.get("time_step")
+        if feet is None or step is None or feet["front"] != feet["back"]:
             continue
-        lines.setdefault(step, []).append((mu, row["travel_mm_per_cycle"]))
+        lines.setdefault(step, []).append((feet["front"], row["travel_mm_per_cycle"]))
     return lines
 
 
@@ -128,7 +128,8 @@ def main(argv: Sequence[str] | None = None) -> dict:
     for name, options in cases(args.quick).items():
         result = results[name] = simulate(Simulation(**options))
         found = {key: result.metrics.get(key) for key in SHOWN}
-        rows.append({"case": name, "options": options, **found})
+        said = {key: as_yaml(value) for key, value in options.items()}
+        rows.append({"case": name, "options": said, **found})
     table = {r["case"]: {k: r[k] for k in SHOWN} for r in rows}
     print_table("Voxel robot, travel per cycle", table)
     if args.plot is not None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.design import table1_template
 from drakebots.design.fabrication.demould import SLACK, best_plane, blocked, lifted
 from drakebots.design.fabrication.pieces import (
     Opening,
@@ -12,15 +13,14 @@ from drakebots.design.fabrication.pieces import (
     is_sound,
     skin_pieces,
 )
-from drakebots.design.geometry.distance import DistanceGrid
-from drakebots.design.geometry.surface import (
+from drakebots.design.geometry import (
+    DistanceGrid,
     Surface,
     heavy_parts,
     to_manifold,
     to_surface,
 )
-from drakebots.design.skeleton.table1 import table1_template
-from drakebots.design.skin.bodies import body_named
+from drakebots.design.table1 import body_named
 
 Z = np.array([0.0, 0.0, 1.0])
 
@@ -44,7 +44,7 @@ def beetle():
 @pytest.fixture(scope="module")
 def pieces(beetle):
     skeleton, outer, inner = beetle
-    return skin_pieces((outer, inner), skeleton)
+    return skin_pieces(outer, inner, skeleton)
 
 
 @pytest.mark.parametrize("share", [-0.6, 0.0, 0.25, 0.7])
@@ -170,14 +170,14 @@ def test_rims_of_limb_and_torso_match(pieces):
 def test_an_inner_surface_outside_is_refused(beetle):
     skeleton, outer, inner = beetle
     with pytest.raises(InvalidInput, match="not inside the outer"):
-        skin_pieces((inner, outer), skeleton)
+        skin_pieces(inner, outer, skeleton)
 
 
 def test_an_open_surface_is_refused(beetle):
     skeleton, outer, inner = beetle
     hole = Surface(outer.vertices, outer.triangles[1:])
     with pytest.raises(InvalidInput, match="outer skin: not a closed surface"):
-        skin_pieces((hole, inner), skeleton)
+        skin_pieces(hole, inner, skeleton)
 
 
 def test_a_skeleton_outside_is_named(beetle):
@@ -186,7 +186,7 @@ def test_a_skeleton_outside_is_named(beetle):
     outer = Surface(outer.vertices + move, outer.triangles)
     inner = Surface(inner.vertices + move, inner.triangles)
     with pytest.raises(InvalidInput, match="FL_foot is not inside"):
-        skin_pieces((outer, inner), skeleton)
+        skin_pieces(outer, inner, skeleton)
 
 
 def test_a_ball_around_everything_has_no_limbs(beetle):
@@ -195,4 +195,4 @@ def test_a_ball_around_everything_has_no_limbs(beetle):
         to_surface(ball(r, 64).translate([0.0, 0.0, 0.2])) for r in (0.5, 0.495)
     )
     with pytest.raises(NoSolution, match="limb FL"):
-        skin_pieces((outer, inner), skeleton)
+        skin_pieces(outer, inner, skeleton)

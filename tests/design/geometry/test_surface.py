@@ -4,21 +4,20 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
-from drakebots.design.geometry.distance import DistanceGrid
-from drakebots.design.geometry.implicit import (
+from drakebots.design.geometry import (
+    DistanceGrid,
     Ellipsoid,
     HalfSpaceCut,
     Implicit,
     RoundBox,
     RoundCone,
-    mirrored,
-)
-from drakebots.design.geometry.surface import (
     Surface,
     check_surface,
+    mirrored,
     read_surface,
     write_surface,
 )
+from drakebots.design.geometry.remesh import _half_edges
 
 
 def ball(radius=0.1, at=(0, 0, 0), spacing=5e-3):
@@ -55,9 +54,7 @@ def test_a_file_in_millimetres_is_not_taken_for_metres(sphere, tmp_path):
     write_surface(path, sphere, "mm")
     with pytest.raises(FileProblem, match="give unit="):
         read_surface(path)
-    assert read_surface(path, "mm", scale=2.0).volume == pytest.approx(
-        8 * sphere.volume, rel=1e-5
-    )
+    assert read_surface(path, "mm").volume == pytest.approx(sphere.volume, rel=1e-5)
 
 
 def test_bad_files_are_named(tmp_path, sphere):
@@ -72,8 +69,6 @@ def test_bad_files_are_named(tmp_path, sphere):
             read_surface(path)
     with pytest.raises(UnknownName, match="unit"):
         read_surface(tmp_path / "none.stl", "inch")
-    with pytest.raises(InvalidInput, match="scale"):
-        read_surface(tmp_path / "none.stl", scale=-1)
 
 
 def test_checks_name_what_is_wrong(sphere):
@@ -185,3 +180,10 @@ def test_turned_axes_become_forward_and_up(sphere):
         long.turned("w", "z")
     with pytest.raises(InvalidInput, match="perpendicular"):
         long.turned("x", "-x")
+
+
+def test_remeshing_refuses_triangles_that_turn_different_ways(sphere):
+    f = sphere.triangles.copy()
+    f[3] = f[3][::-1]
+    with pytest.raises(InvalidInput, match="turn different ways"):
+        _half_edges(Surface(sphere.vertices, f), 0.01)

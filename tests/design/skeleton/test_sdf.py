@@ -23,11 +23,10 @@ from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
 import drakebots
-from drakebots.design.skeleton.parameters import edit
-from drakebots.design.skeleton.sdf import feet_yaml, skeleton_sdf, write_sdf
-from drakebots.design.skeleton.table1 import table1_template
-from drakebots.model.description import read_sidecar
-from drakebots.model.find import sidecar_path
+from drakebots.design import table1_template
+from drakebots.design.skeleton import edit, skeleton_sdf, write_sdf
+from drakebots.design.skeleton.sdf import feet_yaml
+from drakebots.model import read_sidecar, sidecar_path
 from tests.helpers.standing import standing_torques
 
 ROBOTS = ("beetle", "monster", "lizard", "cow")

@@ -8,18 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.design.robots import WEIGHTS
-from drakebots.design.skeleton.parameters import (
-    DS3218,
-    MG995R,
-    Build,
-    Limb,
-    Servo,
-    edit,
-    parameter,
-)
-from drakebots.design.skeleton.skeleton import Solid
-from drakebots.design.skeleton.table1 import SIZES, table1_template
+from drakebots.design import table1_template
+from drakebots.design.skeleton import DS3218, Build, Limb, Servo, Solid, edit, parameter
+from drakebots.design.skeleton.parameters import MG995R
+from drakebots.design.table1 import SIZES, WEIGHTS
 from tests.helpers.clashes import box_overlap, clashes
 from tests.helpers.standing import standing_torques
 

@@ -6,20 +6,23 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_lattices import grown
 
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.frame import (
     CONVENTIONS,
+    FactoredFrame,
     Load,
     Supports,
     actuate,
     lattice_frame,
+    solve_frame,
 )
-from drakebots.lattice.frame.solve import FactoredFrame, solve_frame
-from drakebots.lattice.pom.pom import Control, PlanesOfMotion
-from drakebots.lattice.shape.lattice import Lattice, block
-from tests.helpers.beam_frames import pair_forces
+from drakebots.lattice.pom import Control, PlanesOfMotion
+from drakebots.lattice.shape import Lattice, block
+from tests.helpers.beam_frames import at_nodes, pair_forces
+from tests.helpers.scripts import load_script
+
+grown = load_script("random_lattices").grown
 
 shapes = st.builds(grown, st.integers(0, 10**6), st.integers(1, 14), within=st.just(11))
 
@@ -84,7 +87,7 @@ def test_translation_and_numbering_do_not_matter(lattice):
         frame = lattice_frame(one)
         held = np.zeros((len(frame), 6), bool)
         held[0] = True
-        load = Load(force=frame.at_nodes({len(frame) - 1: [1, 2, 3, 0, 0, 0.1]}))
+        load = Load(force=at_nodes(frame, {len(frame) - 1: [1, 2, 3, 0, 0, 0.1]}))
         found.append(solve_frame(frame, Supports(held), load).displacement)
     assert np.allclose(*found, rtol=1e-6, atol=1e-9 * np.abs(found[0]).max())
 
@@ -188,5 +191,5 @@ def test_floating_frame_needs_balance():
     assert loose.apart(*pair) == pytest.approx(clamped.apart(*pair), rel=1e-9)
     with pytest.raises(InvalidInput, match="do not balance"):
         solve_frame(
-            frame, floating, Load(force=frame.at_nodes({0: [1, 0, 0, 0, 0, 0]}))
+            frame, floating, Load(force=at_nodes(frame, {0: [1, 0, 0, 0, 0, 0]}))
         )

@@ -7,14 +7,14 @@ from importlib.util import find_spec
 import pytest
 
 from drakebots.lattice.frame import lattice_frame
-from drakebots.lattice.shape.lattice import block
+from drakebots.lattice.shape import block
 from tests.helpers.scripts import load_script
 
 
 @pytest.fixture(scope="module")
 def bench():
     """scripts/bench/voxel.py as a module."""
-    return load_script("bench/voxel.py")
+    return load_script("voxel")
 
 
 @pytest.mark.parametrize("peer", ["opensees", "pynite"])

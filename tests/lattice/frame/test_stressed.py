@@ -15,7 +15,7 @@ from drakebots.lattice.frame import (
     solve_frame,
 )
 from drakebots.lattice.shape import Strut, block
-from tests.helpers.beam_frames import pair_forces
+from tests.helpers.beam_frames import at_nodes, pair_forces
 from tests.helpers.stressed_frames import geometric, solve_stressed, stressed
 
 
@@ -84,7 +84,7 @@ def test_column_buckles_at_euler_load():
     """pi^2 E I/(4 L^2) about the weak axis: stable below, not above."""
     frame, supports, critical = column()
     for share in (0.999, 1.001):
-        load = Load(force=frame.at_nodes({8: [-share * critical, 0, 0, 0, 0, 0]}))
+        load = Load(force=at_nodes(frame, {8: [-share * critical, 0, 0, 0, 0, 0]}))
         if share < 1:
             solve_stressed(frame, supports, load)
         else:
@@ -97,7 +97,7 @@ def test_pulled_cantilever_is_a_tie_beam():
     frame, supports, critical = column()
     T, P = 3 * critical, 0.5
     k = np.sqrt(T / (frame.struts.E * frame.struts.I1))
-    load = Load(force=frame.at_nodes({8: [T, 0, P, 0, 0, 0]}))
+    load = Load(force=at_nodes(frame, {8: [T, 0, P, 0, 0, 0]}))
     solution, _ = solve_stressed(frame, supports, load)
     expected = P / (T * k) * (k - np.tanh(k))
     assert solution.displacement[-1, 2] == pytest.approx(expected, rel=1e-4)
@@ -127,7 +127,7 @@ def test_what_does_not_settle_says_so():
 def test_tension_given_from_outside():
     """A prestressed frame is one more factorization."""
     frame, supports, critical = column()
-    load = Load(force=frame.at_nodes({8: [0, 0, 1.0, 0, 0, 0]}))
+    load = Load(force=at_nodes(frame, {8: [0, 0, 1.0, 0, 0, 0]}))
     soft = solve_frame(stressed(frame, np.full(8, -critical / 2)), supports, load)
     plain = solve_frame(frame, supports, load)
     gain = soft.displacement[-1, 2] / plain.displacement[-1, 2]

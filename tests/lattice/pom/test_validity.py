@@ -4,22 +4,24 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from random_lattices import grown, joined_blocks
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom.placement import candidates
-from drakebots.lattice.pom.pom import Control, PlanesOfMotion
-from drakebots.lattice.pom.validity import (
+from drakebots.lattice.pom import (
+    Control,
+    PlanesOfMotion,
     agreement,
-    check_plane,
+    candidates,
     compare,
     frame_motion,
-    loss_rule,
-    rule_radius,
     without_rigid_motion,
 )
-from drakebots.lattice.shape.lattice import Lattice, Strut, block
-from drakebots.lattice.shape.rigidity import rigid_motions
+from drakebots.lattice.shape import Lattice, Strut, block, rigid_motions
+from tests.helpers.scripts import load_script
+
+check_plane, loss_rule, rule_radius = load_script(
+    "plane_check", "check_plane", "loss_rule", "rule_radius"
+)
+grown, joined_blocks = load_script("random_lattices", "grown", "joined_blocks")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +163,7 @@ def test_a_rod_is_reported_as_wrong():
     result = compare(lattice, [actuator], [5e-3])
     assert result.missed and result.planes.slope < 0.8
     assert result.elastic.slope == pytest.approx(1, abs=0.03)
-    assert "planes of motion do not hold" in result.report()
+    assert "planes of motion do not hold" in result.advice
     assert "WRONG DIRECTION" in check_plane(lattice, actuator).report()
 
 

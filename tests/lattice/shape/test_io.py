@@ -11,13 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakebots.core.errors import DrakebotsError, FileProblem
-from drakebots.lattice.shape.io import (
+from drakebots.lattice.shape import (
+    PRESETS,
+    Lattice,
+    Strut,
+    block,
     load_lattice,
-    parse_lattice,
-    read_vxa,
     save_lattice,
 )
-from drakebots.lattice.shape.lattice import PRESETS, Lattice, Strut, block
+from drakebots.lattice.shape.io import parse_lattice, read_vxa
 
 VXA = """<?xml version="1.0" encoding="ISO-8859-1"?>
 <VXA Version="1.0"><VXC Version="0.94">

@@ -8,13 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.shape.lattice import (
-    PRESETS,
-    Lattice,
-    Strut,
-    block,
-    from_array,
-)
+from drakebots.lattice.shape import PRESETS, Lattice, Strut, block
+from drakebots.lattice.shape.lattice import from_array
 
 voxel_sets = st.sets(st.tuples(*[st.integers(0, 4)] * 3), min_size=1, max_size=25)
 

@@ -4,14 +4,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_lattices import grown
 
 from drakebots.core.errors import InvalidInput
-from drakebots.lattice.shape import rigidity
-from drakebots.lattice.shape.lattice import Lattice, block
-from drakebots.lattice.shape.mechanisms import find_mechanisms
-from drakebots.lattice.shape.planes import Planes
-from drakebots.lattice.shape.rigidity import null_space, rigid_motions, rigidity_matrix
+from drakebots.lattice.shape import (
+    Lattice,
+    Planes,
+    block,
+    find_mechanisms,
+    mechanisms,
+    rigid_motions,
+)
+from drakebots.lattice.shape.mechanisms import null_space, rigidity_matrix
+from tests.helpers.scripts import load_script
+
+grown = load_script("random_lattices").grown
 
 ROBOT = Lattice(np.vstack([block(2, 2, 2).voxels, [(2, 1, 0), (1, 2, 0)]]))
 
@@ -106,6 +112,6 @@ def test_pieces_move_on_their_own():
 def test_large_lattices_are_sparse_or_refused(monkeypatch):
     assert find_mechanisms(block(8, 8, 8)).zero_modes == 30
     assert null_space(block(60, 2, 2)).shape[1] == 70
-    monkeypatch.setattr(rigidity, "MAX_VOXELS", 7)
+    monkeypatch.setattr(mechanisms, "MAX_VOXELS", 7)
     with pytest.raises(InvalidInput, match="8 voxels: at most 7"):
         null_space(block(2, 2, 2))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drakebots import InvalidInput, UnknownName, load
-from drakebots.model.feet import split_names
+from drakebots.model import split_names
 from drakebots.multibody import find_posture
 from tests.helpers.model_files import write
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydrake.geometry import Box, Capsule, Cylinder, Ellipsoid, HalfSpace, Sphere
 from pydrake.math import RigidTransform, RollPitchYaw
 
-from drakebots.model.feet.soles import Cloud, cloud_of, far_end, sole
+from drakebots.model.soles import Cloud, cloud_of, far_end, sole
 
 UP = np.array([0.0, 0.0, 1.0])
 LEG = 0.8

@@ -7,9 +7,9 @@ import drakebots
 from drakebots import build_robot
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.units import MM_G_MS
-from drakebots.multibody.hard_contact.modes import natural_modes, stand
-from drakebots.multibody.hard_contact.timestepping import TimeStepper
-from drakebots.robots.hamr.model.piezo import hamr_benders
+from drakebots.multibody import TimeStepper
+from drakebots.robots.hamr.model import hamr_benders
+from tests.helpers.modes import natural_modes, stand
 
 HZ = 1e3  # of a frequency in 1/ms
 

@@ -8,8 +8,7 @@ from pydrake.systems.analysis import Simulator
 
 from drakebots import InvalidInput, build_robot, load
 from drakebots.core.units import MM_G_MS
-from drakebots.multibody.hard_contact.system import SteppedPlant
-from drakebots.multibody.hard_contact.timestepping import TimeStepper
+from drakebots.multibody import SteppedPlant, TimeStepper
 
 
 def test_stepped_plant_is_the_stepper():

@@ -13,10 +13,9 @@ import drakebots
 from drakebots import build_robot
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.units import MM_G_MS
-from drakebots.multibody.hard_contact.timestepping import TimeStepper, solve_lcp
-from drakebots.robots.hamr.model.parameters import parameters
+from drakebots.multibody import TimeStepper, solve_lcp
+from drakebots.robots.hamr.model import parameters
 from drakebots.robots.hamr.model.piezo import bender
-from drakebots.robots.hamr.model.sdf import hamr_sdf
 from tests.helpers.scripts import DATA
 from tests.helpers.step_residual import step_residual
 
@@ -36,7 +35,7 @@ def table(name):
 @pytest.fixture(scope="module")
 def variant():
     """HAMR as the authors' simulator V2 has it: softer lift actuators."""
-    text = hamr_sdf(parameters())
+    text = drakebots.load("hamr").path.read_text()
     assert "1694.6" in text
     text = text.replace("1694.6", "1155.6")
     return dataclasses.replace(drakebots.load("hamr"), text=text)

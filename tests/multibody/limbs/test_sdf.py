@@ -12,8 +12,9 @@ from pydrake.multibody.plant import (
 )
 
 from drakebots.core.errors import FileProblem, InvalidInput, ModelProblem, UnknownName
-from drakebots.model import load, package_root
-from drakebots.multibody.limbs import add_limbs, read_limbs, write_limbs
+from drakebots.formats import add_limbs, load, write_limbs
+from drakebots.model import package_root
+from drakebots.multibody import read_limbs
 from tests.helpers.limb_samples import limb, plant_with
 
 URDF = """<robot name="cart"><link name="cart"><inertial><mass value="0.5"/>

@@ -3,14 +3,16 @@
 from dataclasses import replace
 
 import numpy as np
-import program_robots as robots
 import pytest
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.model import load
+from drakebots.formats import load
 from drakebots.multibody import find_posture
 from drakebots.multibody.posture import Stance
+from tests.helpers.scripts import load_script
 from tests.helpers.standing_robots import biped, hexapod, quadruped
+
+robots = load_script("program_robots")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from drakebots.model import load
+from drakebots.formats import load
 from drakebots.multibody import find_posture
 from drakebots.multibody.posture import Stance, equilibrium, servos
 from tests.helpers.standing_robots import quadruped

@@ -2,9 +2,8 @@
 
 import pytest
 
-from drakebots.robots.gecko.drake import DrakeWalk, simulate_walk
-from drakebots.robots.gecko.generator import plan
-from drakebots.robots.gecko.simulate import GeckoSimulation, simulate
+from drakebots.robots.gecko import Simulation, plan, simulate
+from drakebots.robots.gecko.engines import Walk, simulate_walk
 
 SQUARE = ((0.25, -0.15), (0.40, -0.15), (0.40, 0.20), (0.25, 0.20))
 
@@ -13,7 +12,7 @@ SQUARE = ((0.25, -0.15), (0.40, -0.15), (0.40, 0.20), (0.25, 0.20))
 def course():
     """A short path around an obstacle, by poses."""
     return simulate(
-        GeckoSimulation(targets=((0.65, 0.0),), obstacles=(SQUARE,), heading=0.0)
+        Simulation(targets=((0.65, 0.0),), obstacles=(SQUARE,), heading=0.0)
     )
 
 
@@ -26,4 +25,4 @@ def space():
 @pytest.fixture(scope="session")
 def driven():
     """A cycle in Drake."""
-    return simulate_walk(DrakeWalk(cycles=1, time_limit=20.0))
+    return simulate_walk(Walk(cycles=1, time_limit=20.0))

@@ -8,13 +8,9 @@ from matplotlib.figure import Figure
 
 from drakebots import plot
 from drakebots.core.errors import InvalidInput
+from drakebots.robots.gecko import draw_robot, plot_course, plot_velocity_space
 from drakebots.robots.gecko.model import LIMBS, gecko, limb_curves, pose_at
-from drakebots.robots.gecko.plots import (
-    CM,
-    draw_robot,
-    plot_course,
-    plot_velocity_space,
-)
+from drakebots.robots.gecko.plots import CM
 from tests.helpers.figures import check_legends, drawn_figures
 from tests.helpers.scripts import is_picture
 

@@ -10,18 +10,16 @@ import pytest
 
 from drakebots import record
 from drakebots.core.errors import InvalidInput
+from drakebots.robots.gecko import record_gecko
 from drakebots.robots.gecko.model import LIMBS
 from drakebots.robots.gecko.playback import course_points
-from drakebots.robots.gecko.view import (
-    COURSE,
-    PIECES,
-    ROBOT,
-    number,
-    prism,
-    record_gecko,
+from drakebots.robots.gecko.view import COURSE, PIECES, ROBOT, number, prism
+from drakebots.view import make_stage
+from tests.helpers.scripts import load_script
+
+find_browser, run_browser = load_script(
+    "robot_zoo.browser", "find_browser", "run_browser"
 )
-from drakebots.view.browser import find_browser, run_browser
-from drakebots.view.scene import make_stage
 
 
 @pytest.fixture(scope="module")

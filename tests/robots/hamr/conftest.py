@@ -6,15 +6,15 @@ import pytest
 
 from drakebots import build_robot, load
 from drakebots.core.units import MM_G_MS
-from drakebots.multibody.kinematics import ClosedChain
+from drakebots.multibody import ClosedChain
+from drakebots.robots.hamr import Simulation, simulate
 from drakebots.robots.hamr.reference import recorded_reference
-from drakebots.robots.hamr.simulate import HamrSimulation, simulate
 
 
 @pytest.fixture(scope="session")
 def plan():
     """The last cycle of an open-loop 10 Hz trot on card."""
-    walk = simulate(HamrSimulation(cycles=3)).data
+    walk = simulate(Simulation(cycles=3)).data
     return recorded_reference(
         walk, 0.4, 0.5, periodic=True, friction=0.51, every=2, name="trot"
     )

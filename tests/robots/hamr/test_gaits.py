@@ -10,15 +10,10 @@ from pydrake.multibody.tree import JacobianWrtVariable
 
 from drakebots import InvalidInput, UnknownName, build_robot, load
 from drakebots.core.units import MM_G_MS
-from drakebots.multibody.kinematics import ClosedChain
-from drakebots.robots.hamr.gaits import (
-    FORWARD,
-    UP,
-    GaitSource,
-    gait_names,
-    make_waveform,
-)
-from drakebots.robots.hamr.model.piezo import hamr_benders
+from drakebots.multibody import ClosedChain
+from drakebots.robots.hamr import GaitSource, gait_names, make_waveform
+from drakebots.robots.hamr.gaits import FORWARD, UP
+from drakebots.robots.hamr.model import hamr_benders
 
 PERIODIC = ["trot", "pronk", "bound", "pace"]
 

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from drakebots.core.units import GRAVITY
-from drakebots.robots.hamr.gaits import make_waveform
+from drakebots.robots.hamr import make_waveform
 from drakebots.robots.hamr.metrics import (
     cycle_poses,
     cycle_starts,

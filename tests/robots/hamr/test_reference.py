@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from drakebots import InvalidInput
+from drakebots.robots.hamr import Simulation, simulate
 from drakebots.robots.hamr.reference import coordinate_names, recorded_reference
-from drakebots.robots.hamr.simulate import HamrSimulation, simulate
 from tests.helpers.still_reference import still
 
 
@@ -72,7 +72,7 @@ def test_recorded_plan_is_the_walk(plan):
         assert np.abs(rates - middle)[:, k].mean() < 0.25 * np.abs(rates[:, k]).mean()
     with pytest.raises(InvalidInput, match="simulate longer"):
         recorded_reference(
-            simulate(HamrSimulation(gait="jump", time_limit=1e-3)).data,
+            simulate(Simulation(gait="jump", time_limit=1e-3)).data,
             0.0,
             9.0,
             periodic=False,

@@ -7,13 +7,12 @@ import pytest
 
 from drakebots.core.errors import InvalidInput
 from drakebots.results import load_result
-from drakebots.robots.hamr.plan.plan import plan
-from drakebots.robots.hamr.plan.programs import GaitProblem
-from drakebots.robots.hamr.plan.stored import store_plan, stored_plan
+from drakebots.robots.hamr import Refinement, refine
+from drakebots.robots.hamr.plan import GaitProblem, plan, store_plan, stored_plan
 from drakebots.robots.hamr.reference import as_reference
-from drakebots.robots.hamr.refine import Refinement, fed, learned, refine
-from drakebots.robots.hamr.track.controller import KD, KP, feedback_signs
-from drakebots.robots.hamr.track.track import Tracking, track
+from drakebots.robots.hamr.refine import fed, learned
+from drakebots.robots.hamr.track import Gains, Tracking, track
+from drakebots.robots.hamr.track.feedback import feedback_signs
 
 pytestmark = pytest.mark.long
 
@@ -38,7 +37,9 @@ def test_a_plan_keeps_what_it_is_fed(coarse, tmp_path):
     ahead, behind = (
         np.array([own.legs_at(t + side * step) for t in middles]) for side in (1, -1)
     )
-    missed = KP * (legs - legs.mean(axis=0)) + KD * (ahead - behind) / (2 * step)
+    gains = Gains()
+    missed = gains.kp * (legs - legs.mean(axis=0))
+    missed = missed + gains.kd * (ahead - behind) / (2 * step)
     added = feedback_signs() * missed[:, :, [0, 2]].reshape(-1, 8)
     expected = own.voltages + 0.05 * (own.voltages - 112.5 + added)
     assert volts == pytest.approx(np.clip(expected, 0, 225), abs=0.05)
@@ -64,7 +65,7 @@ def test_refining_never_makes_it_worse(coarse):
     first = m["trials"][0]
     assert first["factors"] == (1.0,) * 8 and first["asked_mm"] == pytest.approx(10.0)
     assert max(t["score"] for t in m["trials"]) >= first["score"]
-    # What is stored makes the stride that is told.
+    # What is stored makes the stride that is reported.
     again = track(Tracking(better, cycles=2)).metrics
     assert again["stride_mm_per_cycle"] == pytest.approx(m["executed_stride_mm"])
     assert again["yaw_deg_per_cycle"] == pytest.approx(m["executed_yaw_deg"])

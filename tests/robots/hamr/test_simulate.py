@@ -14,14 +14,15 @@ from drakebots import Ground, InvalidInput, UnknownName, build_robot, load
 from drakebots.core.run import Verdict
 from drakebots.core.units import MM_G_MS
 from drakebots.results import load_result
-from drakebots.robots.hamr.simulate import HamrSimulation, build, simulate
-from drakebots.robots.hamr.track.track import Tracking, build_tracking_diagram
+from drakebots.robots.hamr import Simulation, build, simulate
+from drakebots.robots.hamr.track import Tracking
+from drakebots.robots.hamr.track.track import build_tracking_diagram
 from tests.helpers.still_reference import still
 
 
 @pytest.fixture(scope="module")
 def walk():
-    return simulate(HamrSimulation(cycles=2))
+    return simulate(Simulation(cycles=2))
 
 
 def test_walks(walk):
@@ -79,7 +80,7 @@ def start_of(problem):
 
 
 @pytest.mark.parametrize(
-    "problem", [HamrSimulation(), Tracking(still()), Tracking(still(), ramp=0)]
+    "problem", [Simulation(), Tracking(still()), Tracking(still(), ramp=0)]
 )
 def test_starts_differ_by_the_error_of_their_seed(problem):
     exact, error = start_of(problem), 1e-3
@@ -93,7 +94,7 @@ def test_starts_differ_by_the_error_of_their_seed(problem):
 
 @pytest.mark.long
 def test_repeats(walk):
-    again = simulate(HamrSimulation(cycles=2))
+    again = simulate(Simulation(cycles=2))
     assert again.data.identical(walk.data)
 
 
@@ -103,7 +104,7 @@ def test_interrupted_run_keeps_its_data():
         if time > 0.02:
             raise KeyboardInterrupt
 
-    result = simulate(HamrSimulation(cycles=1), progress=progress)
+    result = simulate(Simulation(cycles=1), progress=progress)
     assert result.verdict is Verdict.INTERRUPTED
     assert "kept" in result.message
     assert 0.02 < result.data.time.values[-1] < 0.03
@@ -112,7 +113,7 @@ def test_interrupted_run_keeps_its_data():
 
 
 def test_time_limit():
-    result = simulate(HamrSimulation(cycles=5, time_limit=0.05))
+    result = simulate(Simulation(cycles=5, time_limit=0.05))
     assert result.verdict == "time limit"
     assert "raise it" in result.message
     assert 0 < result.data.time.values[-1] < 0.7
@@ -131,7 +132,7 @@ def test_time_limit():
 def test_cannot_be_built(problem, kind, match):
     for run in (simulate, build):
         with pytest.raises(kind, match=match) as caught:
-            run(HamrSimulation(**problem))
+            run(Simulation(**problem))
         assert "\n" not in str(caught.value)
 
 
@@ -150,7 +151,7 @@ def test_cannot_be_built(problem, kind, match):
 def test_bad_values(name, values):
     for value in values:
         with pytest.raises(InvalidInput, match=name.replace("time_step", "time.step")):
-            HamrSimulation(**{name: value})
+            Simulation(**{name: value})
 
 
 STIFFNESS = 1e4

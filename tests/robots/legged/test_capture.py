@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
-from drakebots.robots.legged.capture import capture_point_at, nearest_in_hull
+from drakebots.robots.legged.whole_body import capture_point_at, nearest_in_hull
 
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 

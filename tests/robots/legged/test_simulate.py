@@ -9,14 +9,14 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
-from drakebots.model import load
+from drakebots.formats import load
 from drakebots.multibody import base_body, build_robot, find_posture
 from drakebots.results import load_result
 from drakebots.robots.legged import Simulation, simulate
 from drakebots.robots.legged.start import nudge, place
+from tests.formats.read.test_upright import lying_quadruped
 from tests.helpers.robot_files import loops_3d
 from tests.helpers.standing_robots import quadruped
-from tests.model.feet.test_upright import lying_quadruped
 
 LEGS = ("FL", "FR", "RL", "RR")
 BENT = {f"{leg}_flexion": 0.6 for leg in LEGS} | {f"{leg}_knee": -1.2 for leg in LEGS}
@@ -137,16 +137,18 @@ def test_a_nudge_goes_the_way_in_which_knees_give_way(tmp_path, free):
     robot, posture = build_robot(model, DiagramBuilder()), find_posture(model)
     plant, context = robot.plant, robot.plant.CreateDefaultContext()
     place(robot, context, posture)
-    loose = tuple(f"{leg}_knee" for leg in ("FL", "FR", "RL", "RR"))
-    assert posture.loose == (loose if free else ())
-    nudge(robot, context, base_body(plant).scoped_name().get_full(), posture.loose, 0.1)
+    passive = tuple(f"{leg}_knee" for leg in ("FL", "FR", "RL", "RR"))
+    assert posture.passive == (passive if free else ())
+    nudge(
+        robot, context, base_body(plant).scoped_name().get_full(), posture.passive, 0.1
+    )
     v = plant.GetVelocities(context)
     v_WB = plant.EvalBodySpatialVelocityInWorld(context, base_body(plant))
     ahead, left, up = v_WB.translational()
     height = posture.X_WB.translation()[2]
     assert np.abs(v_WB.rotational()).max() < 1e-9 and abs(up) < 1e-9
     assert left == pytest.approx(0.1 * height, rel=0.1)
-    knees = [v[plant.GetJointByName(name).velocity_start()] for name in posture.loose]
+    knees = [v[plant.GetJointByName(name).velocity_start()] for name in posture.passive]
     assert knees == ([-0.1] * 4 if free else [])
     assert ahead == pytest.approx(-left - 0.1 * 0.2 if free else left, rel=1e-6)
 
@@ -185,9 +187,9 @@ def test_who_slides_away_does_not_stand(tmp_path):
     assert long.verdict is Verdict.FAILED and "it does not stand: it drifts" in (
         long.message
     )
-    told = long.metrics["judged"]["drift [m]"]
-    assert told["is"] == pytest.approx(2.5 * short.metrics["drift_m"], rel=0.2)
-    assert told["is"] > told["fails"] > told["limit"]
+    reported = long.metrics["judged"]["drift [m]"]
+    assert reported["is"] == pytest.approx(2.5 * short.metrics["drift_m"], rel=0.2)
+    assert reported["is"] > reported["fails"] > reported["limit"]
 
 
 def test_loops_that_are_open_at_the_start_are_no_success(tmp_path):
@@ -216,12 +218,12 @@ def test_a_leg_with_24_loops_is_no_false_success():
     model = load(KANGAROO)
     held = simulate(Simulation(model, duration=0.5))
     assert held.verdict is Verdict.FAILED and "it fell at 0." in held.message
-    told = held.metrics["judged"]
-    (speed,) = (told[name] for name in told if name.startswith("final speed"))
+    reported = held.metrics["judged"]
+    (speed,) = (reported[name] for name in reported if name.startswith("final speed"))
     assert speed["is"] > speed["fails"]
-    loose = simulate(Simulation(model, duration=0.5, passive=True))
-    assert loose.verdict is Verdict.FAILED
-    assert loose.message.startswith("its loops open by 0.00")
+    passive = simulate(Simulation(model, duration=0.5, passive=True))
+    assert passive.verdict is Verdict.FAILED
+    assert passive.message.startswith("its loops open by 0.00")
 
 
 def test_links_drawn_into_one_another_do_not_push(tmp_path):

@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 import scipy.linalg
-from program_robots import quadruped_urdf, written
 
 from drakebots.core.units import MM_G_MS
-from drakebots.model import load
-from drakebots.multibody import build_robot, soles_jacobian
-from drakebots.multibody.hard_contact import TimeStepper
+from drakebots.formats import load
+from drakebots.multibody import TimeStepper, build_robot, soles_jacobian
 from drakebots.robots.legged import Reference, WholeBodyControl, reference
+from tests.helpers.scripts import load_script
 from tests.helpers.standing_plans import standing_plan
+
+quadruped_urdf, written = load_script("program_robots", "quadruped_urdf", "written")
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ def cow(quads):
 
 @pytest.fixture(scope="module")
 def quad():
-    """A coarse soft box on legs, for single frames."""
+    """A coarse soft box on legs, for single steps."""
     return skinned_quad((4, 4, 2))
 
 

@@ -8,10 +8,12 @@ import pytest
 
 from drakebots.core.errors import InvalidInput
 from drakebots.robots import plot
-from drakebots.robots.quads.plots import plot_plan, plot_track
-from drakebots.robots.quads.track import SapTracking, track
+from drakebots.robots.quads import plot_plan, plot_track
+from drakebots.robots.quads.track import Tracking
 from tests.helpers.figures import check_legends, drawn_figures
-from tests.helpers.scripts import is_picture
+from tests.helpers.scripts import is_picture, load_script
+
+track_sap = load_script("sap_track").track_sap
 
 
 def test_a_plan_is_drawn_by_its_kind(plan, tmp_path):
@@ -28,7 +30,7 @@ def test_a_step_by_step_plan_has_a_schedule(plan, tmp_path):
 
 @pytest.mark.long
 def test_a_run_is_drawn_by_its_kind(plan, tmp_path):
-    run = track(SapTracking(plan))
+    run = track_sap(Tracking(plan))
     with drawn_figures() as figures:
         assert is_picture(plot(run, tmp_path / "run.png"))
     assert check_legends(figures[0]) == 3

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_lattices import grown
 
 from drakebots import plan, plot
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
@@ -19,8 +18,10 @@ from drakebots.lattice.pom import (
 from drakebots.lattice.shape import Lattice, LatticeSpec, block
 from drakebots.results import load_result
 from drakebots.robots import voxels
-from drakebots.robots.voxels import GaitSearch, Problem, Target, search_gait
-from tests.helpers.scripts import is_picture
+from drakebots.robots.voxels import Problem, SearchProblem, Target, search_gait
+from tests.helpers.scripts import is_picture, load_script
+
+grown = load_script("random_lattices").grown
 
 SPEC = LatticeSpec(block(2, 2, 2))
 
@@ -131,8 +132,29 @@ def test_pictures_of_plans_and_searches(tmp_path):
     found = plan(Problem([Target("foot", "x", 5e-3), Target("FL", "z", 8e-3)]))
     assert is_picture(plot(found, tmp_path / "plan.png"))
     walk = voxels.Simulation(cycles=1, pose_time=0.1, time_step=2e-3)
-    search = search_gait(GaitSearch(walk=walk, walks=1))
+    search = search_gait(SearchProblem(walk=walk, walks=1))
     assert is_picture(plot(search, tmp_path / "search.png"))
     for draw in (voxels.plot_walk, voxels.plot_gait_search):
         with pytest.raises(InvalidInput, match="holds no"):
             draw(found, tmp_path / "none.png")
+
+
+def test_its_program_is_open_to_terms_of_ones_own():
+    """Its start is the planner's answer; a bound of one's own holds."""
+    problem = Problem([Target("foot", "x", 3e-3)])
+    planned, program = plan(problem), problem.mathematical_program()
+    again = program.plan(program.lowered.values(program.guess))
+    assert again.ok and again.kind == planned.kind
+    for name in ("control", "node_position"):
+        np.testing.assert_allclose(again.data[name], planned.data[name], atol=1e-12)
+    result = program.solve()
+    assert program.plan(result).ok
+    (moved,) = program.values(result, "target")[0]
+    assert moved == pytest.approx(3e-3, rel=1e-4)
+    controls = np.abs(program.values(result, "control"))
+    most = 0.5 * controls.max()
+    for u in program["control"].ravel():
+        program.prog.AddLinearConstraint(u, -most, most)
+    bounded = program.solve()
+    assert np.abs(program.values(bounded, "control")).max() <= most + 1e-9
+    assert not program.plan(bounded).ok  # the foot does not come that far

@@ -5,15 +5,9 @@ import pytest
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Verdict
+from drakebots.robots.voxels import Feet, SearchProblem, Simulation, search_gait
 from drakebots.robots.voxels import search as gait_search
-from drakebots.robots.voxels.search import (
-    BOUNDS,
-    PAPER,
-    GaitSearch,
-    search_gait,
-    wave,
-)
-from drakebots.robots.voxels.simulate import VoxelSimulation
+from drakebots.robots.voxels.search import BOUNDS, PAPER, wave
 
 
 class Walked:
@@ -46,8 +40,8 @@ def test_waves_stay_within_the_stroke():
 
 
 def test_the_search_finds_what_travels(walked):
-    few = search_gait(GaitSearch(walks=12))
-    many = search_gait(GaitSearch(walks=400))
+    few = search_gait(SearchProblem(walks=12))
+    many = search_gait(SearchProblem(walks=400))
     assert many.verdict is Verdict.SUCCESS
     assert many.metrics["walks"] == 400
     assert many.metrics["travel_mm_per_cycle"] > few.metrics["travel_mm_per_cycle"]
@@ -62,13 +56,13 @@ def test_a_gait_counts_by_all_its_grounds(monkeypatch):
     class OnTwoGrounds(Walked):
         def __init__(self, problem):
             super().__init__(problem)
-            if problem.friction_back < 0.5:
+            if problem.feet.back < 0.5:
                 travel = 8.5 - self.metrics["travel_mm_per_cycle"]
                 self.metrics["travel_mm_per_cycle"] = travel
 
     monkeypatch.setattr(gait_search, "simulate", OnTwoGrounds)
-    slick, rough = (VoxelSimulation(friction_back=mu) for mu in (0.1, 0.8))
-    result = search_gait(GaitSearch(slick, (rough,), walks=800))
+    slick, rough = (Simulation(feet=Feet(back=mu)) for mu in (0.1, 0.8))
+    result = search_gait(SearchProblem(slick, (rough,), walks=800))
     found = result.metrics
     assert found["walks"] == 800
     # What is more of one is less of the other, so the best shares are equal ones.
@@ -82,20 +76,20 @@ def test_a_gait_counts_by_all_its_grounds(monkeypatch):
 def test_a_race_gives_up_what_is_behind(monkeypatch):
     """Losers take one walk of three, and the best has walked everywhere."""
     monkeypatch.setattr(gait_search, "simulate", Walked)
-    walks = [VoxelSimulation(friction_back=mu) for mu in (0.1, 0.5, 0.8)]
-    found = search_gait(GaitSearch(walks[0], tuple(walks[1:]), walks=300)).metrics
+    walks = [Simulation(feet=Feet(back=mu)) for mu in (0.1, 0.5, 0.8)]
+    found = search_gait(SearchProblem(walks[0], tuple(walks[1:]), walks=300)).metrics
     assert len(found["travel_mm_of_each_walk"]) > 200
     assert np.isfinite(found["travel_mm_of_the_best"]).all()
     assert found["score"] > 0.99  # the paper's own gait is the best here
 
 
 def test_a_seed_repeats(walked):
-    a, b = (search_gait(GaitSearch(walks=40, seed=3)) for _ in range(2))
+    a, b = (search_gait(SearchProblem(walks=40, seed=3)) for _ in range(2))
     assert np.array_equal(a.data.control, b.data.control)
 
 
 def test_a_time_limit_keeps_the_best(walked):
-    result = search_gait(GaitSearch(walks=10**6, time_limit=0.2))
+    result = search_gait(SearchProblem(walks=10**6, time_limit=0.2))
     assert result.verdict is Verdict.TIME_LIMIT
     assert result.metrics["walks"] > 10
 
@@ -105,12 +99,12 @@ def test_an_interruption_keeps_the_best(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(gait_search, "simulate", interrupted)
-    assert search_gait(GaitSearch()).verdict is Verdict.INTERRUPTED
+    assert search_gait(SearchProblem()).verdict is Verdict.INTERRUPTED
 
 
 @pytest.mark.long
 def test_a_real_walk():
-    result = search_gait(GaitSearch(walks=1))
+    result = search_gait(SearchProblem(walks=1))
     assert result.metrics["walks"] == 1
     assert abs(result.metrics["travel_mm_per_cycle"]) < 30
 
@@ -121,4 +115,4 @@ def test_a_real_walk():
 )
 def test_bad_searches_are_named(options):
     with pytest.raises(InvalidInput, match=next(iter(options))):
-        GaitSearch(**options)
+        SearchProblem(**options)

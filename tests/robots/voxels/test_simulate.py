@@ -8,16 +8,21 @@ from pydrake.geometry import Sphere
 
 from drakebots import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
-from drakebots.lattice.pom.pom import Control
+from drakebots.lattice.pom import Control
 from drakebots.results import load_result
-from drakebots.robots.voxels.gait import GaitMotion, find_gait, paper_gait
-from drakebots.robots.voxels.model.robot import MARKERS
-from drakebots.robots.voxels.plant import find_feet
-from drakebots.robots.voxels.plots import plot_walk
+from drakebots.robots.voxels import (
+    Simulation,
+    build,
+    paper_gait,
+    plot_walk,
+    record_voxel,
+    simulate,
+)
+from drakebots.robots.voxels.gait import GaitMotion, find_gait
+from drakebots.robots.voxels.model import MARKERS, Feet
+from drakebots.robots.voxels.plant import FeetContact
 from drakebots.robots.voxels.result import body_frame
-from drakebots.robots.voxels.simulate import VoxelSimulation, build, simulate
-from drakebots.robots.voxels.view import record_voxel
-from drakebots.view.scene import ROOT
+from drakebots.view import ROOT
 from tests.helpers.scripts import is_picture
 
 QUICK = {"cycles": 2, "pose_time": 0.5, "time_step": 2e-3}
@@ -25,16 +30,16 @@ QUICK = {"cycles": 2, "pose_time": 0.5, "time_step": 2e-3}
 
 @pytest.fixture(scope="module")
 def forward():
-    return simulate(VoxelSimulation(cycles=2, time_step=2e-3))
+    return simulate(Simulation(cycles=2, time_step=2e-3))
 
 
 @pytest.fixture(scope="module")
 def reverse():
-    return simulate(VoxelSimulation("reverse", cycles=2, time_step=2e-3))
+    return simulate(Simulation("reverse", cycles=2, time_step=2e-3))
 
 
 def test_built_plant():
-    walk = build(VoxelSimulation())
+    walk = build(Simulation())
     plant = walk.plant
     assert plant.num_velocities() == 33
     assert plant.num_constraints() == 5 + 4
@@ -47,7 +52,7 @@ def test_built_plant():
 
 
 def test_feet_have_the_friction_that_was_asked_for():
-    walk = build(VoxelSimulation(friction_front=0.7, friction_back=0.2))
+    walk = build(Simulation(feet=Feet(0.7, 0.2)))
     inspector = walk.robot.scene_graph.model_inspector()
     for key, foot in walk.feet.geometries.items():
         properties = inspector.GetProximityProperties(key)
@@ -57,7 +62,7 @@ def test_feet_have_the_friction_that_was_asked_for():
 
 
 def test_masses_and_feet_that_were_asked_for():
-    walk = build(VoxelSimulation(front_mass=5e-3, heel_and_toe=0.03))
+    walk = build(Simulation(front_mass=5e-3, feet=Feet(heel_and_toe=0.03)))
     total = walk.plant.CalcTotalMass(walk.plant.CreateDefaultContext())
     assert total == pytest.approx(61.828e-3 + 2 * 5e-3, abs=1e-6)
     offsets = [np.linalg.norm(foot.offset) for foot in walk.feet.feet]
@@ -67,9 +72,9 @@ def test_masses_and_feet_that_were_asked_for():
 def test_one_cycle_is_said_to_be_the_start():
     poses = paper_gait().poses[:2]
     options = {"pose_time": 0.1, "time_step": 2e-3}
-    one = simulate(VoxelSimulation(gait=poses, cycles=1, **options))
+    one = simulate(Simulation(gait=poses, cycles=1, **options))
     assert one.metrics["start_up_only"] and "start-up" in one.message
-    two = simulate(VoxelSimulation(gait=poses, cycles=2, **options))
+    two = simulate(Simulation(gait=poses, cycles=2, **options))
     assert not two.metrics["start_up_only"] and "start-up" not in two.message
 
 
@@ -115,9 +120,7 @@ def test_forward_and_reverse_have_opposite_signs(forward, reverse):
 def test_loops_stay_closed(forward):
     # SAP's gap goes with the step squared: 5 um at 2 ms, 0.4 um at 0.5 ms.
     assert forward.residuals["loop_gap [m]"] < 1e-5
-    fine = simulate(
-        VoxelSimulation(gait=paper_gait().poses[:2], cycles=1, time_step=5e-4)
-    )
+    fine = simulate(Simulation(gait=paper_gait().poses[:2], cycles=1, time_step=5e-4))
     assert fine.residuals["loop_gap [m]"] < 1e-6
 
 
@@ -148,7 +151,7 @@ def test_recording(forward):
     stage = record_voxel(forward)
     html = stage.html()
     assert 1e6 < len(html) < 10e6
-    for path in ("actuators/blue/rod", "actuators/green/housing", "feet/BL_heel"):
+    for path in ("actuators/blue/rod", "actuators/green/housing", "contact/BL_heel"):
         assert stage.meshcat.HasPath(f"{ROOT}/{path}")
     with pytest.raises(InvalidInput, match="slow"):
         record_voxel(forward, slow=0.0)
@@ -162,7 +165,7 @@ def test_picture(forward, tmp_path):
 
 
 def test_point_feet_tip_over():
-    result = simulate(VoxelSimulation(point_feet=True, **QUICK))
+    result = simulate(Simulation(feet=Feet(points=True), **QUICK))
     assert result.verdict is Verdict.FAILED
     assert "tipped over" in result.message
     assert result.metrics["tipped_over"] is True
@@ -171,7 +174,7 @@ def test_point_feet_tip_over():
 
 @pytest.mark.long
 def test_point_feet_stay_up_when_slow_but_get_nowhere():
-    result = simulate(VoxelSimulation(point_feet=True, cycles=2, time_step=2e-3))
+    result = simulate(Simulation(feet=Feet(points=True), cycles=2, time_step=2e-3))
     assert result.verdict is Verdict.SUCCESS
     assert abs(result.metrics["travel_mm_per_cycle"]) < 0.3
     assert result.metrics["front_load_share"] < 0.04
@@ -179,8 +182,8 @@ def test_point_feet_stay_up_when_slow_but_get_nowhere():
 
 @pytest.mark.long
 def test_directional_feet_walk_farther():
-    plain = simulate(VoxelSimulation(**QUICK)).metrics["travel_mm_per_cycle"]
-    bristles = simulate(VoxelSimulation(directional=0.5, **QUICK)).metrics[
+    plain = simulate(Simulation(**QUICK)).metrics["travel_mm_per_cycle"]
+    bristles = simulate(Simulation(feet=Feet(directional=0.5), **QUICK)).metrics[
         "travel_mm_per_cycle"
     ]
     assert bristles > plain + 3.0
@@ -189,12 +192,7 @@ def test_directional_feet_walk_farther():
 def slide(directional: float, slope: float) -> float:
     """How far the robot slides forward in 0.3 s down a slope [m], with mu 0.1."""
     walk = build(
-        VoxelSimulation(
-            friction_front=0.1,
-            friction_back=0.1,
-            directional=directional,
-            time_step=2e-3,
-        )
+        Simulation(feet=Feet(0.1, 0.1, directional=directional), time_step=2e-3)
     )
     simulator = walk.simulator()
     context = walk.plant.GetMyMutableContextFromRoot(simulator.get_mutable_context())
@@ -221,11 +219,11 @@ def test_shifted_friction_is_mu_forward_and_mu_backward():
 
 
 def test_a_gait_by_name_table_or_itself():
-    named = VoxelSimulation("forward")
-    assert VoxelSimulation(paper_gait()).poses == pytest.approx(named.poses)
-    assert VoxelSimulation("reverse").poses == pytest.approx(named.poses[::-1])
+    named = Simulation("forward")
+    assert Simulation(paper_gait()).poses == pytest.approx(named.poses)
+    assert Simulation("reverse").poses == pytest.approx(named.poses[::-1])
     assert find_gait("backward", 2e-3).poses.max() == 2e-3
-    table = VoxelSimulation([[1e-3, 0, 0, 0], [0, 0, 0, 0]], pose_time=0.5, cycles=3)
+    table = Simulation([[1e-3, 0, 0, 0], [0, 0, 0, 0]], pose_time=0.5, cycles=3)
     assert table.cycle == 1.0
     assert table.duration == pytest.approx(3.3)
 
@@ -264,8 +262,7 @@ def test_body_frame_has_no_part_of_rigid_motion(forward):
         ({"time_step": 5e-3}, "blow up"),
         ({"time_step": np.nan}, "time_step"),
         ({"stroke": 0.03}, "stroke"),
-        ({"friction_front": -0.1}, "friction_front"),
-        ({"directional": 1.0}, "directional"),
+        ({"feet": {}}, "feet"),
         ({"ramp": 0.0}, "ramp"),
         ({"settle": -1.0}, "settle"),
         ({"gait": [[0.0, 0.0]]}, "poses"),
@@ -274,26 +271,35 @@ def test_body_frame_has_no_part_of_rigid_motion(forward):
 )
 def test_bad_input(options, word):
     with pytest.raises(InvalidInput, match=word) as caught:
-        VoxelSimulation(**options)
+        Simulation(**options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options, word",
+    [({"front": -0.1}, "front"), ({"directional": 1.0}, "directional")],
+)
+def test_bad_feet(options, word):
+    with pytest.raises(InvalidInput, match=word):
+        Feet(**options)
 
 
 def test_unknown_gait():
     with pytest.raises(UnknownName, match="forward"):
-        VoxelSimulation("forwards")
+        Simulation("forwards")
 
 
 def test_time_limit_keeps_what_was_reached():
-    result = simulate(VoxelSimulation(time_limit=0.3))
+    result = simulate(Simulation(time_limit=0.3))
     assert result.verdict is Verdict.TIME_LIMIT
     assert result.data.sizes["time"] > 1
 
 
 def test_feet_need_a_bias_each():
-    walk = build(VoxelSimulation())
+    walk = build(Simulation())
     graph = walk.robot.scene_graph
     with pytest.raises(InvalidInput, match="per foot"):
-        find_feet(walk.built, walk.feet.feet, [0.1], [1, 0, 0], graph)
+        FeetContact(walk.built, walk.feet.feet, [0.1], [1, 0, 0], graph)
 
 
 @pytest.mark.long
@@ -305,7 +311,7 @@ def test_control_is_between_two_voxels(forward):
 @pytest.mark.slow
 def test_travel_is_converged_in_the_step():
     # 1.71 mm at 1 ms, 1.68 mm at 0.5 ms, every cycle alike.
-    metrics = [simulate(VoxelSimulation(time_step=dt)).metrics for dt in (1e-3, 5e-4)]
+    metrics = [simulate(Simulation(time_step=dt)).metrics for dt in (1e-3, 5e-4)]
     coarse, fine = (m["travel_mm_per_cycle"] for m in metrics)
     assert coarse / fine == pytest.approx(1.0, abs=0.05)
     assert max(m["travel_spread_mm"] for m in metrics) < 0.05

@@ -9,17 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakebots.core.errors import DrakebotsError, InvalidInput, ModelProblem
-from drakebots.fem.material.materials import Material
+from drakebots.fem.material import Material
 from drakebots.model import package_root, skin_path
-from drakebots.skin.file.description import (
+from drakebots.skin.file import (
     GlueRadius,
-    Patches,
     ServoGains,
     SkinDescription,
-    parse_skin,
     read_skin,
     write_skin,
 )
+from drakebots.skin.file.description import Patches, parse_skin
 
 FULL = {
     "mesh": "skin.vtu",
@@ -102,8 +101,8 @@ BAD = [
     (("glue",), {"radius": -1}, "radius"),
     (("glue",), {"radius": "wide"}, "radius"),
     (("glue",), {"radius": 0.01, "between": "cut"}, "between"),
-    (("glue", "thigh"), 3, "list of vertices"),
-    (("glue", "thigh"), [1.5], "integer"),
+    (("glue", "thigh"), 3, "must be a list"),
+    (("glue", "thigh"), [1.5], "a whole number"),
     (("material", "poisson_ratio"), 0.5, "poisson_ratio"),
     (("material", "poisson_ratio"), 0.7, "poisson_ratio"),
     (("material", "youngs_modulus"), -1.0, "youngs_modulus"),

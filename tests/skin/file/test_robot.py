@@ -8,22 +8,21 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import DrakebotsError, ModelProblem, NoSolution
-from drakebots.fem.material.materials import Material
-from drakebots.fem.mesh.io import write_mesh
-from drakebots.fem.mesh.mesh import TetMesh
-from drakebots.fem.solver.newton import Prescribed
-from drakebots.fem.statics import equilibrium
+from drakebots.fem import equilibrium
+from drakebots.fem.material import Material
+from drakebots.fem.mesh import TetMesh, write_mesh
+from drakebots.fem.solver import Prescribed
 from drakebots.model import package_root
-from drakebots.skin.file.attach import attach
-from drakebots.skin.file.description import (
+from drakebots.skin.coupled import Servo, glue_points, rigid_fit
+from drakebots.skin.file import (
     GlueRadius,
-    Patches,
     SkinDescription,
+    attach,
+    load_skinned,
+    rest_positions,
     write_skin,
 )
-from drakebots.skin.file.robot import load_skinned, rest_positions
-from drakebots.skin.frame.skeleton import Servo, glue_points
-from drakebots.skin.frame.start import rigid_fit
+from drakebots.skin.file.description import Patches
 from tests.helpers.skinned_leg import Leg, skin_model, stepper
 
 FOLDER = package_root() / "skinned_leg"
@@ -231,7 +230,7 @@ def test_a_skeleton_without_collision_geometry(tmp_path, robot):
 
 
 def test_a_dt_at_which_the_frame_fails(robot):
-    """A failed result keeps the frame; a smaller dt passes."""
+    """A failed result keeps the state; a smaller dt passes."""
 
     def kick(dt):
         run = robot.stepper(dt, effort_limits=np.full(2, np.inf))

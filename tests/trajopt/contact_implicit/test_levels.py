@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput
-from drakebots.trajopt import Flat
+from drakebots.multibody import Flat
 from tests.helpers.lowered_programs import hopper
 
 
@@ -35,7 +35,7 @@ def test_each_interval_has_its_level(tmp_path):
     np.testing.assert_array_equal(change, 0)
 
 
-@pytest.mark.parametrize("levels", [np.zeros((6, 1)), np.full((5, 1), np.nan), "high"])
+@pytest.mark.parametrize("levels", [np.zeros((6, 1)), np.full((5, 1), np.nan), [[1]]])
 def test_bad_levels(tmp_path, levels):
     with pytest.raises(InvalidInput, match="levels must be 5x1 finite numbers"):
         hopper(tmp_path, levels=levels)

@@ -4,20 +4,25 @@ agreement with time stepping and with the rows of a program."""
 import casadi as ca
 import numpy as np
 import pytest
-from program_robots import SLED, SLED_FEET
 from scipy.integrate import solve_ivp
 
 from drakebots import build_robot, load
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
-from drakebots.multibody.hard_contact.timestepping import TimeStepper
-from drakebots.robots.hamr.model.parameters import ACTUATORS
-from drakebots.robots.hamr.model.piezo import hamr_benders
+from drakebots.multibody import Flat, HeightField, Slope, Step, TimeStepper
+from drakebots.robots.hamr.model import ACTUATORS, hamr_benders
 from drakebots.robots.hamr.reference import reference_robot
-from drakebots.trajopt.contact_implicit.dynamics import INTEGRATORS
-from drakebots.trajopt.contact_implicit.program import ContactImplicit
-from drakebots.trajopt.contact_implicit.stepping import MULTIPLIERS, VariationalStepper
-from drakebots.trajopt.contact_implicit.system import ContactSystem
-from drakebots.trajopt.terrain import Flat, HeightField, Slope, Step
+from drakebots.trajopt.contact_implicit import (
+    INTEGRATORS,
+    ContactImplicit,
+    ContactSystem,
+    Slack,
+)
+from tests.helpers.scripts import load_script
+
+SLED, SLED_FEET = load_script("program_robots", "SLED", "SLED_FEET")
+MULTIPLIERS, VariationalStepper = load_script(
+    "variational_stepper", "MULTIPLIERS", "VariationalStepper"
+)
 
 GRAVITY = 9.81
 
@@ -324,7 +329,7 @@ def test_hamr_steps_are_rows_of_a_program(hamr, integrator):
         (h, h),
         0.51,
         integrator=integrator,
-        slack=(0.0, 1.0),
+        slack=Slack(0.0, 1.0),
         position_bounds=free,
         loops_at_start=False,
     )

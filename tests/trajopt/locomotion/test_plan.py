@@ -6,30 +6,32 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import program_robots as robots
 import pytest
 from pydrake.multibody.tree import JacobianWrtVariable
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
+from drakebots.multibody import Slope
 from drakebots.results import Result, load_result
-from drakebots.trajopt.locomotion.footfall import footfalls
-from drakebots.trajopt.locomotion.plan import plan_locomotion
-from drakebots.trajopt.locomotion.problem import LocomotionProblem, LocomotionWeights
-from drakebots.trajopt.locomotion.program import locomotion_program
-from drakebots.trajopt.locomotion.standing import stand
-from drakebots.trajopt.terrain import Slope
-
-WALK = partial(
+from drakebots.trajopt.locomotion import (
+    Goal,
+    Hop,
     LocomotionProblem,
-    kind="walk",
-    gait="alternating",
-    forward=0.16,
-    knots=17,
-    friction=0.7,
+    LocomotionWeights,
+    Walk,
+    locomotion_program,
+    plan_locomotion,
+    stand,
+    targets,
 )
-TURN = partial(LocomotionProblem, kind="turn", turn=0.2, knots=17)
-HOP = partial(LocomotionProblem, kind="hop", height=0.08, knots=17)
+from tests.helpers.scripts import load_script
+
+robots = load_script("program_robots")
+
+TROT = Walk(forward=0.16, gait="alternating")
+WALK = partial(LocomotionProblem, motion=TROT, knots=17, friction=0.7)
+TURN = partial(LocomotionProblem, motion=Goal(turn=0.2), knots=17)
+HOP = partial(LocomotionProblem, motion=Hop(height=0.08), knots=17)
 
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -116,7 +118,7 @@ def check_momentum(model, plan, data) -> None:
     between = (h[:-1] + h[1:])[:, None] / 2 * gravity + h[1:, None] * force[1:]
     moves = [axis in standing.base for axis in "xyz"]
     assert np.abs(change - between)[:, moves].max() < 1e-7
-    if plan.repeats:
+    if plan.motion.repeats:
         # Over a cycle the ground carries the weight and no more.
         impulse = (h[:, None] * force).sum(axis=0) + h.sum() * gravity
         assert np.abs(impulse[moves]).max() < 1e-7
@@ -165,7 +167,7 @@ def test_turn(quadruped, turn):
 
 def test_hopper_walks(hopper):
     """A cycle of a planar robot with its own joints to the world."""
-    plan = LocomotionProblem(hopper, "walk", forward=0.15, knots=15, duration=0.4)
+    plan = LocomotionProblem(hopper, Walk(0.15), knots=15, duration=0.4)
     result = plan_locomotion(plan)
     check_plan(hopper, plan, result)
     assert result.data.time.values[-1] == pytest.approx(0.4)
@@ -173,30 +175,31 @@ def test_hopper_walks(hopper):
 
 def test_euler_integrator(hopper):
     """The first-order rule plans too."""
-    plan = LocomotionProblem(hopper, "hop", height=0.05, knots=15, integrator="euler")
+    plan = LocomotionProblem(hopper, Hop(0.05), knots=15, integrator="euler")
     result = plan_locomotion(plan)
     assert result.ok, result.message
     assert result.metrics["del_residual_max"] < 1e-8
 
 
 def test_a_clearance_lifts_feet_of_free_walks(quadruped):
-    """The rows of `height`; a program without either has none."""
+    """A program without one has no such rows."""
     standing = stand(quadruped)
-    free = partial(LocomotionProblem, quadruped, "walk", forward=0.16, contacts="free")
-    unit = standing.scaling.length
-    for more in ({"clearance": 0.03}, {"height": 0.03}):
-        rows = locomotion_program(free(**more), standing)[1].rows
-        lifted = [group for name, group in rows.items() if name.startswith("lift_")]
-        assert len(lifted) == len(quadruped.feet)
-        assert all(group.lower == pytest.approx(0.03 / unit) for group in lifted)
-    _, bare = locomotion_program(free(), standing)
-    assert not [name for name in bare.rows if name.startswith("lift_")]
+
+    def lifted(walk: Walk) -> list:
+        problem = LocomotionProblem(quadruped, walk, contacts="free")
+        rows = locomotion_program(targets(problem, standing))[1].rows
+        return [group for name, group in rows.items() if name.startswith("lift_")]
+
+    groups, unit = lifted(Walk(0.16, clearance=0.03)), standing.scaling.length
+    assert len(groups) == len(quadruped.feet)
+    assert all(group.lower == pytest.approx(0.03 / unit) for group in groups)
+    assert not lifted(Walk(0.16))
 
 
 @pytest.mark.slow
 def test_swing_height(quadruped):
     """Feet rise to the requested height, halfway through their swings."""
-    plan = LocomotionProblem(quadruped, "walk", forward=0.16, knots=17, height=0.03)
+    plan = LocomotionProblem(quadruped, Walk(0.16, clearance=0.03), knots=17)
     result = plan_locomotion(plan)
     check_plan(quadruped, plan, result)
     assert min(result.metrics["foot_clearance_m"].values()) >= 0.03 - 1e-7
@@ -205,30 +208,24 @@ def test_swing_height(quadruped):
 @pytest.mark.slow
 def test_slope(quadruped):
     """A trot downhill; the cycle ends lower than it began."""
-    plan = LocomotionProblem(
-        quadruped, "walk", forward=0.16, knots=17, terrain=Slope(0.15)
-    )
+    plan = LocomotionProblem(quadruped, Walk(0.16), knots=17, terrain=Slope(0.15))
     result = plan_locomotion(plan)
     check_plan(quadruped, plan, result)
     assert result.metrics["moved"]["z"] == pytest.approx(-0.16 * np.tan(0.15))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options",
-    [{"kind": "hop"}, {"kind": "goal", "forward": 0.3}],
-    ids=["hop", "goal"],
-)
-def test_quadruped(quadruped, options):
+@pytest.mark.parametrize("motion", [Hop(), Goal(0.3)], ids=["hop", "goal"])
+def test_quadruped(quadruped, motion):
     """Up and down, and a step ahead, from standing to standing."""
-    problem = LocomotionProblem(quadruped, knots=17, **options)
+    problem = LocomotionProblem(quadruped, motion, knots=17)
     check_plan(quadruped, problem, plan_locomotion(problem))
 
 
 @pytest.mark.long
 def test_unreachable_goal_names_rows(hopper):
     """2 m from standing to standing in 0.3 s: failed, with what stands against."""
-    plan = LocomotionProblem(hopper, "goal", forward=2.0, duration=0.3, knots=9)
+    plan = LocomotionProblem(hopper, Goal(2.0), duration=0.3, knots=9)
     result = plan_locomotion(plan, options={"max_iter": 150})
     assert result.verdict is Verdict.FAILED
     name, value = next(iter(result.residuals.items()))
@@ -239,7 +236,7 @@ def test_unreachable_goal_names_rows(hopper):
 
 def test_weak_motors_fail(hopper):
     """What cannot carry itself cannot hop, and says so."""
-    plan = LocomotionProblem(hopper, "hop", torque=0.3, knots=9, duration=0.6)
+    plan = LocomotionProblem(hopper, Hop(), torque=0.3, knots=9, duration=0.6)
     result = plan_locomotion(plan, options={"max_iter": 150})
     assert result.verdict is Verdict.FAILED
     assert "worst" in result.message or "soft" in result.message
@@ -290,30 +287,21 @@ def test_natural_units(hopper, quadruped):
 
 def test_footfalls(quadruped):
     """Every other foot around the robot: diagonals of four feet."""
-    phases = footfalls(WALK(quadruped), stand(quadruped))
+    phases = TROT.lift_phases(stand(quadruped))
     assert phases["fl_shank"] == phases["rr_shank"] != phases["fr_shank"]
     assert phases["fr_shank"] == phases["rl_shank"]
-    plain = LocomotionProblem(quadruped, "walk", phases={})
-    assert footfalls(plain, stand(quadruped)) == {}
+    assert Walk(phases={}).lift_phases(stand(quadruped)) == {}
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"kind": "wlak"}, "walk"),
         ({"friction": -0.1}, "friction"),
         ({"friction": float("nan")}, "friction"),
         ({"duration": 0.0}, "duration"),
         ({"duration": float("inf")}, "duration"),
         ({"knots": 4}, "knots"),
         ({"knots": 7.5}, "knots"),
-        ({"forward": float("nan")}, "forward"),
-        ({"forward": "far"}, "forward"),
-        ({"kind": "hop", "height": -1.0}, "height"),
-        ({"kind": "goal", "height": 0.1}, "height"),
-        ({"kind": "turn", "periodic": True}, "momentum"),
-        ({"periodic": False}, "goal"),
-        ({"turn": 0.3}, "goal"),
         ({"torque": -1.0}, "torque"),
         ({"integrator": "rk4"}, "midpoint"),
     ],
@@ -324,6 +312,22 @@ def test_refused_plans(options, words):
         LocomotionProblem("any", **options)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("motion", "options"),
+    [
+        (Walk, {"forward": float("nan")}),
+        (Walk, {"forward": "far"}),
+        (Hop, {"height": -1.0}),
+        (Goal, {"turn": float("inf")}),
+    ],
+)
+def test_refused_motions(motion, options):
+    """They name the motion and the field."""
+    (name,) = options
+    with pytest.raises(InvalidInput, match=f"{motion.__name__.lower()}: {name}"):
+        motion(**options)
 
 
 @pytest.mark.parametrize("weights", [{"effort": -1}, {"slack": ()}, {"slack": (0.0,)}])
@@ -338,11 +342,11 @@ def test_refused_weights(weights):
     [
         ({"pose": {"leg_hop": 0.1}}, UnknownName, "leg_hip"),
         ({"pose": {"leg_hip": np.nan}}, InvalidInput, "leg_hip"),
-        ({"kind": "hop", "pose": {"leg_hip": 1.1}}, InvalidInput, "leg_hip"),
+        ({"motion": Hop(), "pose": {"leg_hip": 1.1}}, InvalidInput, "leg_hip"),
         ({"pose": {"leg_hip": 3.0}}, InvalidInput, "above its feet"),
         ({"torque": {"leg": 1.0}}, UnknownName, "leg_knee"),
-        ({"phases": {"leg": 0.0}}, UnknownName, "leg_shank"),
-        ({"kind": "turn"}, InvalidInput, "yaw"),
+        ({"motion": Walk(phases={"leg": 0.0})}, UnknownName, "leg_shank"),
+        ({"motion": Goal(turn=0.2)}, InvalidInput, "yaw"),
     ],
 )
 def test_refused_for_the_model(hopper, options, error, words):
@@ -382,9 +386,9 @@ def test_open_loop_is_named(tmp_path):
 @pytest.mark.parametrize("size", [0.05, 3.0])
 def test_size_does_not_matter(size, tmp_path):
     """A robot of another length and mass is the same program."""
-    problem = partial(LocomotionProblem, kind="hop", knots=9)
+    problem = partial(LocomotionProblem, motion=Hop(), knots=9)
     first, second = (
-        locomotion_program(problem(model), stand(model, pose={}))[1]
+        locomotion_program(targets(problem(model), stand(model, pose={})))[1]
         for model in (
             robots.written(tmp_path, f"hopper{i}", robots.hopper_urdf(size=s))
             for i, s in enumerate((1.0, size))

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.trajopt.program.assemble import assemble
-from drakebots.trajopt.program.block import Block
-from drakebots.trajopt.program.builder import ProgramBuilder
+from drakebots.trajopt.program import Block, ProgramBuilder, assemble
 
 
 def chain_block(name="link"):

@@ -55,7 +55,7 @@ def test_published(problem):
 @pytest.mark.slow
 def test_bench_mpcc(capsys):
     """Nine of ten of the collection, and more than Drake's SNOPT solves."""
-    found = load_script("mpcc.py").main([])
+    found = load_script("mpcc").main([])
     assert last_json(capsys.readouterr().out) == found
     assert found["complementarity_problems"] >= 40
     assert found["complementarity_solved_of_40"] >= 36

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.trajopt.solvers import drake as drake_solvers
-from drakebots.trajopt.solvers import snopt
-from drakebots.trajopt.solvers.drake import SOLVERS, solve_drake
-from drakebots.trajopt.solvers.ipopt_exact import solve_exact
+from drakebots.trajopt.solvers import (
+    drake_solvers,
+    ipopt_exact,
+    solve_drake,
+    solve_exact,
+)
+from drakebots.trajopt.solvers.drake_solvers import SOLVERS
 from tests.helpers.lowered_programs import chain, hopper
 
 START = np.full(10, 0.3)
@@ -81,10 +84,10 @@ def test_log_of_linear_programs():
       2     0      2               1           2.0E+00  5.0000000E+00
       3     1      1 1.0E+00       2          (1.0E-07)  1.0000000E+00      1 _
 """
-    log = snopt.read_log(text.replace("Feasible", "        "))
+    log = drake_solvers.read_log(text.replace("Feasible", "        "))
     assert log["objective"] == [5, 1] and log["optimality"] == [2, 1e-7]
     assert log["step"] == [0, 1] and log["infeasibility"] == [0, 0]
-    assert snopt.read_log("nothing") == {}
+    assert drake_solvers.read_log("nothing") == {}
 
 
 @pytest.mark.parametrize(
@@ -115,8 +118,10 @@ def test_every_snopt_option_is_snopts():
     values |= {"Sticky parameters": "no", "System information": "no"}
     usual = {"Time limit": 100, "Derivative level": 3, "Derivative option": 1}
     usual |= {f"Total {kind} workspace": 600 for kind in ("real", "integer")}
-    for name in snopt.OPTIONS:
-        value = values.get(name, "" if name in snopt.TEXTS else usual.get(name, 1))
+    for name in drake_solvers.OPTIONS:
+        value = values.get(
+            name, "" if name in drake_solvers.TEXTS else usual.get(name, 1)
+        )
         if value is not None:
             raw = solve_drake(
                 chain(2), START[:4], options={"Major iterations limit": 1, name: value}
@@ -138,7 +143,8 @@ def test_time_limit_gives_the_best(solver, long_hop, monkeypatch):
     seen = []
     # Every look takes two hundred seconds, so that the solver comes to sixteen.
     clock = SimpleNamespace(monotonic=lambda: 200.0 * len(seen))
-    monkeypatch.setattr(drake_solvers, "time", clock)
+    for module in (drake_solvers, ipopt_exact):
+        monkeypatch.setattr(module, "time", clock)
     raw = solve_drake(
         program,
         guess,
@@ -199,7 +205,7 @@ def test_more_workspace_is_tried(monkeypatch):
         original(options, solver, name, value)
 
     monkeypatch.setattr(drake_solvers, "_set", spy)
-    monkeypatch.setattr(snopt, "STORAGE", (1,))
+    monkeypatch.setattr(drake_solvers, "STORAGE", (1,))
     raw = solve_drake(chain(), START, options={"Total real workspace": 1000.0})
     assert raw.success and sizes == [1000, 4000, 16000, 64000]
 

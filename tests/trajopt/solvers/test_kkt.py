@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from program_robots import quadruped_urdf, written
 
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.locomotion import (
@@ -17,9 +16,12 @@ from drakebots.trajopt.locomotion import (
     first_guess,
     locomotion_program,
     stand,
+    targets,
 )
-from drakebots.trajopt.solvers import kkt
-from drakebots.trajopt.solvers.ipopt_exact import solve_exact
+from drakebots.trajopt.solvers import kkt, solve_exact
+from tests.helpers.scripts import load_script
+
+quadruped_urdf, written = load_script("program_robots", "quadruped_urdf", "written")
 
 pytestmark = pytest.mark.skipif(
     not kkt.available(), reason="kkt.c was not compiled: no C compiler"
@@ -171,9 +173,9 @@ def walk(tmp_path_factory):
     """A quadruped's walk of few knots and its first guess."""
     folder = tmp_path_factory.mktemp("walk")
     model = written(folder, "quadruped", quadruped_urdf())
-    standing, problem = stand(model), LocomotionProblem(model, "walk", knots=7)
-    _, program = locomotion_program(problem, standing, slack_weight=30.0)
-    return program, first_guess(problem, standing, program)
+    aim = targets(LocomotionProblem(model, knots=7), stand(model))
+    _, program = locomotion_program(aim, slack_weight=30.0)
+    return program, first_guess(aim, program)
 
 
 def test_iterates_are_those_of_mumps(walk):

@@ -10,9 +10,9 @@ from pydrake.autodiffutils import ExtractGradient, ExtractValue, InitializeAutoD
 from pydrake.solvers import MathematicalProgramResult, SnoptSolver
 
 from drakebots.core.errors import InvalidInput
-from drakebots.trajopt.program.block import Block
-from drakebots.trajopt.program.builder import ProgramBuilder
-from drakebots.trajopt.solvers.mathematical_program import Compute, key_of, lower
+from drakebots.trajopt.program import Block, ProgramBuilder
+from drakebots.trajopt.solvers import Compute, lower
+from drakebots.trajopt.solvers.mathematical_program import key_of
 from tests.helpers.lowered_programs import chain, hopper
 
 

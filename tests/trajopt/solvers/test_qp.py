@@ -66,8 +66,8 @@ def test_a_broken_solver_is_caught_and_the_next_one_asked(wrong, monkeypatch):
     assert np.abs(multipliers).max() > 0.1
     plain, other = qp._daqp, qp._clarabel
     monkeypatch.setattr(qp, "_daqp", lambda *a: (*wrong(*plain(*a)[:2]), ""))
-    told = "QP of 6 unknowns and 8 rows: the answer of daqp misses"
-    with pytest.warns(DrakebotsWarning, match=told + ".*clarabel goes on"):
+    reported = "QP of 6 unknowns and 8 rows: the answer of daqp misses"
+    with pytest.warns(DrakebotsWarning, match=reported + ".*clarabel goes on"):
         x, dual = solve_qp(*problem)
     np.testing.assert_allclose(x, exact, atol=1e-8)
     np.testing.assert_allclose(dual, multipliers, atol=1e-7)

@@ -17,10 +17,13 @@ from drakebots.core.errors import (
     UnknownName,
 )
 from drakebots.core.run import Verdict
-from drakebots.trajopt.program.block import Block
-from drakebots.trajopt.program.builder import ProgramBuilder
-from drakebots.trajopt.program.checkpoint import load_checkpoint, save_checkpoint
-from drakebots.trajopt.solvers.solve import solve
+from drakebots.trajopt.program import (
+    Block,
+    ProgramBuilder,
+    load_checkpoint,
+    save_checkpoint,
+)
+from drakebots.trajopt.solvers import solve
 
 
 def rosenbrock(count=6, radius=None):

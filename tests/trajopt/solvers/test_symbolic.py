@@ -13,8 +13,7 @@ from pydrake.solvers import MathematicalProgram, SnoptSolver
 from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.program import assemble
 from drakebots.trajopt.solvers import ExactIpoptSolver, lower
-from drakebots.trajopt.solvers.read_back import ReadBack
-from drakebots.trajopt.solvers.symbolic import expressions_of, to_casadi
+from drakebots.trajopt.solvers.read_back import ReadBack, expressions_of, to_casadi
 from tests.helpers.lowered_programs import chain
 
 SOLVER = ExactIpoptSolver()

@@ -4,10 +4,8 @@
     decision = generator.decide(position, heading)      # q1, q2; None at the end
 
 `motion` predicts where a gait takes the robot, `planner` finds the gait that takes it
-nearest to a target, `least_time` the one that takes it there soonest, `generator` walks
-to one target after the other, `paths` walks to a pose, `obstacles` plans around
-polygons, `velocity_space` simulates a grid of gaits and fits the polynomial that the
-generator uses.
+nearest to a target, `generator` walks to one target after the other, `paths` walks to a
+pose, `obstacles` plans around polygons.
 """
 
 from typing import TYPE_CHECKING
@@ -16,16 +14,17 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.gecko.generator.generator import (
-        RULES,
-        Decision,
+        ArrivalTimes,
         GaitPatternGenerator,
-        Generator,
         GeneratorOptions,
+        LeastTime,
+        Published,
+        Rule,
         check_targets,
     )
-    from drakebots.robots.gecko.generator.least_time import LeastTime, NextGait
     from drakebots.robots.gecko.generator.motion import (
         COMPONENTS,
+        Fit,
         MotionPolynomial,
         PoseStepMotion,
     )
@@ -33,24 +32,16 @@ if TYPE_CHECKING:
     from drakebots.robots.gecko.generator.paths import (
         Blocked,
         PathGenerator,
-        PathOptions,
         plan_approach,
         plan_cubic,
     )
     from drakebots.robots.gecko.generator.planner import (
-        SUMS,
         BestGait,
         best_gait,
         check_point,
         cycle_count,
         distance,
-    )
-    from drakebots.robots.gecko.generator.velocity_space import (
-        VelocitySpace,
-        half_cycle_time,
-        motion_of,
-        plan,
-        simulated_motion,
+        rotated_back,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

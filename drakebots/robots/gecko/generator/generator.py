@@ -1,15 +1,32 @@
 """The gait pattern generator: from the gecko's pose to its next gait.
 
 Once per half cycle, a rule chooses the gait from the target x in the robot's frame,
-eq. (22). The rule "published" is Algorithm 1 of the paper:
+eq. (22). The rule :class:`Published` is Algorithm 1 of the paper:
 
     while targets are left and d0 = |x| < arrival: take the next target
     n = 1, (q*, d) = argmin d_1
     while d > d0 and n < horizon: n = n + 1, (q*, d) = argmin d_n
 
-It may circle endlessly about a target inside its turning circle. The rule "least time",
-ours, takes the first gait of the shortest sequence that reaches the target
-(`least_time`).
+It may circle endlessly about a target inside its turning circle. The rule
+:class:`LeastTime`, ours, takes the first gait of the shortest sequence that reaches the
+target.
+
+**The shortest sequence.** Where a target lies in the robot's frame, z = x + iy, is all
+that a motion model needs to predict every later cycle. So the least number V of half
+cycles to a disc of radius eps about the target is a function of z alone, and satisfies
+Bellman's equation
+
+    V(z) = min_q { 1 where |z_1| < eps;  2 where |z_2| < eps;  2 + V(z_2) },
+    z_1 = e^{-i e/2} (z - p/(1 + e^{i e/2})),   z_2 = e^{-i e} (z - p)
+
+with e(q) the rotation and p(q) the displacement of a cycle of gait q; z_1 follows after
+half of it. A gait counts in whole cycles, because the motion of a half cycle depends on
+the gait before. :class:`ArrivalTimes` solves this by value iteration on a grid of
+log |z| and bearing; in use, the first gait of the best sequence is walked for a half
+cycle, and the choice is made again. The disc has a soft edge: where a motion ends at
+|z| = (0.5 + w) eps, it is worth w V, 0 <= w <= 1. Otherwise the best sequence often
+only touches the disc, and a robot that moves 1 cm differently turns about for twenty
+half cycles. Source: Bellman, Dynamic Programming, 1957; the rule is ours.
 
 **Least time does not circle for ever.** On its own model it comes nearer by one half
 cycle in every half cycle. A robot that moves otherwise than its model may not. So the
@@ -33,109 +50,89 @@ Seibel, Schlattmann, Front. Robot. AI 7:87 (2020), section 5.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import lru_cache
+from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import (
-    array,
-    check,
-    check_value,
-    one_of,
-    optional,
-    positive,
-    whole,
-)
+from drakebots.core.checks import array, check_value, one_of, positive, whole
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.generator.least_time import least_time
+from drakebots.core.fields import checked
+from drakebots.core.kernels import njit
+from drakebots.robots.gecko.engines import Decision
 from drakebots.robots.gecko.generator.motion import MotionModel, MotionPolynomial
 from drakebots.robots.gecko.generator.planner import (
+    SUMS,
     BestGait,
     best_gait,
     check_heading,
     check_point,
-    cycle_count,
     rotated_back,
 )
 from drakebots.robots.gecko.model import parameters
 
-RULES = ("least time", "published")
-"""How the next gait is chosen."""
-
 STRAIGHT_ON = 5
 """Number of half cycles without steering that leave a circle."""
 
-CLOSER = {"least time": 0.5, "published": 1e-3}
-"""Smallest decrease that counts as progress: of half cycles, or of distance [m]."""
+
+class Rule:
+    """A rule for the choice of the next gait."""
 
 
-@dataclass(frozen=True)
+@checked("rule LeastTime")
+class LeastTime(Rule):
+    """The first gait of the shortest sequence to the target."""
+
+    patience: Annotated[int, whole(0)] = 16
+    """Number of half cycles without progress, after which the robot walks straight on;
+    0 for never."""
+
+    closer = 0.5  # smallest decrease that counts as progress [half cycles]
+
+
+@checked("rule Published")
+class Published(Rule):
+    """The paper's Algorithm 1: the gait that brings the robot nearest to the target."""
+
+    horizon: Annotated[int, whole(1)] = field(
+        default_factory=lambda: int(parameters().number("horizon"))
+    )
+    """Largest number n_max of cycles to look ahead."""
+    sum: Annotated[str, one_of("sum", SUMS)] = "corrected"
+    """Reading of eq. (19): "corrected" counts n displacements for n cycles, "paper" n +
+    1 as printed."""
+    patience: Annotated[int, whole(0)] = 16
+    """Number of half cycles without progress, after which the robot walks straight on;
+    0 for never, as published."""
+
+    closer = 1e-3  # smallest decrease that counts as progress [m]
+
+
+@checked()
 class GeneratorOptions:
-    """How gaits are chosen.
-
-    Attributes:
-        arrival: distance epsilon below which a target counts as reached [m].
-        horizon: largest number n_max of cycles to look ahead.
-        sum: reading of eq. (19): "corrected" counts n displacements for n cycles,
-            "paper" n + 1 as printed.
-        motion: motion model; the paper's Table 3 by default.
-        patience: number of half cycles without progress, after which the robot
-            walks straight on; None for never, as published.
-        rule: "least time" or "published"; horizon and sum belong to the latter.
+    """Options for the choice of gaits.
 
     Raises:
-        InvalidInput: for an arrival <= 0, a horizon < 1, a patience < 1, or a motion
-            model that is no polynomial with the rule "least time".
-        UnknownName: for another sum or rule.
+        InvalidInput: for an arrival <= 0, or a motion model that is no polynomial with
+            the rule of least time.
     """
 
-    arrival: float = field(default_factory=lambda: parameters().number("arrival"))
-    horizon: int = field(default_factory=lambda: int(parameters().number("horizon")))
-    sum: str = "corrected"
+    arrival: Annotated[float, positive("m")] = field(
+        default_factory=lambda: parameters().number("arrival")
+    )
+    """Distance epsilon below which a target counts as reached."""
     motion: MotionModel = field(default_factory=MotionPolynomial.table_3)
-    patience: int | None = 16
-    rule: str = "least time"
+    """Motion model; the paper's Table 3 by default."""
+    rule: Rule = field(default_factory=LeastTime)
+    """Rule for the choice of the next gait."""
 
     def __post_init__(self):
-        cycle_count(self.horizon, self.sum)
-        rules = {"patience": optional(whole(1)), "rule": one_of("rule", RULES)}
-        check(self, "", arrival=positive("m"), **rules)
-        if self.rule == "least time" and not isinstance(self.motion, MotionPolynomial):
+        least_time = isinstance(self.rule, LeastTime)
+        if least_time and not isinstance(self.motion, MotionPolynomial):
             raise InvalidInput(
-                "the rule 'least time' needs the motion of a cycle as a polynomial; "
-                "fit one, or use the rule 'published'"
+                "the rule LeastTime needs the motion of a cycle as a polynomial; "
+                "fit one, or use the rule Published"
             )
-
-
-@dataclass(frozen=True)
-class Decision:
-    """The gait of the next half cycle, and its reason.
-
-    Attributes:
-        q1: step length, > 0; the caller gives it the half cycle's sign [rad].
-        q2: steering; positive turns right.
-        n: horizon for which the gait was chosen [cycles]; 0 when it leaves a circle.
-            "least time" expects to arrive in so many.
-        distance: predicted distance d_n to the target after n cycles ("least time":
-            after one) [m].
-        target: index of the target.
-        d0: present distance to that target [m].
-    """
-
-    q1: float
-    q2: float
-    n: int
-    distance: float
-    target: int
-    d0: float
-
-
-class Generator(Protocol):
-    """Anything that chooses gaits: a generator of targets or of a path."""
-
-    def decide(self, position, heading: float) -> Decision | None:
-        """The gait of the next half cycle, or None at the end."""
-        ...
 
 
 class GaitPatternGenerator:
@@ -143,7 +140,7 @@ class GaitPatternGenerator:
 
     Args:
         targets: targets in the world (k, 2) [m], k >= 1.
-        options: how gaits are chosen.
+        options: options for the choice of gaits.
         arrivals: distance at which each target counts as reached (k,) [m]; by
             default that of the options.
         via: whether each target is a point of a path (k,) of bool, which is skipped
@@ -217,42 +214,45 @@ class GaitPatternGenerator:
         return passed
 
     def _towards(self, gap: np.ndarray, d0: float) -> Decision:
-        options, index = self.options, self.index
-        if options.rule == "least time":
-            best = least_time(options.motion, self.arrivals[index]).gait(gap)
+        motion, rule, index = self.options.motion, self.options.rule, self.index
+        if isinstance(rule, LeastTime):
+            best = arrival_times(motion, self.arrivals[index]).gait(gap)
             left, n = best.half_cycles, int(np.ceil(best.half_cycles / 2))
         else:
-            best = growing_horizon(gap, d0, options)
+            best = growing_horizon(gap, d0, motion, rule)
             left, n = d0, best.n
-        if self._straight > 0 or left < self._least - CLOSER[options.rule]:
+        if self._straight > 0 or left < self._least - rule.closer:
             self._waited = 0
         else:
             self._waited += 1
         if self._waited == 0:
             self._least = np.inf if self._straight > 0 else left
-        if options.patience is not None and self._waited >= options.patience:
+        if rule.patience and self._waited >= rule.patience:
             self._escapes += 1
-            longer = self._escapes if options.rule == "least time" else 1
+            longer = self._escapes if isinstance(rule, LeastTime) else 1
             self._straight = STRAIGHT_ON * longer
             self._least, self._waited = np.inf, 0
         if self._straight > 0:
             self._straight -= 1
-            q1 = options.motion.domain.q1[1]
+            q1 = motion.domain.q1[1]
             return Decision(q1, 0.0, 0, d0, index, d0)
         return Decision(best.q1, best.q2, n, best.distance, index, d0)
 
 
-def growing_horizon(gap, d0: float, options: GeneratorOptions, **heading) -> BestGait:
+def growing_horizon(
+    gap, d0: float, motion: MotionModel, rule: Published, **heading
+) -> BestGait:
     """The best gait of the first horizon that gets closer than d0, or of the last.
 
     Args:
         gap: target in the robot's frame (2,) [m].
         d0: present distance [m].
-        options: horizon, sum and motion model.
+        motion: motion model.
+        rule: horizon and sum.
         heading: `heading` and `heading_weight` of :func:`best_gait`.
     """
-    for n in range(1, options.horizon + 1):
-        best = best_gait(gap, n, options.motion, sum=options.sum, **heading)
+    for n in range(1, rule.horizon + 1):
+        best = best_gait(gap, n, motion, sum=rule.sum, **heading)
         if best.distance <= d0:
             break
     return best
@@ -274,3 +274,136 @@ def check_targets(targets) -> np.ndarray:
         check_point(point, f"target {index}")
     points.setflags(write=False)
     return points
+
+
+# --- the shortest sequence -----------------------------------------------------
+
+FAR = 4.0
+"""Radius of the table [m]; beyond, the robot walks straight."""
+
+_RINGS, _BEARINGS = 64, 72
+# Gaits (q1, q2) of the iteration, and of a decision.
+_GAITS, _CHOICES = (3, 9), (9, 21)
+_TOLERANCE, _SWEEPS = 0.02, 200
+# The disc's edge: where it begins, and its width, in eps.
+_CORE, _EDGE = 0.5, 1.0
+
+
+@dataclass(frozen=True)
+class NextGait:
+    """The first gait of the shortest sequence.
+
+    Attributes:
+        q1: step length, > 0 [rad].
+        q2: steering.
+        half_cycles: number V of half cycles to the target.
+        distance: predicted distance to the target after a cycle [m].
+    """
+
+    q1: float
+    q2: float
+    half_cycles: float
+    distance: float
+
+
+class ArrivalTimes:
+    """The table V(z) of a motion model and a radius of arrival (0.1 s).
+
+    Args:
+        model: motion of a cycle by gait.
+        arrival: distance eps below which a target counts as reached [m].
+
+    Raises:
+        InvalidInput: for an arrival <= 0.
+    """
+
+    def __init__(self, model: MotionPolynomial, arrival: float):
+        self.arrival = float(check_value("arrival", arrival, positive("m")))
+        *_, turn, half = _gaits(model, _GAITS)
+        stride = float(np.abs(half * (1 + turn.conj())).max())
+        low = np.log(_CORE * self.arrival)
+        width = (np.log(max(FAR, 4 * self.arrival)) - low) / (_RINGS - 1)
+        self._grid = np.array([low, width, self.arrival, stride])
+        radii = np.exp(low + width * np.arange(_RINGS))
+        # The straight walk is a lower bound, from which the iteration ascends.
+        self._table = np.repeat(2 * radii[:, None] / stride, _BEARINGS, axis=1)
+        for _ in range(_SWEEPS):
+            if _sweep(self._table, self._grid, turn, half) < _TOLERANCE:
+                break
+        self._q1, self._q2, self._turn, self._half = _gaits(model, _CHOICES)
+
+    def gait(self, target) -> NextGait:
+        """The gait for a target in the robot's frame (2,) [m] (0.02 ms)."""
+        z = complex(*target)
+        k, count = _best(self._table, self._grid, self._turn, self._half, z)
+        after = (z - self._half[k]) * self._turn[k] - self._half[k]
+        return NextGait(
+            float(self._q1[k]), float(self._q2[k]), float(count), float(abs(after))
+        )
+
+
+@lru_cache(maxsize=32)
+def arrival_times(model: MotionPolynomial, arrival: float) -> ArrivalTimes:
+    """The table of a model object, made once."""
+    return ArrivalTimes(model, arrival)
+
+
+def _gaits(model: MotionPolynomial, shape: tuple[int, int]):
+    """q1, q2, e^{-i e/2} and p/(1 + e^{i e/2}) [m] of a grid of gaits, each (n,)."""
+    q1, q2 = model.domain.grid(shape)
+    motion = model.motion(q1.ravel(), q2.ravel())
+    turn = np.exp(-0.5j * motion[:, 0])
+    moved = motion[:, 1] + 1j * motion[:, 2]
+    return q1.ravel(), q2.ravel(), turn, moved / (1 + turn.conj())
+
+
+@njit(cache=True)
+def _value(table, grid, z):
+    """w V(z), with w of the soft edge; grid is log radius, its step, eps, stride."""
+    low, width, arrival, stride = grid
+    distance = abs(z)
+    share = min((distance / arrival - _CORE) / _EDGE, 1.0)
+    if share <= 0.0:
+        return 0.0
+    ring = max((np.log(distance) - low) / width, 0.0)
+    last, beyond = table.shape[0] - 1, 0.0
+    if ring >= last:
+        beyond = 2 * (distance - np.exp(low + width * last)) / stride
+        ring = last - 1e-9
+    bearings = table.shape[1]
+    bearing = np.arctan2(z.imag, z.real) / (2 * np.pi) * bearings
+    i, j = int(ring), int(np.floor(bearing))
+    a, b = ring - i, bearing - j
+    j, k = j % bearings, (j + 1) % bearings
+    inner = (1 - b) * table[i, j] + b * table[i, k]
+    outer = (1 - b) * table[i + 1, j] + b * table[i + 1, k]
+    return share * ((1 - a) * inner + a * outer + beyond)
+
+
+@njit(cache=True)
+def _best(table, grid, turn, half, z):
+    """Index of the best gait, and its number of half cycles."""
+    least, at = np.inf, 0
+    for k in range(half.size):
+        middle = (z - half[k]) * turn[k]
+        count = 2.0 + _value(table, grid, (middle - half[k]) * turn[k])
+        share = (abs(middle) / grid[2] - _CORE) / _EDGE
+        count = 1.0 + min(max(share, 0.0), 1.0) * (count - 1.0)
+        # Of equal gaits the first, so that the choice is repeatable.
+        if count < least - 1e-9:
+            least, at = count, k
+    return at, least
+
+
+@njit(cache=True)
+def _sweep(table, grid, turn, half):
+    """One sweep of value iteration, from near to far; the largest change."""
+    change = 0.0
+    for i in range(table.shape[0]):
+        radius = np.exp(grid[0] + grid[1] * i)
+        for j in range(table.shape[1]):
+            z = radius * np.exp(2j * np.pi * j / table.shape[1])
+            least = _best(table, grid, turn, half, z)[1]
+            change = max(change, abs(least - table[i, j]))
+            table[i, j] = least
+    return change

@@ -17,39 +17,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from math import comb
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 from numpy.polynomial import polynomial as npoly
 
-from drakebots.core.checks import array, check, check_value, interval, whole
+from drakebots.core.checks import array, check_value, interval, whole
 from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.fields import checked
 from drakebots.core.units import si_factor
+from drakebots.robots.gecko.engines import relative_motion, walk
 from drakebots.robots.gecko.model import Gecko, Pose, parameters
-from drakebots.robots.gecko.pose_step import relative_motion, walk
 
 # Rounding may put a bound, say radians(90), outside by this much.
 _SLACK = 1e-9
 
 
-@dataclass(frozen=True)
+@checked("domain")
 class Domain:
     """The gaits for which a motion model is valid.
-
-    Attributes:
-        q1: smallest and largest step length [rad].
-        q2: smallest and largest steering.
 
     Raises:
         InvalidInput: when a range is empty, reversed or not finite.
     """
 
-    q1: tuple[float, float]
-    q2: tuple[float, float]
-
-    def __post_init__(self):
-        check(self, "domain", q1=interval("rad"), q2=interval())
+    q1: Annotated[tuple[float, float], interval("rad")]
+    """Smallest and largest step length."""
+    q2: Annotated[tuple[float, float], interval()]
+    """Smallest and largest steering."""
 
     def check(self, q1, q2) -> tuple[np.ndarray, np.ndarray]:
         """q1 and q2 as arrays of one shape.
@@ -69,6 +64,11 @@ class Domain:
                     "fit a model there"
                 )
         return given[0], given[1]
+
+    def grid(self, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        """q1 by rows and q2 by columns of a grid that spans the domain."""
+        values = [np.linspace(*ends, n) for ends, n in zip((self.q1, self.q2), shape)]
+        return tuple(np.meshgrid(*values, indexing="ij"))
 
 
 def gait_domain() -> Domain:
@@ -291,11 +291,8 @@ class Fit:
 
 
 def _monomial(i: int, j: int) -> str:
-    factors = [
-        name if power == 1 else f"{name}^{power}"
-        for name, power in (("q1", i), ("q2", j))
-        if power
-    ]
+    powers = {"q1": i, "q2": j}
+    factors = [n if k == 1 else f"{n}^{k}" for n, k in powers.items() if k]
     return " ".join(factors) or "1"
 
 
@@ -308,11 +305,8 @@ def _scale(q: np.ndarray) -> tuple[float, float]:
 
 def _unscale(order: int, a: float, b: float) -> np.ndarray:
     """Row i: the coefficients of (a q + b)^i in powers of q."""
-    rows = np.zeros((order + 1, order + 1))
-    for i in range(order + 1):
-        for k in range(i + 1):
-            rows[i, k] = comb(i, k) * a**k * b ** (i - k)
-    return rows
+    rows = [npoly.polypow((b, a), i) for i in range(order + 1)]
+    return np.array([np.pad(row, (0, order + 1 - len(row))) for row in rows])
 
 
 class PoseStepMotion:

@@ -142,14 +142,7 @@ def plan_route(
     check_value("step", step, between(0, np.pi / 2, "rad"))
     stops = np.vstack([start, targets])
     names = ["start", *(f"target {i}" for i in range(len(targets)))]
-    for name, point, near in zip(names, stops, distance_to_obstacles(stops, polygons)):
-        if (near < clearance - _SLACK).any():
-            k = int(near.argmin())
-            raise InvalidInput(
-                f"{name} ({point[0]:.3g}, {point[1]:.3g}) m is {near[k]:.3g} m from "
-                f"obstacle {k}, closer than the clearance {clearance:.3g} m; move it "
-                "or lower the clearance"
-            )
+    _require_clear(names, stops, polygons, clearance)
     corners = [_corners(polygon, clearance, step) for polygon in polygons]
     nodes = np.vstack([stops, *corners])
     if len(polygons):
@@ -173,6 +166,18 @@ def plan_route(
     steps = np.diff(np.vstack([start, waypoints]), axis=0)
     length = float(np.linalg.norm(steps, axis=1).sum())
     return Route(start, waypoints, np.array(owner), length)
+
+
+def _require_clear(names, stops, polygons, clearance: float) -> None:
+    """Refuses stops that are closer to an obstacle than the clearance."""
+    for name, point, near in zip(names, stops, distance_to_obstacles(stops, polygons)):
+        if (near < clearance - _SLACK).any():
+            k = int(near.argmin())
+            raise InvalidInput(
+                f"{name} ({point[0]:.3g}, {point[1]:.3g}) m is {near[k]:.3g} m from "
+                f"obstacle {k}, closer than the clearance {clearance:.3g} m; move it "
+                "or lower the clearance"
+            )
 
 
 def _blocked(ends, names, polygons, clearance: float) -> str:

@@ -24,15 +24,21 @@ one does: :func:`plan_approach`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
+from typing import Annotated
 
 import numpy as np
+from scipy.interpolate import CubicHermiteSpline
 
-from drakebots.core.checks import check, check_value, non_negative, positive, whole
+from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.fields import checked
+from drakebots.robots.gecko.engines import Decision
 from drakebots.robots.gecko.generator.generator import (
-    Decision,
     GaitPatternGenerator,
     GeneratorOptions,
+    Published,
     growing_horizon,
 )
 from drakebots.robots.gecko.generator.motion import MotionPolynomial
@@ -60,61 +66,69 @@ _WINDOW = 0.3
 _BEGINNINGS = 4
 # Largest number of cubics whose distance to obstacles is looked at.
 _TRIED = 150
+# Distance along the path to the point that is aimed at [m]; about a cycle's motion
+# tracks best. Weight of the path's direction at that point [m/rad].
+_LOOK_AHEAD, _HEADING_WEIGHT = 0.12, 0.08
 # How much nearer to an obstacle than the clearance a path may come [m].
 _INTRUSION = 1e-3
 # Half cycles without progress along the path after which the robot counts as lost.
 _PATIENCE = 40
 
 
-@dataclass(frozen=True)
+TOLERANCE = np.radians(15.0)
+"""Largest error of the heading at the end [rad]."""
+
+
+@checked("path")
 class CartesianCubic:
     """A cubic path between two poses.
-
-    Attributes:
-        start, end: positions of the ends (2,) [m].
-        start_heading, end_heading: directions of the path at its ends [rad].
-        start_speed, end_speed: speeds k_i, k_f > 0 at the ends [m].
 
     Raises:
         InvalidInput: for values that are not finite, speeds <= 0, or equal ends.
     """
 
     start: np.ndarray
+    """Position of the start (2,) [m]."""
     start_heading: float
+    """Direction of the path at the start [rad]."""
     end: np.ndarray
+    """Position of the end (2,) [m]."""
     end_heading: float
-    start_speed: float
-    end_speed: float
+    """Direction of the path at the end [rad]."""
+    start_speed: Annotated[float, positive("m")]
+    """Speed k_i at the start."""
+    end_speed: Annotated[float, positive("m")]
+    """Speed k_f at the end."""
 
     def __post_init__(self):
         for name in ("start", "end"):
             object.__setattr__(self, name, check_point(getattr(self, name), name))
         for name in ("start_heading", "end_heading"):
             check_heading(getattr(self, name), name)
-        check(self, "path", start_speed=positive("m"), end_speed=positive("m"))
         if np.array_equal(self.start, self.end):
             raise InvalidInput("path: start and end are the same place; part them")
 
+    @cached_property
+    def _cubic(self) -> CubicHermiteSpline:
+        ends = self.start, self.start_heading, self.end, self.end_heading
+        return _cubics(*ends, self.start_speed, self.end_speed)
+
     def point(self, s) -> np.ndarray:
         """Points of the path (..., 2) [m] at s in 0..1."""
-        return self._derivative(s, 0)
+        return self._cubic(s)
 
     def heading(self, s) -> np.ndarray:
         """Direction of the path (...) [rad], within -pi..pi."""
-        d = self._derivative(s, 1)
-        return np.arctan2(d[..., 1], d[..., 0])
+        return _direction(self._cubic(s, 1))
 
     def curvature(self, s) -> np.ndarray:
         """(x' y'' - y' x'') / |(x', y')|^3 (...) [1/m]; positive turns left."""
-        u, v = self._derivative(s, 1), self._derivative(s, 2)
-        cross = u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0]
-        return cross / np.maximum((u**2).sum(axis=-1), 1e-18) ** 1.5
+        return _curvature(self._cubic, s)
 
     @property
     def length(self) -> float:
         """Length of the path [m]."""
-        steps = np.diff(self.point(np.linspace(0, 1, _SAMPLES)), axis=0)
-        return float(np.linalg.norm(steps, axis=1).sum())
+        return float(_steps(self._cubic, _SAMPLES).sum())
 
     def sample(self, spacing: float) -> tuple[np.ndarray, np.ndarray]:
         """Points (n, 2) [m] and headings (n,) [rad], evenly along the path.
@@ -125,28 +139,53 @@ class CartesianCubic:
             InvalidInput: for a spacing <= 0.
         """
         check_value("path: spacing", spacing, positive("m"))
-        s = np.linspace(0, 1, 4 * _SAMPLES)
-        steps = np.linalg.norm(np.diff(self.point(s), axis=0), axis=1)
-        along = np.concatenate([[0.0], np.cumsum(steps)])
+        along = np.append(0.0, np.cumsum(_steps(self._cubic, 4 * _SAMPLES)))
         count = int(np.ceil(along[-1] / spacing)) + 1
+        s = np.linspace(0, 1, 4 * _SAMPLES)
         even = np.interp(np.linspace(0, along[-1], count), along, s)
         return self.point(even), self.heading(even)
 
-    def _derivative(self, s, order: int) -> np.ndarray:
-        s = np.asarray(s, float)[..., None]
-        ends = ((self.start, self.start_heading), (self.end, self.end_heading))
-        (p, v), (q, w) = (
-            (at, speed * np.array([np.cos(th), np.sin(th)]))
-            for (at, th), speed in zip(ends, (self.start_speed, self.end_speed))
-        )
-        a, b = w - 3 * q, v + 3 * p
-        # Coefficients of the powers of s.
-        c = [p, b - 3 * p, 3 * p - a - 2 * b, q - p + a + b]
-        if order == 0:
-            return c[0] + s * (c[1] + s * (c[2] + s * c[3]))
-        if order == 1:
-            return c[1] + s * (2 * c[2] + s * 3 * c[3])
-        return 2 * c[2] + 6 * s * c[3]
+
+# Cubics of many speeds at once: functions of s (S,) with values (S, ..., 2).
+
+
+def _cubics(start, start_heading, end, end_heading, k_i, k_f) -> CubicHermiteSpline:
+    """The cubics of speeds k_i and k_f (...) [m] at the ends."""
+    slopes = [
+        np.multiply.outer(k, [np.cos(th), np.sin(th)])
+        for k, th in ((k_i, start_heading), (k_f, end_heading))
+    ]
+    ends = [np.broadcast_to(at, slopes[0].shape) for at in (start, end)]
+    return CubicHermiteSpline([0.0, 1.0], ends, slopes)
+
+
+def _direction(d: np.ndarray) -> np.ndarray:
+    return np.arctan2(d[..., 1], d[..., 0])
+
+
+def _curvature(cubic: CubicHermiteSpline, s) -> np.ndarray:
+    u, v = cubic(s, 1), cubic(s, 2)
+    cross = u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0]
+    return cross / np.maximum((u**2).sum(axis=-1), 1e-18) ** 1.5
+
+
+def _steps(cubic: CubicHermiteSpline, count: int) -> np.ndarray:
+    """Distances between `count` points of each cubic (count - 1, ...) [m]."""
+    points = cubic(np.linspace(0, 1, count))
+    return np.linalg.norm(np.diff(points, axis=0), axis=-1)
+
+
+def _exceeds(cubic: CubicHermiteSpline, limits: TurnLimits) -> np.ndarray:
+    """:func:`exceeds` of each cubic (...)."""
+    s = np.linspace(0, 1, _SAMPLES)
+    # Turns between samples count, too: at a cusp the curvature itself may be zero.
+    turn = np.diff(_direction(cubic(s, 1)), axis=0)
+    turn = (turn + np.pi) % (2 * np.pi) - np.pi
+    turned = turn / np.maximum(_steps(cubic, _SAMPLES), 1e-12)
+    bend = np.concatenate([_curvature(cubic, s), turned])
+    left, right = max(limits.left, 1e-9), max(limits.right, 1e-9)
+    most = np.maximum(bend.max(axis=0) / left, -bend.min(axis=0) / right)
+    return np.maximum(most, 0.0)
 
 
 @dataclass(frozen=True)
@@ -190,7 +229,7 @@ class Blocked:
     clearance: float = field(default_factory=half_width)
 
     def intrusion(self, path: CartesianCubic) -> float:
-        """How much nearer than the clearance the path comes, 0 if it keeps it [m]."""
+        """Largest shortfall of the path from the clearance, 0 if it keeps it [m]."""
         points = path.point(np.linspace(0, 1, _SAMPLES // 2))
         near = self.clearance - distance_to_obstacles(points, self.obstacles).min()
         return float(near) if near > _INTRUSION else 0.0
@@ -221,24 +260,23 @@ def plan_cubic(
     """
     limits = limits or turn_limits(MotionPolynomial.table_3())
     far = float(np.linalg.norm(check_point(end, "end") - check_point(start, "start")))
-    first = CartesianCubic(
-        start, start_heading, end, end_heading, max(far, 1e-9), max(far, 1e-9)
-    )
+    ends = start, start_heading, end, end_heading
+    first = CartesianCubic(*ends, max(far, 1e-9), max(far, 1e-9))
     circle = 2 / max(min(limits.left, limits.right), 1e-3)
-    speeds = np.geomspace(
-        _SPEEDS[0] * far, _SPEEDS[1] * max(far, circle), _SPEEDS[2]
-    ).tolist()
-    ranked = []
-    for k_i in speeds:
-        for k_f in speeds:
-            path = replace(first, start_speed=k_i, end_speed=k_f)
-            over = max(exceeds(path, limits), 1.0)
-            ranked.append((over, path.length, path))
-    ranked = [path for *_, path in sorted(ranked, key=lambda row: row[:2])]
+    low, high, count = _SPEEDS
+    speeds = np.geomspace(low * far, high * max(far, circle), count)
+    k_i, k_f = (k.ravel() for k in np.meshgrid(speeds, speeds, indexing="ij"))
+    cubics = _cubics(first.start, start_heading, first.end, end_heading, k_i, k_f)
+    over = np.maximum(_exceeds(cubics, limits), 1.0)
+    length = _steps(cubics, _SAMPLES).sum(axis=0)
+    ranked = (
+        replace(first, start_speed=float(k_i[k]), end_speed=float(k_f[k]))
+        for k in np.lexsort((length, over))
+    )
     if blocked is None:
-        return ranked[0]
+        return next(ranked)
     best, least = first, np.inf
-    for path in ranked[:_TRIED]:
+    for path in islice(ranked, _TRIED):
         if (near := blocked.intrusion(path)) < least:
             best, least = path, near
         if least == 0:
@@ -296,51 +334,7 @@ def exceeds(path: CartesianCubic, limits: TurnLimits) -> float:
 
     A path that stops and reverses exceeds any limit.
     """
-    s = np.linspace(0, 1, _SAMPLES)
-    # Turns between samples count, too: at a cusp the curvature itself may be zero.
-    turn = np.diff(path.heading(s))
-    turn = (turn + np.pi) % (2 * np.pi) - np.pi
-    steps = np.linalg.norm(np.diff(path.point(s), axis=0), axis=1)
-    bend = np.append(path.curvature(s), turn / np.maximum(steps, 1e-12))
-    left, right = max(limits.left, 1e-9), max(limits.right, 1e-9)
-    return float(max(bend.max() / left, -bend.min() / right, 0.0))
-
-
-@dataclass(frozen=True)
-class PathOptions:
-    """How a path is walked.
-
-    Attributes:
-        generator: arrival at the end, horizon, sum and motion model.
-        look_ahead: distance along the path to the point that is aimed at [m]; about
-            a cycle's motion tracks best.
-        heading_weight: weight of the path's direction at that point [m/rad].
-        tolerance: largest error of the heading at the end [rad].
-        attempts: largest number of paths that are walked, >= 1.
-        limits: largest curvatures of new paths; Table 3's at full step by default.
-        blocked: obstacles from which new paths keep clear.
-
-    Raises:
-        InvalidInput: for a value out of range.
-    """
-
-    generator: GeneratorOptions = field(default_factory=GeneratorOptions)
-    look_ahead: float = 0.12
-    heading_weight: float = 0.08
-    tolerance: float = np.radians(15.0)
-    attempts: int = 4
-    limits: TurnLimits | None = None
-    blocked: Blocked | None = None
-
-    def __post_init__(self):
-        check(
-            self,
-            "",
-            look_ahead=positive("m"),
-            heading_weight=non_negative("m/rad"),
-            tolerance=positive("rad"),
-            attempts=whole(1),
-        )
+    return float(_exceeds(path._cubic, limits))
 
 
 @dataclass(frozen=True)
@@ -362,24 +356,32 @@ class PathGenerator:
 
     Args:
         path: first path; its end is the pose to reach.
-        options: how it is walked.
+        options: arrival at the end, and motion model; the published rule's horizon and
+            sum.
+        blocked: obstacles from which new paths keep clear.
         approach: generator that leads to the path's beginning, around obstacles.
 
     Attributes:
+        attempts: largest number of paths that are walked.
         path: the present path.
         attempt: index of the present path, 0 for the first one.
         final: error of the pose at the end, after arrival or the last attempt; None
             before.
     """
 
+    attempts = 4
+
     def __init__(
         self,
         path: CartesianCubic,
-        options: PathOptions | None = None,
+        options: GeneratorOptions | None = None,
+        blocked: Blocked | None = None,
         approach: GaitPatternGenerator | None = None,
     ):
-        self.options, self._first = options or PathOptions(), path
-        self._approach = approach
+        self.options, self._first = options or GeneratorOptions(), path
+        self._blocked, self._approach = blocked, approach
+        rule = self.options.rule
+        self._rule = rule if isinstance(rule, Published) else Published()
         self.reset()
 
     def reset(self) -> None:
@@ -442,32 +444,33 @@ class PathGenerator:
             self._plan(position, heading)
         self._advance(position)
         if self._lost(position):
-            if self.attempt + 1 >= self.options.attempts:
+            if self.attempt + 1 >= self.attempts:
                 self.final = error
                 return None
             self.attempt += 1
             self._plan(position, heading)
-        ahead = int(np.ceil(self.options.look_ahead / _SPACING))
+        ahead = int(np.ceil(_LOOK_AHEAD / _SPACING))
         aim = min(self._near + ahead, len(self._points) - 1)
         gap = in_body_frame(self._points[aim], position, heading)
         d0 = float(np.hypot(*gap))
         best = growing_horizon(
             gap,
             d0,
-            self.options.generator,
+            self.options.motion,
+            self._rule,
             heading=_wrap(self._headings[aim] - heading),
-            heading_weight=self.options.heading_weight,
+            heading_weight=_HEADING_WEIGHT,
         )
         return Decision(best.q1, best.q2, best.n, best.distance, self.attempt, d0)
 
     def _good(self, error: PoseError) -> bool:
-        near = error.distance < self.options.generator.arrival
-        return near and abs(error.heading) <= self.options.tolerance
+        near = error.distance < self.options.arrival
+        return near and abs(error.heading) <= TOLERANCE
 
     def _plan(self, position: np.ndarray, heading: float) -> None:
         """Plans a new path from a pose to the same end."""
-        end, more = (self.path.end, self.path.end_heading), self.options
-        self._walk(plan_cubic(position, heading, *end, more.limits, more.blocked))
+        end = self.path.end, self.path.end_heading
+        self._walk(plan_cubic(position, heading, *end, blocked=self._blocked))
 
     def _walk(self, path: CartesianCubic) -> None:
         self.path = path
@@ -488,7 +491,7 @@ class PathGenerator:
         if self._near < len(self._points) - 1:
             return False
         along = np.array([np.cos(self._headings[-1]), np.sin(self._headings[-1])])
-        return (position - self._points[-1]) @ along > self.options.generator.arrival
+        return (position - self._points[-1]) @ along > self.options.arrival
 
 
 def _wrap(angle: float) -> float:

@@ -59,6 +59,8 @@ SUMS = ("corrected", "paper")
 _SUM, _HORIZON, _POINT = one_of("sum", SUMS), whole(1), array((2,), "m")
 _HEADING, _WEIGHT = finite("rad"), non_negative("m/rad")
 
+# Orders of the derivatives by q1 and q2 that a motion is expanded to.
+ORDERS = ((0, 0, 0), (1, 1, 0), (2, 0, 1), (3, 2, 0), (4, 1, 1), (5, 0, 2))
 # Points of the grid of gaits, by q1 and q2.
 _GRID = (41, 41)
 # Models other than the polynomial may be slow: fewer points, which are not stored.
@@ -203,11 +205,7 @@ def _table(model: MotionPolynomial, m: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _on_grid(model: MotionModel, m: int, shape):
-    q1, q2 = np.meshgrid(
-        np.linspace(*model.domain.q1, shape[0]),
-        np.linspace(*model.domain.q2, shape[1]),
-        indexing="ij",
-    )
+    q1, q2 = model.domain.grid(shape)
     reached, turned = model.predict(q1, q2, m)
     table = np.concatenate([reached, np.asarray(turned)[..., None]], axis=-1)
     return q1, q2, np.ascontiguousarray(table)
@@ -275,34 +273,36 @@ def _grid_minima(table, desired, most):
 
 
 @njit(cache=True)
-def _motion(c, q1, q2, out):
-    """Value, d1, d2, d11, d12, d22 of each component: out (3, 6)."""
-    size = c.shape[1]
-    out[:] = 0.0
+def _powers(q, size):
+    """Powers of q, their first and second derivatives (3, size)."""
+    out = np.zeros((3, size))
     for i in range(size):
-        for j in range(size):
-            a0 = q1**i
-            a1 = i * q1 ** (i - 1) if i > 0 else 0.0
-            a2 = i * (i - 1) * q1 ** (i - 2) if i > 1 else 0.0
-            b0 = q2**j
-            b1 = j * q2 ** (j - 1) if j > 0 else 0.0
-            b2 = j * (j - 1) * q2 ** (j - 2) if j > 1 else 0.0
-            for k in range(3):
-                v = c[k, i, j]
-                if v != 0.0:
-                    out[k, 0] += v * a0 * b0
-                    out[k, 1] += v * a1 * b0
-                    out[k, 2] += v * a0 * b1
-                    out[k, 3] += v * a2 * b0
-                    out[k, 4] += v * a1 * b1
-                    out[k, 5] += v * a0 * b2
+        out[0, i] = q**i
+        if i > 0:
+            out[1, i] = i * q ** (i - 1)
+        if i > 1:
+            out[2, i] = i * (i - 1) * q ** (i - 2)
+    return out
+
+
+@njit(cache=True)
+def _motion(c, q1, q2):
+    """Value, d1, d2, d11, d12, d22 of each component (3, 6)."""
+    a, b, out = _powers(q1, c.shape[1]), _powers(q2, c.shape[1]), np.empty((3, 6))
+    for k in range(3):
+        for at, i, j in ORDERS:
+            total = 0.0
+            for m in range(c.shape[1]):
+                for n in range(c.shape[2]):
+                    total += a[i, m] * b[j, n] * c[k, m, n]
+            out[k, at] = total
+    return out
 
 
 @njit(cache=True)
 def _expand(c, m, q1, q2, desired):
     """Cost, gradient, Hessian, and (x, y, turn): [f, g1, g2, h11, h12, h22, ...]."""
-    p = np.empty((3, 6))
-    _motion(c, q1, q2, p)
+    p = _motion(c, q1, q2)
     s = p[1] + 1j * p[2]
     e = p[0]
     reached = np.zeros(6, np.complex128)

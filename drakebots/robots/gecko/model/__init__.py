@@ -1,4 +1,4 @@
-"""What the gecko is: parameters, constant-curvature kinematics, SDF.
+"""Model of the gecko: parameters, constant-curvature kinematics, SDF.
 
     robot = gecko("small")
     pose = pose_at(robot, gait_law(q1, q2), heading, position)
@@ -14,39 +14,35 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.robots.gecko.model.kinematics import (
-        Calibration,
-        Pose,
-        arc_end,
-        chain_curves,
-        fixation,
-        gait_law,
-        limb_curves,
-        limb_pieces,
-        limb_starts,
-        markers,
-        pose_at,
-        saturate,
-    )
-    from drakebots.robots.gecko.model.parameters import (
+    from drakebots.robots.gecko.model.robot import (
         FEET,
         FOOT_MARKERS,
         LEGS,
         LIMBS,
         MARKERS,
         MODEL,
+        Calibration,
         Gecko,
+        Pose,
+        arc_end,
+        chain_curves,
+        fixation,
+        gait_law,
         gecko,
+        limb_curves,
+        limb_pieces,
+        limb_starts,
+        markers,
         parameters,
+        pose_at,
+        saturate,
     )
     from drakebots.robots.gecko.model.sdf import (
         FRONT,
         REAR,
         bending_stiffness,
         gecko_limbs,
-        gecko_scene,
         gecko_sdf,
-        gecko_sidecar,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -3,26 +3,25 @@
 The torso's front end slides and turns on a plane. The torso starts there and points
 to the rear, the front legs start there and point to the sides; the rear legs start at
 the torso's tip. Each limb bends about its own axis, so that all angles have the signs
-of the gait law (`drakebots.robots.gecko.model.kinematics`).
+of the gait law (`drakebots.robots.gecko.model.robot`).
 """
 
 from __future__ import annotations
 
 import numpy as np
-import yaml
 
 from drakebots.core.checks import check_value, positive
-from drakebots.model import (
+from drakebots.formats import (
     SdfGeometry,
     SdfJoint,
     SdfLink,
     SdfModel,
     SdfPose,
+    limb_parts,
     model_sdf,
 )
-from drakebots.multibody.limbs import Limb, limb_parts
-from drakebots.robots.gecko.model.kinematics import gait_law
-from drakebots.robots.gecko.model.parameters import (
+from drakebots.multibody import Limb
+from drakebots.robots.gecko.model.robot import (
     FEET,
     LIMBS,
     Gecko,
@@ -174,43 +173,3 @@ def _draw_foot(link: SdfLink) -> None:
     ]
     # The inertia of a disc: with a point mass, welds and chains would vibrate.
     link.inertia = link.mass * cup**2 * np.diag([0.25, 0.25, 0.5])
-
-
-def gecko_sidecar() -> str:
-    """The text of `gecko.drakebots.yaml`: the feet and the torso's ends."""
-    feet = {foot: {"body": f"{foot}_tip", "p": [0, 0, 0]} for foot in FEET}
-    ends = {"front": FRONT, "rear": REAR}
-    ends = {name: {"body": body, "p": [0, 0, 0]} for name, body in ends.items()}
-    text = yaml.safe_dump(
-        {"feet": feet, "points": ends}, sort_keys=False, default_flow_style=None
-    )
-    return "# Written by scripts/make_gecko_model.py from params.yaml; SI.\n" + text
-
-
-def gecko_scene(q1: float = np.radians(60.0)) -> str:
-    """The text of `scene.dmd.yaml`: the robot in a pose of a straight gait.
-
-    Args:
-        q1: step length, the torso's bending angle [rad].
-    """
-    alpha = gait_law(q1, 0.0)
-    lines = [
-        "# Written by scripts/make_gecko_model.py; SI. The gecko on a floor, in a pose"
-        " of a straight gait.",
-        "# No contact: the robot slides on its plane. Its suction feet are added by"
-        " drakebots/robots/gecko/drake.",
-        "directives:",
-        "- add_model:",
-        "    name: gecko",
-        "    file: package://drakebots/gecko/gecko.sdf",
-        "    default_joint_positions:",
-    ]
-    for limb, angle in zip(gecko_limbs(Gecko()), alpha):
-        for joint, share in zip(limb.joints, limb.weights):
-            lines.append(f"      {joint}: [{share * angle:.6g}]")
-    lines += [
-        "- add_model:",
-        "    name: floor",
-        "    file: package://drakebots/gecko/floor.sdf",
-    ]
-    return "\n".join(lines) + "\n"

@@ -1,8 +1,7 @@
 """HAMR-VI's model: its parameters, SDF, piezoelectric actuators and encoders.
 
-`parameters` reads `models/hamr/params.yaml`, `sdf` writes the model files from it and
-makes variants of the robot with other springs, and `piezo` has the actuators and the
-encoders that sense their velocity.
+`parameters` reads `models/hamr/params.yaml` and makes robots with other springs, and
+`piezo` has the actuators and the encoders that sense their velocity.
 """
 
 from typing import TYPE_CHECKING
@@ -16,10 +15,11 @@ if TYPE_CHECKING:
         LEGS,
         MODEL,
         UP,
-        HamrParameters,
         OnSurface,
+        hamr_variant,
         mirror,
         parameters,
+        surfaces,
     )
     from drakebots.robots.hamr.model.piezo import (
         BIAS,
@@ -31,13 +31,6 @@ if TYPE_CHECKING:
         declare_held_output,
         hamr_benders,
         hamr_encoder,
-    )
-    from drakebots.robots.hamr.model.sdf import (
-        hamr_sdf,
-        hamr_sidecar,
-        hamr_variant,
-        joint_origin,
-        link_name,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,18 +1,26 @@
-"""HAMR-VI's parameters: names of its parts, and `models/hamr/params.yaml` in SI."""
+"""HAMR-VI's parts by name, its parameters in SI, and robots with other springs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import xml.etree.ElementTree as ET
+from copy import deepcopy
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import check, non_negative, one_of, optional
-from drakebots.core.errors import InvalidInput, ModelProblem
-from drakebots.core.units import quantity, si_factor
-from drakebots.model import Parameters, package_root
+from drakebots.core.checks import (
+    check_value,
+    non_negative,
+    one_of,
+    optional,
+    positive,
+)
+from drakebots.core.fields import checked
+from drakebots.core.units import si_factor
+from drakebots.formats import load
+from drakebots.model import Model, Parameters, package_root
 
 MODEL = "hamr"
 """The name of the model in the models folder."""
@@ -28,8 +36,6 @@ UP = np.array([1.0, 1.0, -1.0, -1.0])
 """Direction in which a positive actuator force moves the foot, by leg: forward (+1) for
 a swing force, up (+1) for a lift force. A test compares them with the transmission."""
 
-AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-
 
 def mirror(leg: str) -> np.ndarray:
     """The signs (3,) that take a position of the front-left leg to `leg`."""
@@ -38,136 +44,124 @@ def mirror(leg: str) -> np.ndarray:
     )
 
 
-# --- the parameter file -----------------------------------------------------
-
-
-@dataclass(frozen=True)
-class JointRow:
-    """One joint of the front-left leg, in SI."""
-
-    name: str
-    type: str
-    axis: str
-    parent: str
-    child: str
-    p_PJ: np.ndarray
-    limit: float
-    stiffness: float
-    damping: float
-    actuator: str | None
-
-
-@dataclass(frozen=True)
-class LoopRow:
-    """One hinge that closes a chain of the front-left leg, in SI."""
-
-    name: str
-    axis: str
-    link_A: str
-    p_A: np.ndarray
-    link_B: str
-    p_B: np.ndarray
-
-
-class HamrParameters(Parameters):
-    """A parameter file with the layout of `models/hamr/params.yaml`.
-
-    Attributes:
-        joints, loops: joints and loops of the front-left leg, before mirroring.
-        rear_origins: p_PJ of the joints of a rear leg that is not the mirror image of
-            the front leg, by joint [m].
-        links: (mass, p_LoLcm, (Ixx, Ixy, Ixz, Iyy, Iyz, Izz)) by link name.
-        foot, marker: the leg's link, and the point in it [m], front-left.
-        friction: static friction coefficient by surface.
-
-    Raises:
-        ModelProblem: when the file is missing, or lacks an entry.
-    """
-
-    def __init__(self, path: str | Path):
-        super().__init__(path)
-        try:
-            self.joints = tuple(self._joints())
-            self.loops = tuple(
-                LoopRow(name, row["axis"], row["A"], row["p_A"], row["B"], row["p_B"])
-                for name, row in self.table("loops").items()
-            )
-            self.rear_origins = self.table("rear_joint_origins")
-            self.links = {
-                name: (row["mass"], row["com"], row["inertia"])
-                for name, row in self.table("inertials").items()
-            }
-            self.foot, self.marker = (
-                (row["link"], row["p"]) for row in map(self.table, ("feet", "markers"))
-            )
-            self.friction = {k: v["mu"] for k, v in self.table("friction").items()}
-        except (KeyError, TypeError, ValueError, InvalidInput) as error:
-            raise ModelProblem(
-                self.path,
-                f"entry missing or malformed: {error}; see models/hamr/params.yaml",
-            ) from error
-
-    def _joints(self) -> Iterable[JointRow]:
-        """The rows of the table of joints, in SI."""
-        # The units of the springs depend on the joint's type.
-        unit = self.raw["joints"]["unit"]
-        for name, row in self.raw["joints"]["value"].items():
-            kind = row["type"]
-            limit, stiffness, damping = (
-                quantity({"value": row[key], "unit": unit[f"{key}_{kind}"]}, name)
-                for key in ("limit", "stiffness", "damping")
-            )
-            yield JointRow(
-                name=name,
-                type=kind,
-                axis=row["axis"],
-                parent=row["parent"],
-                child=row["child"],
-                p_PJ=si_factor(unit["origin"]) * np.array(row["origin"], float),
-                limit=limit,
-                stiffness=stiffness,
-                damping=damping,
-                actuator=row.get("actuator"),
-            )
+@cache
+def parameters() -> Parameters:
+    """The parameters of `models/hamr`, read once."""
+    return Parameters(package_root() / MODEL)
 
 
 @cache
-def parameters() -> HamrParameters:
-    """The parameters of `models/hamr`, read once."""
-    return HamrParameters(package_root() / MODEL)
+def surfaces() -> dict[str, float]:
+    """Static friction coefficients of the grounds that were measured, by name."""
+    return {name: row["mu"] for name, row in parameters().table("friction").items()}
 
 
 # --- the ground of a problem ------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked(kw_only=True)
 class OnSurface:
     """A problem on a ground of some friction.
-
-    Attributes:
-        surface: name of the ground's surface: teflon, card or sandpaper.
-        friction: friction coefficient of the ground instead of the surface's.
 
     Raises:
         UnknownName: for an unknown surface.
         InvalidInput: for a friction that is not >= 0.
     """
 
-    surface: str = "card"
-    friction: float | None = None
-
-    def __post_init__(self):
-        surfaces = one_of("surface", parameters().friction)
-        check(self, "", surface=surfaces, friction=optional(non_negative()))
+    surface: Annotated[str, one_of("surface", surfaces())] = "card"
+    """Name of the ground's surface: teflon, card or sandpaper."""
+    friction: Annotated[float | None, non_negative()] = None
+    """Friction coefficient of the ground instead of the surface's."""
 
     @property
     def mu(self) -> float:
         """The friction coefficient."""
         own = self.friction
-        return parameters().friction[self.surface] if own is None else own
+        return surfaces()[self.surface] if own is None else own
 
     @property
     def ground_metrics(self) -> dict[str, str | float]:
-        """For metrics: the surface's name and its coefficient."""
+        """Metrics of the ground: the surface's name and its coefficient."""
         surface = self.surface if self.friction is None else "custom"
         return {"surface": surface, "friction": self.mu}
+
+
+# --- robots with other springs ------------------------------------------------
+
+TWIST_DAMPING = 0.0249e-6
+"""Damping of the compliant joint [N m s/rad], from the authors' single-leg file with
+twists; so are the mass [kg] and inertia [kg m^2] of the link before it."""
+
+_TWIST_MASS = 1e-8
+_TWIST_INERTIA = 1e-14
+
+
+def hamr_variant(
+    stiffness_scale: float = 1.0, serial_stiffness: float | None = None
+) -> Model:
+    """HAMR-VI with softer or stiffer flexures, or with compliant legs.
+
+    For what the model leaves out: the authors find the robot unable to push as
+    planned and suspect compliance in series with the transmission.
+
+    Args:
+        stiffness_scale: factor on the springs of all flexures (not the actuators').
+        serial_stiffness: stiffness of a hinge along x between the lift chain and each
+            leg [N m/rad], which adds a coordinate `<leg>qfb3_twist` for each leg;
+            None for no hinge. The hinge is the one of the authors' single-leg file
+            with twists, which gives no stiffness. Theirs is at the flexure; ours is
+            on the line about which lift chain and leg both turn, since anywhere else
+            the closed chains lock it.
+
+    Raises:
+        InvalidInput: for a factor or stiffness that is not > 0.
+    """
+    check_value("stiffness scale", stiffness_scale, positive())
+    check_value("serial stiffness", serial_stiffness, optional(positive("N m/rad")))
+    model = load(MODEL)
+    if stiffness_scale == 1.0 and serial_stiffness is None:
+        return model
+    ET.register_namespace("drake", "http://drake.mit.edu")
+    root = ET.fromstring(model.path.read_bytes())
+    for joint in root.iter("joint"):
+        if joint.get("type") == "revolute":
+            spring = joint.find("axis/dynamics/spring_stiffness")
+            spring.text = repr(stiffness_scale * float(spring.text))
+    if serial_stiffness is not None:
+        _add_twists(root.find("model"), serial_stiffness)
+    return replace(model, text=ET.tostring(root, "unicode"))
+
+
+def _add_twists(tree: ET.Element, stiffness: float) -> None:
+    """Adds a twist joint about x to each leg, after a small link.
+
+    Args:
+        tree: the model.
+        stiffness: stiffness of the twist [N m/rad].
+    """
+    joints, hinge = parameters().raw["joints"], parameters().table("loops")["ql3"]
+    leg_joint = np.array(joints["value"]["qfb3"]["origin"], float)
+    p_PJ = si_factor(joints["unit"]["origin"]) * leg_joint
+    p_L3A = np.r_[p_PJ[0], hinge["p_B"][1:]]
+    for leg in LEGS:
+        joint = tree.find(f"joint[@name='{leg}qfb3']")
+        before = tree.find(f"link[@name='{leg}L3']/pose").text.split()
+        p = np.array(before[:3], float) + mirror(leg) * p_L3A
+        place = " ".join(map(str, p))
+        size = _TWIST_INERTIA
+        tree.append(
+            ET.fromstring(
+                f"""<link name="{leg}L3A"><pose>{place} 0 0 0</pose><inertial>
+                <mass>{_TWIST_MASS}</mass><inertia><ixx>{size}</ixx><iyy>{size}</iyy>
+                <izz>{size}</izz><ixy>0</ixy><ixz>0</ixz><iyz>0</iyz></inertia>
+                </inertial></link>"""
+            )
+        )
+        twist = deepcopy(joint)
+        twist.set("name", f"{leg}qfb3_twist")
+        twist.find("child").text = joint.find("parent").text = f"{leg}L3A"
+        axis = twist.find("axis")
+        axis.find("xyz").text = "1 0 0"
+        axis.find("dynamics/damping").text = str(TWIST_DAMPING)
+        axis.find("dynamics/spring_stiffness").text = str(stiffness)
+        tree.append(twist)

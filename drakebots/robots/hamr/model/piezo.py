@@ -19,7 +19,7 @@ The circuit's constants are not published; those in `params.yaml` are ours.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -28,11 +28,8 @@ from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import SI, Scaling
-from drakebots.robots.hamr.model.parameters import (
-    ACTUATORS,
-    HamrParameters,
-    parameters,
-)
+from drakebots.model import Parameters, driven_joints
+from drakebots.robots.hamr.model.parameters import ACTUATORS, parameters
 
 BIAS = 225.0
 """The bias voltage V_b of HAMR's actuators [V]: voltages are within 0..V_b."""
@@ -70,19 +67,11 @@ class Bender:
             - self.bias * self.softening * deflection
         )
 
-    def voltage(self, force, deflection):
-        """The voltage [V] that gives a force [N] at a deflection [m]."""
-        push = self.orientation * (force + self.bias * self.softening * deflection)
-        return 0.5 * (self.bias - push / self.force_per_volt)
-
-    @property
-    def blocked_force(self) -> float:
-        """|F| at full voltage with the tip held at zero [N]."""
-        return self.force_per_volt * self.bias
-
 
 def bender(
-    table: HamrParameters, carbon_thickness: float, orientation: float = 1.0
+    table: Parameters,
+    carbon_thickness: float | np.ndarray,
+    orientation: float | np.ndarray = 1.0,
 ) -> Bender:
     """The constants of an actuator from its materials and sizes.
 
@@ -99,7 +88,7 @@ def bender(
 
     Args:
         table: parameters with an `actuator` section.
-        carbon_thickness: t_c [m].
+        carbon_thickness: t_c [m], of one or of several.
         orientation: o.
     """
 
@@ -137,16 +126,13 @@ def hamr_benders() -> Bender:
     """The eight actuators of HAMR-VI as one `Bender` of arrays (8,)."""
     table = parameters()
     signs = table.table("actuator", "orientation")
-    kinds = {
-        kind: bender(table, table.number("actuator", f"thickness_carbon_{name}"))
+    carbon = {
+        kind: table.number("actuator", f"thickness_carbon_{name}")
         for kind, name in _KINDS.items()
     }
-    stacked = {
-        entry.name: np.array([getattr(kinds[a[-1]], entry.name) for a in ACTUATORS])
-        for entry in fields(Bender)
-    }
+    thickness = np.array([carbon[name[-1]] for name in ACTUATORS])
     orientation = np.array([signs[name] for name in ACTUATORS])
-    return Bender(**stacked | {"bias": BIAS, "orientation": orientation})
+    return bender(table, thickness, orientation)
 
 
 def check_voltages(voltages) -> np.ndarray:
@@ -169,9 +155,7 @@ def check_voltages(voltages) -> np.ndarray:
 
 def actuated_joints(plant: MultibodyPlant) -> list:
     """The prismatic joints of the actuators' tips, in the order of the actuators."""
-    return [
-        plant.get_joint_actuator(i).joint() for i in plant.GetJointActuatorIndices()
-    ]
+    return driven_joints(plant)
 
 
 class DriveLaw:

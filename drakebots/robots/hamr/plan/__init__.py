@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.robots.hamr.plan.plan import plan
+    from drakebots.robots.hamr.plan.plan import mathematical_program, plan
     from drakebots.robots.hamr.plan.programs import (
         GaitProblem,
         GaitWeights,
         JumpProblem,
         JumpWeights,
+        WarmStart,
         gait_program,
         jump_program,
     )

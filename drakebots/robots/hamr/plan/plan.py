@@ -9,20 +9,23 @@ growing weights of the complementarity slack, until contact is hard.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
+from drakebots.core.files import check_output
 from drakebots.core.run import Progress, Verdict, check_stop, is_ending
 from drakebots.core.stages import stage, timed
 from drakebots.core.units import GRAVITY
-from drakebots.results import Result
+from drakebots.results import Result, load_result
 from drakebots.robots.hamr.metrics import (
     LOADED,
     clearance_mm,
@@ -45,20 +48,26 @@ from drakebots.robots.hamr.plan.warm_start import (
     packed,
     simulated_jump,
 )
+from drakebots.trajopt import Add, PlanProgram, planning
 from drakebots.trajopt.contact_implicit import (
-    Clock,
     ContactImplicit,
-    PenaltyStage,
-    Rung,
     audit,
     on_knots,
+    open_program,
     plan_dataset,
     plan_result,
+)
+from drakebots.trajopt.program import Program, read_checkpoint
+from drakebots.trajopt.solvers import (
+    Clock,
+    PenaltyStage,
+    Rung,
+    Solution,
+    near,
+    solve,
     solve_penalty_continuation,
     start_from,
 )
-from drakebots.trajopt.program import Program
-from drakebots.trajopt.solvers import Solution, solve
 
 OPTIONS = {
     "tol": 1e-5,
@@ -69,23 +78,10 @@ OPTIONS = {
 }
 """Options of IPOPT."""
 
-NEAR_OPTIONS = {
-    "mu_strategy": "monotone",
-    "mu_init": 1e-5,
-    "bound_push": 1e-7,
-    "bound_frac": 1e-7,
-    "slack_bound_push": 1e-7,
-    "slack_bound_frac": 1e-7,
-}
+NEAR_OPTIONS = near(1e-5, 1e-7)
 """Further options of IPOPT for a start near the answer."""
 
-BETWEEN_OPTIONS = NEAR_OPTIONS | {
-    "mu_init": 1e-4,
-    "bound_push": 1e-5,
-    "bound_frac": 1e-5,
-    "slack_bound_push": 1e-5,
-    "slack_bound_frac": 1e-5,
-}
+BETWEEN_OPTIONS = near(1e-4, 1e-5)
 """Further options of IPOPT for a start from the answer to a similar problem."""
 
 NEAR = 1e-5
@@ -102,44 +98,102 @@ CLOSED = 1e-6
 def plan(
     problem: GaitProblem | JumpProblem = GaitProblem(),
     *,
+    checkpoint: str | Path | None = None,
+    resume: str | Path | Result | None = None,
     progress: Progress | None = None,
+    solver: str = "exact",
+    add: Add | None = None,
 ) -> Result:
     """Plans a gait or a jump; returns the best iterate even when cut short.
 
     Args:
-        problem: what to plan.
+        problem: planning problem.
+        checkpoint: file in which the best iterate is kept (.npz).
+        resume: checkpoint, or a plan with as many knots or its file, to start from.
         progress: called at every iteration.
+        solver: one of :data:`drakebots.trajopt.solvers.SOLVERS`; "structured" is the
+            fastest (docs/planning.md), and needs a C compiler when drakebots is
+            installed.
+        add: adds terms of your own to every program that is solved, with fewer knots
+            and with every weight; see :mod:`~drakebots.trajopt.plan_program`.
 
     Raises:
         UnknownName, InvalidInput: for a problem that cannot be built.
         FileProblem: for a checkpoint that cannot be read or belongs to another
             program.
     """
-    gait = isinstance(problem, GaitProblem)
-    clock = Clock(problem.time_limit)
-    with stage("warm start"):
-        guess = first_gait(problem) if gait else simulated_jump(problem)
-    check_stop()
-    solver = partial(_solve, problem.linear_solver, progress=progress)
-    start, rung, coarse = _start(problem, guess), Rung.of(problem.resume), None
-    if gait and problem.resume is None and problem.from_run is None:
-        coarse = _solve_coarse(problem, guess, solver, clock)
-    guessed = partial(packed, guess=guess)
-    contact, solution = _solve_stages(
-        problem,
-        # A plan that goes on has the program that it had.
-        _builder(problem, guess, start if rung is None else guessed),
-        start,
-        partial(solver, checkpoint=problem.checkpoint),
-        clock,
-        coarse,
-        rung,
-        guessed,
-    )
+    if checkpoint is not None:
+        check_output(checkpoint)
+    if isinstance(resume, str | Path):
+        if Path(resume).suffix == ".nc":
+            resume = load_result(resume)
+        else:
+            read_checkpoint(resume)
+    call = planning(solver, _open, add=add, progress=progress)
+    clock, guess = Clock(problem.time_limit), _warm_start(problem)
+    search = _Search(problem, guess, call, clock)
+    contact, solution = search.solve(resume, checkpoint)
     facts = {"seconds": clock.elapsed}
-    if gait:
+    if isinstance(problem, GaitProblem):
         facts["warm_start_stride_mm"] = 1e3 * guess.stride
     return described(problem, contact, solution, facts=facts)
+
+
+def mathematical_program(
+    problem: GaitProblem | JumpProblem,
+    *,
+    start: Result | None = None,
+    slack_weight: float | None = None,
+) -> PlanProgram:
+    """The program of a gait or a jump, for Drake's solvers and ours.
+
+    The planner solves it with half of the knots first, then with growing weights of the
+    slack, each from the answer before.
+
+    Args:
+        problem: planning problem.
+        start: plan with as many knots to start from; None for the warm start.
+        slack_weight: weight of the slack; None for the first of the problem's.
+
+    Raises:
+        UnknownName, InvalidInput: for a problem that cannot be built, or another start.
+    """
+    search = _Search(problem, _warm_start(problem), solve, Clock())
+    first = search._start(start)
+    contact, program = search._builder(first)(slack_weight=slack_weight)
+
+    def finish(solution: Solution) -> Result:
+        return described(problem, contact, _hard(contact, solution), facts={})
+
+    return _open(program, first(program), finish)
+
+
+def _open(program: Program, x: np.ndarray, finish=None) -> PlanProgram:
+    """A program with its start, opened to terms of a user's own."""
+    names = {"voltage": "u"}
+    return open_program(hamr_system(), program, x, finish, OPTIONS, names)
+
+
+def _warm_start(problem: GaitProblem | JumpProblem) -> Guess:
+    with stage("warm start"):
+        gait = isinstance(problem, GaitProblem)
+        guess = first_gait(problem) if gait else simulated_jump(problem)
+    check_stop()
+    return guess
+
+
+def _hard(contact: ContactImplicit, solution: Solution) -> Solution:
+    """The solution, failed where its contacts are soft."""
+    worst = audit(contact, solution.parts)["complementarity_max"]
+    if not solution.ok or worst < CLOSED:
+        return solution
+    # The solver is content with its penalty, but contact is not hard.
+    return replace(
+        solution,
+        verdict=Verdict.FAILED,
+        message=f"contact is not hard: complementarity {worst:.1e} mm N; try larger "
+        "slack weights, another start (gait, phases, seed) or a smaller stride",
+    )
 
 
 def described(
@@ -152,7 +206,7 @@ def described(
     """The result of an answer to a problem, however it was found.
 
     Args:
-        problem: what was planned.
+        problem: planning problem.
         contact, solution: its program and the answer.
         facts: metrics that do not follow from the answer alone; they override others.
     """
@@ -167,53 +221,13 @@ def described(
         solution,
         kind="hamr.plan",
         metrics=metrics | facts,
-        options=_recorded(problem),
+        options=as_yaml(problem),
         data=data,
-        seed=problem.seed if gait else None,
+        seed=problem.start.seed if gait else None,
     )
 
 
-def _recorded(problem: GaitProblem | JumpProblem) -> dict:
-    """The problem as plain values for the result's provenance."""
-    files = ("checkpoint", "resume", "from_run")
-    given = {name: getattr(problem, name, None) for name in files}
-    names = {
-        name: value.kind if isinstance(value, Result) else str(value)
-        for name, value in given.items()
-        if value is not None
-    }
-    return asdict(replace(problem, **names))
-
-
 # --- the solver -------------------------------------------------------------
-
-
-def _start(problem: GaitProblem | JumpProblem, guess: Guess):
-    """The function that gives the first x of a program."""
-    resume = problem.resume
-    if not isinstance(resume, Result):
-        return start_from(resume, lambda program: packed(program, guess))
-    if resume.kind != "hamr.plan":
-        raise InvalidInput(f"cannot resume from a {resume.kind}; give a plan of HAMR")
-    return lambda program: resume.data.decision.values
-
-
-def _builder(problem: GaitProblem | JumpProblem, guess: Guess, start):
-    """The function that builds the program with a `slack_weight`."""
-    if isinstance(problem, JumpProblem):
-        return partial(jump_program, problem)
-    build = partial(gait_program, problem, guess.q[-1])
-    program = build()[1]  # bare rows, as that needs no more
-    q = program.view(start(program))["q"]
-    build = partial(build, path=q)
-    # Steps stay where the search starts.
-    return partial(build, swinging=swings(q)) if problem.clearance else build
-
-
-def _solve(linear_solver: str, program: Program, x: np.ndarray, *, options, **more):
-    """`solve` with a linear solver."""
-    options = {**options, "linear_solver": linear_solver}
-    return solve(program, x, options=options, **more)
 
 
 def _options(program: Program, x: np.ndarray, later: bool) -> dict:
@@ -236,39 +250,8 @@ def _fine_options(program: Program, x: np.ndarray, later: bool) -> dict:
     return OPTIONS | (NEAR_OPTIONS if later else BETWEEN_OPTIONS)
 
 
-def _solve_coarse(
-    problem: GaitProblem, guess: Guess, solver, clock: Clock
-) -> Solution | None:
-    """The answer with half the intervals, where an iteration costs half as much.
-
-    It is solved with the first two weights, in half of the time that is left. None if
-    there are too few knots, or it was not found. Jumps are not solved this way: their
-    answer with half the intervals is too far away to save any time.
-    """
-    coarse = coarser(problem)
-    if coarse is None or not (clock.left is None or clock.left > 0):
-        return None
-    guess = guess.on_knots(coarse.knots)
-    start = partial(packed, guess=guess)
-    own = Clock(None if clock.left is None else clock.left / 2)
-    build = _builder(coarse, guess, start)
-    continuation = solve_penalty_continuation(
-        build=lambda weight: build(slack_weight=weight),
-        weights=problem.weights.slack[:2],
-        start=start,
-        solver=solver,
-        options=_coarse_options,
-        done=lambda stages: not stages[-1].ok,
-        clock=own,
-    )
-    solution = continuation.solution
-    return solution if solution.ok or _stopped(solution) else None
-
-
-def _stopped(solution: Solution | None) -> bool:
+def _stopped(solution: Solution) -> bool:
     """Whether no time is left for anything after this solution."""
-    if solution is None:
-        return False
     return solution.verdict is Verdict.INTERRUPTED or is_ending()
 
 
@@ -281,44 +264,48 @@ def _closed(stages: Sequence[PenaltyStage], lighter: bool) -> bool:
     return (lighter or len(stages) > 1) and last.ok and last.slack < CLOSED
 
 
-def _solve_stages(
-    problem: GaitProblem | JumpProblem,
-    build,
-    start,
-    solver,
-    clock: Clock,
-    coarse: Solution | None,
-    rung: Rung | None = None,
-    guessed=None,
-) -> tuple[ContactImplicit, Solution]:
-    """Solves with growing weights of the slack.
+@dataclass(frozen=True)
+class _Search:
+    """A search for a plan.
 
-    If the answer with fewer knots does not lead to an answer, the search starts again
-    from the warm start.
-
-    Args:
-        problem: what to plan.
-        build: builds the program with a `slack_weight`.
-        start: gives the first x of a program.
+    Attributes:
+        problem: planning problem.
+        guess: its warm start.
         solver: solver with the arguments that all stages share.
         clock: limits the wall time.
-        coarse: the answer with fewer knots, if it was solved.
-        rung: where an earlier search was when it ended, if this resumes one.
-        guessed: gives the x of the warm start.
-
-    Returns:
-        The problem with the last weight and its solution, failed if contact is soft.
     """
-    weights, options, first = problem.weights.slack, _options, start
-    note = _FINE if coarse is not None else "" if rung is None else rung.note
-    if coarse is not None:
-        parts = on_knots(coarse.parts, problem.knots)
-        first = partial(Program.pack, parts=parts)
-    if note == _FINE:
-        weights, options = weights[1:] or weights, _fine_options
-    if _stopped(coarse):
+
+    problem: GaitProblem | JumpProblem
+    guess: Guess
+    solver: Callable[..., Solution]
+    clock: Clock
+
+    def solve(
+        self, resume: str | Path | Result | None, checkpoint: str | Path | None
+    ) -> tuple[ContactImplicit, Solution]:
+        """Solves with growing weights of the slack.
+
+        Returns:
+            The problem with the last weight and its solution, failed if contact is
+            soft.
+        """
+        start, rung = self._start(resume), Rung.of(resume)
+        # A plan that goes on has the program that it had.
+        build = self._builder(start if rung is None else self._packed)
+        solver = partial(self.solver, checkpoint=checkpoint)
+        problem, coarse = self.problem, None
+        anew = resume is None and isinstance(problem, GaitProblem)
+        if anew and problem.start.run is None:
+            coarse = self._coarse()
+        if coarse is None:
+            note = "" if rung is None else rung.note
+            return self._stages(build, start, solver, note, rung)
+        first = partial(Program.pack, parts=on_knots(coarse.parts, problem.knots))
+        if not _stopped(coarse):
+            return self._stages(build, first, solver, _FINE)
         # The iterate in the problem's own knots, and no more.
-        contact, program = build(slack_weight=weights[0])
+        later = problem.weights.slack[1:] or problem.weights.slack
+        contact, program = build(slack_weight=later[0])
         x = first(program)
         return contact, replace(
             coarse,
@@ -328,34 +315,92 @@ def _solve_stages(
             multipliers=None,
             message=f"{coarse.message}, with {len(coarse.parts['q'])} knots",
         )
-    continuation = solve_penalty_continuation(
-        build=lambda weight: build(slack_weight=weight),
-        weights=weights,
-        start=first,
-        solver=solver,
-        options=options,
-        done=lambda stages: _closed(stages, note == _FINE),
-        clock=clock,
-        rung=rung,
-        note=note,
-    )
-    contact, solution = continuation.problem, continuation.solution
-    timely = clock.left is None or clock.left > 0
-    if note == _FINE and solution.verdict is Verdict.FAILED and timely:
-        return _solve_stages(problem, build, guessed, solver, clock, None)
-    worst = audit(contact, solution)["complementarity_max"]
-    if solution.ok and worst >= CLOSED:
-        if continuation.missed is not None:
-            return contact, continuation.out_of_time()
-        # The solver is content with its penalty, but contact is not hard.
-        solution = replace(
-            solution,
-            verdict=Verdict.FAILED,
-            message=f"contact is not hard: complementarity {worst:.1e} mm N; try "
-            "larger slack weights, another start (gait, phases, seed) or a smaller "
-            "stride",
+
+    def _stages(
+        self, build, first, solver, note: str, rung: Rung | None = None
+    ) -> tuple[ContactImplicit, Solution]:
+        """Solves from a first x; `note` says where that came from, see `Rung.note`.
+
+        If the answer with fewer knots does not lead to an answer, the search starts
+        again from the warm start.
+        """
+        weights, options, fine = self.problem.weights.slack, _options, note == _FINE
+        if fine:
+            weights, options = weights[1:] or weights, _fine_options
+        continuation = solve_penalty_continuation(
+            build=lambda weight: build(slack_weight=weight),
+            weights=weights,
+            start=first,
+            solver=solver,
+            options=options,
+            done=lambda stages: _closed(stages, fine),
+            clock=self.clock,
+            rung=rung,
+            note=note,
         )
-    return contact, solution
+        contact, solution = continuation.problem, continuation.solution
+        if fine and solution.verdict is Verdict.FAILED and self._timely:
+            return self._stages(build, self._packed, solver, "")
+        judged = _hard(contact, solution)
+        if judged is not solution and continuation.missed is not None:
+            return contact, continuation.out_of_time()
+        return contact, judged
+
+    def _coarse(self) -> Solution | None:
+        """The answer with half the intervals, where an iteration costs half as much.
+
+        It is solved with the first two weights, in half of the time that is left. None
+        if there are too few knots, or it was not found. Jumps are not solved this way:
+        their answer with half the intervals is too far away to save any time.
+        """
+        coarse = coarser(self.problem)
+        if coarse is None or not self._timely:
+            return None
+        left = self.clock.left
+        own = Clock(None if left is None else left / 2)
+        guess = self.guess.on_knots(coarse.knots)
+        search = _Search(coarse, guess, self.solver, own)
+        build = search._builder(search._packed)
+        continuation = solve_penalty_continuation(
+            build=lambda weight: build(slack_weight=weight),
+            weights=coarse.weights.slack[:2],
+            start=search._packed,
+            solver=self.solver,
+            options=_coarse_options,
+            done=lambda stages: not stages[-1].ok,
+            clock=own,
+        )
+        solution = continuation.solution
+        return solution if solution.ok or _stopped(solution) else None
+
+    @property
+    def _timely(self) -> bool:
+        return self.clock.left is None or self.clock.left > 0
+
+    def _packed(self, program: Program) -> np.ndarray:
+        return packed(program, self.guess)
+
+    def _start(self, resume: str | Path | Result | None):
+        """The function that gives the first x of a program."""
+        if not isinstance(resume, Result):
+            return start_from(resume, self._packed)
+        if resume.kind != "hamr.plan":
+            raise InvalidInput(
+                f"cannot resume from a {resume.kind}; give a plan of HAMR"
+            )
+        return lambda program: resume.data.decision.values
+
+    def _builder(self, start):
+        """The function that builds the program with a `slack_weight`."""
+        problem = self.problem
+        if isinstance(problem, JumpProblem):
+            return partial(jump_program, problem)
+        build = partial(gait_program, problem, self.guess.q[-1])
+        program = build()[1]  # bare rows, as that needs no more
+        q = program.view(start(program))["q"]
+        build = partial(build, path=q)
+        # Steps stay where the search starts.
+        return partial(build, swinging=swings(q)) if problem.clearance else build
 
 
 # --- data and metrics -------------------------------------------------------
@@ -415,7 +460,7 @@ def _metrics(contact: ContactImplicit, solution: Solution, data: xr.Dataset) -> 
         "voltage_min": float(parts["u"].min()),
         "voltage_max": float(parts["u"].max()),
         "flexure_max_deg": float(np.degrees(flexures.max())),
-        **audit(contact, solution),
+        **audit(contact, solution.parts),
     }
 
 

@@ -10,9 +10,9 @@ the next and v the difference quotients of q,
 
 All terms but the friction term are the authors'. Without it the cheapest gaits
 shuffle: feet slide forward under little load. A plan can time that to the millisecond,
-but no execution repeats it (docs/hamr.md). Nothing feeds back the body's pose, so a
-gait must also be an orbit that holds by itself. Calm bodies hold better. A problem can
-request them by bounds of the tilt, by the cost w_rates int |rpy'|^2 dt, and by a
+but no execution repeats it (docs/evidence/hamr.md). Nothing feeds back the body's pose,
+so a gait must also be an orbit that holds by itself. Calm bodies hold better. A problem
+can request them by bounds of the tilt, by the cost w_rates int |rpy'|^2 dt, and by a
 `clearance` of the feet above the ground in the middle of their swings.
 
 In a jump the robot stands still for an interval, stores energy in its flexures by
@@ -28,35 +28,38 @@ with q_s the swing actuators.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
 import casadi as ca
 import numpy as np
 
 from drakebots.core.checks import (
     between,
-    check,
     check_knots,
-    check_value,
+    each,
     flag,
     non_negative,
     one_of,
-    optional,
     positive,
     whole,
 )
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked
+from drakebots.core.lazy import late
 from drakebots.results import Result
-from drakebots.robots.hamr.gaits import make_waveform
+from drakebots.robots.hamr.gaits import gait_names, make_waveform
 from drakebots.robots.hamr.model import ACTUATORS, BIAS, DriveLaw, OnSurface
 from drakebots.robots.hamr.reference import reference_robot
+from drakebots.trajopt import PlanProgram
 from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
     ContactImplicitBuilder,
     ContactSystem,
     Scales,
+    Slack,
     cost_friction_power,
     cost_input_steps,
     cost_loop_forces,
@@ -88,165 +91,129 @@ SWING = 0.1
 
 SLACK_WEIGHTS = (50.0, 500.0, 5e3, 5e4)
 
-LINEAR_SOLVERS = ("mumps", "structured")
+_plans = late("drakebots.robots.hamr.plan.plan")
 
 
 # --- problems ---------------------------------------------------------------
 
 
+@checked("weights")
 class _Weights:
-    """Checks of the weights of a cost."""
+    """Weights of a cost, for mm, g, ms, N."""
 
-    slack: tuple[float, ...]
+    goal: Annotated[float, non_negative()] = 10.0
+    """Weight of the goal's squared error: of the stride, or the rise."""
+    effort: Annotated[float, non_negative()] = 1.0
+    """Weight of the changes of the inputs' forces."""
+    smooth: Annotated[float, non_negative()] = 20.0
+    """Weight of the changes of the velocities."""
+    friction: Annotated[float, non_negative()] = 20.0
+    """Weight of the power lost in friction."""
+    loops: Annotated[float, non_negative()] = 1e-3
+    """Weight of the loop forces."""
+    slack: Annotated[tuple[float, ...], each(positive(), "weights", least=1)] = (
+        SLACK_WEIGHTS
+    )
+    """Weights of the complementarity slack (exact penalties), used in turn. Each after
+    the first starts from the answer before; those after the second are used only while
+    the slack is not at its bound."""
 
-    def __post_init__(self):
-        names = [entry.name for entry in fields(self) if entry.name != "slack"]
-        check(self, "weights", **dict.fromkeys(names, non_negative()))
-        if not self.slack:
-            raise InvalidInput("weights: slack needs at least one weight")
-        for weight in self.slack:
-            check_value("weights: slack", weight, positive())
 
-
-@dataclass(frozen=True)
+@checked("weights")
 class GaitWeights(_Weights):
-    """Weights of a gait's cost, for mm, g, ms, N.
+    """Weights of a gait's cost, for mm, g, ms, N."""
 
-    Attributes:
-        goal: weight of the stride's squared error.
-        pose: weight of the squared distance of the last pose from the warm start's.
-        effort: weight of the changes of the inputs' forces.
-        smooth: weight of the changes of the velocities.
-        friction: weight of the power lost in friction.
-        loops: weight of the loop forces.
-        rates: weight of the squared rates of roll, pitch and yaw, in time.
-        near: weight of the squared distance of all poses from those at which the
-            search starts, x and y left out: near a gait that holds, gaits hold.
-        slack: weights of the complementarity slack (exact penalties), used in turn.
-            Each after the first starts from the answer before; those after the second
-            are used only while the slack is not at its bound.
-    """
-
-    goal: float = 10.0
-    pose: float = 1.0
-    effort: float = 1.0
-    smooth: float = 20.0
-    friction: float = 20.0
-    loops: float = 1e-3
-    rates: float = 0.0
-    near: float = 0.0
-    slack: tuple[float, ...] = SLACK_WEIGHTS
+    pose: Annotated[float, non_negative()] = 1.0
+    """Weight of the squared distance of the last pose from the warm start's."""
+    rates: Annotated[float, non_negative()] = 0.0
+    """Weight of the squared rates of roll, pitch and yaw, in time."""
+    near: Annotated[float, non_negative()] = 0.0
+    """Weight of the squared distance of all poses from those at which the search
+    starts, x and y left out: near a gait that holds, gaits hold."""
 
 
-@dataclass(frozen=True)
+@checked("weights")
 class JumpWeights(_Weights):
-    """Weights of a jump's cost, for mm, g, ms, N.
+    """Weights of a jump's cost, for mm, g, ms, N."""
 
-    Attributes:
-        goal: weight of the rise's squared error.
-        level: weight of the chassis' roll, pitch and yaw.
-        swing: weight of the deflections of the swing actuators.
-        effort, smooth, friction, loops, slack: as in :class:`GaitWeights`.
-    """
-
-    goal: float = 10.0
-    level: float = 0.3
-    swing: float = 1.0
-    effort: float = 1.0
-    smooth: float = 0.5
-    friction: float = 20.0
-    loops: float = 1e-3
-    slack: tuple[float, ...] = SLACK_WEIGHTS
+    smooth: Annotated[float, non_negative()] = 0.5
+    level: Annotated[float, non_negative()] = 0.3
+    """Weight of the chassis' roll, pitch and yaw."""
+    swing: Annotated[float, non_negative()] = 1.0
+    """Weight of the deflections of the swing actuators."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked(kw_only=True)
 class _PlanProblem(OnSurface):
-    """What gaits and jumps to be planned share.
+    """Common fields of gaits and jumps to be planned."""
 
-    Attributes:
-        knots: number of knots; the last knot of a gait repeats the first.
-        tilt: bound of the chassis' roll, pitch and yaw [rad].
-        symmetric: whether the right legs are driven as the mirror image of
-            the left legs (a jump; a laterally symmetric gait: bound, pronk).
-        time_limit: limit of the wall time, warm start included [s].
-        checkpoint: file in which the best iterate is kept (.npz).
-        resume: checkpoint file, or a plan with as many knots, to start from.
-        linear_solver: solver of IPOPT's linear systems, "mumps" or "structured". The
-            latter is faster (docs/planning.md), and needs a C compiler when drakebots
-            is installed.
-    """
-
-    knots: int = 51
-    tilt: float = TILT
-    symmetric: bool = False
-    time_limit: float | None = None
-    checkpoint: str | Path | None = None
-    resume: str | Path | Result | None = None
-    linear_solver: str = "mumps"
+    knots: Annotated[int, whole(5)] = 51
+    """Number of knots; the last knot of a gait repeats the first."""
+    tilt: Annotated[float, between(0, np.pi / 2, "rad", open_ends=True)] = TILT
+    """Bound of the chassis' roll, pitch and yaw."""
+    symmetric: Annotated[bool, flag()] = False
+    """Whether the right legs are driven as the mirror image of the left legs (a jump; a
+    laterally symmetric gait: bound, pronk)."""
+    time_limit: Annotated[float | None, positive("s")] = None
+    """Limit of the wall time, warm start included."""
 
     def __post_init__(self):
         super().__post_init__()
-        check(
-            self,
-            "",
-            linear_solver=one_of("linear solver", LINEAR_SOLVERS),
-            knots=whole(5),
-            tilt=between(0, np.pi / 2, "rad", open_ends=True),
-            symmetric=flag(),
-            time_limit=optional(positive("s")),
-        )
         check_knots(self.knots)
 
+    def mathematical_program(
+        self, *, start: Result | None = None, slack_weight: float | None = None
+    ) -> PlanProgram:
+        """Its program with one weight of the slack; see
+        :func:`.plan.mathematical_program`."""
+        how = {"start": start, "slack_weight": slack_weight}
+        return _plans.mathematical_program(self, **how)
 
-@dataclass(frozen=True, kw_only=True)
-class GaitProblem(_PlanProblem):
-    """A gait to be planned.
 
-    Attributes:
-        gait: name of the open-loop gait that starts the search.
-        frequency: stride frequency [Hz].
-        stride: desired forward distance per cycle [m].
-        clearance: least height of every foot above the ground in the middle of its
-            swing [m]: for a tenth of the cycle about the knot at which the foot
-            is highest in what the search starts from. 0 asks for none.
-        free_period: fraction by which the period may change, 0 for a fixed period.
-        weights: weights of the cost.
-        phases: shares of the warm start's cycle at which legs lift, by leg (FL, RL,
-            FR, RR), instead of the gait's.
-        warm_voltage: voltage amplitude of the warm start [V] instead of the gait's.
-        seed: seed of a random perturbation of the warm start, 0 for none.
-        from_run: an executed or simulated gait of this frequency, a result or its
-            file, whose settled cycle starts the search instead of an open-loop gait.
-    """
+@checked("start")
+class WarmStart:
+    """The gait from which the search for a plan starts."""
 
-    gait: str = "trot"
-    frequency: float = 10.0
-    stride: float = 10e-3
-    clearance: float = 0.0
-    free_period: float = 0.0
-    weights: GaitWeights = GaitWeights()
     phases: Mapping[str, float] | None = None
-    warm_voltage: float | None = None
-    seed: int = 0
-    from_run: str | Path | Result | None = None
+    """Shares of the cycle at which legs lift, by leg (FL, RL, FR, RR), instead of the
+    open-loop gait's."""
+    voltage: Annotated[float | None, between(0, BIAS / 2, "V")] = None
+    """Voltage amplitude instead of the open-loop gait's."""
+    seed: Annotated[int, whole()] = 0
+    """Seed of a random perturbation, 0 for none."""
+    run: str | Path | Result | None = None
+    """An executed or simulated gait of the same frequency, a result or its file, whose
+    settled cycle is taken instead of an open-loop gait."""
+
+
+@checked(kw_only=True)
+class GaitProblem(_PlanProblem):
+    """A gait to be planned."""
+
+    gait: Annotated[str, one_of("gait", gait_names())] = "trot"
+    """Name of the open-loop gait that starts the search."""
+    frequency: Annotated[float, positive("Hz")] = 10.0
+    """Stride frequency."""
+    stride: Annotated[float, between(0, 0.05, "m", open_ends=True)] = 10e-3
+    """Desired forward distance per cycle."""
+    clearance: Annotated[float, between(0, 0.01, "m")] = 0.0
+    """Least height of every foot above the ground in the middle of its swing: for a
+    tenth of the cycle about the knot at which the foot is highest in what the search
+    starts from. 0 asks for none."""
+    free_period: Annotated[float, between(0, 0.5)] = 0.0
+    """Fraction by which the period may change, 0 for a fixed period."""
+    weights: GaitWeights = GaitWeights()
+    """Weights of the cost."""
+    start: WarmStart = WarmStart()
+    """Where the search starts, instead of the open-loop gait of that name."""
 
     def __post_init__(self):
         if not make_waveform(self.gait).periodic:
             raise InvalidInput(
                 f"{self.gait} is not periodic; plan a JumpProblem (--jump) instead"
             )
-        make_waveform(self.gait, phases=self.phases)
+        make_waveform(self.gait, phases=self.start.phases)
         super().__post_init__()
-        check(
-            self,
-            "",
-            frequency=positive("Hz"),
-            stride=between(0, 0.05, "m", open_ends=True),
-            clearance=between(0, 0.01, "m"),
-            free_period=between(0, 0.5),
-            warm_voltage=optional(between(0, BIAS / 2, "V")),
-            seed=whole(),
-        )
 
     @property
     def name(self) -> str:
@@ -255,26 +222,18 @@ class GaitProblem(_PlanProblem):
         return f"{self.gait} {self.frequency:g} Hz {ground}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@checked(kw_only=True)
 class JumpProblem(_PlanProblem):
-    """A jump to be planned.
+    """A jump to be planned."""
 
-    Attributes:
-        rise: desired rise of the chassis from standing to the apex [m].
-        duration: first guess of the time from standing to the apex [s]; the plan may
-            take 0.5 to 1.5 times as long.
-        weights: weights of the cost.
-    """
-
-    rise: float = 12e-3
-    knots: int = 61
-    duration: float = 0.14
+    rise: Annotated[float, between(0, 1, "m", open_ends=True)] = 12e-3
+    """Desired rise of the chassis from standing to the apex."""
+    knots: Annotated[int, whole(5)] = 61
+    duration: Annotated[float, between(0, 1, "s", open_ends=True)] = 0.14
+    """First guess of the time from standing to the apex; the plan may take 0.5 to
+    1.5 times as long."""
     weights: JumpWeights = JumpWeights()
-
-    def __post_init__(self):
-        super().__post_init__()
-        within = between(0, 1, open_ends=True)
-        check(self, "", rise=within, duration=within)
+    """Weights of the cost."""
 
     @property
     def name(self) -> str:
@@ -331,7 +290,7 @@ def _base_coordinates() -> dict[str, str]:
 
 
 def swings(q: np.ndarray) -> np.ndarray:
-    """Which feet are in the middle of their swing at the end of each interval (N-1, 4).
+    """Mask of the feet in the middle of their swing at an interval's end (N-1, 4).
 
     A foot is so for a share :data:`SWING` of the cycle, about the knot at which it is
     highest.
@@ -359,7 +318,7 @@ def gait_program(
         problem: the gait.
         pose: q_g (38,), in plant units; its x and y are ignored.
         path: poses (N, 38) that the weight `near` is about, in plant units.
-        swinging: where feet are in the middle of their swings (N-1, 4), see
+        swinging: mask of feet in the middle of their swings (N-1, 4), see
             :func:`swings`; None for no foot, without a clearance.
         slack_weight: weight of the slack; None for the first of the problem's.
     """
@@ -375,8 +334,7 @@ def gait_program(
         input_bounds=(0.0, BIAS),
         periodic=(base["x"],),
         loops_at_start=False,
-        slack=SLACK,
-        slack_weight=weights.slack[0] if slack_weight is None else slack_weight,
+        slack=Slack(*SLACK, slack_weight or weights.slack[0]),
         scales=SCALES,
         name=f"hamr {problem.name}",
     )
@@ -393,24 +351,24 @@ def gait_program(
     q = b["q"].indices
     stride = problem.stride / system.robot.scaling.length
     b.cost("goal", {"x": q[-1:, :1]}, lambda x: weights.goal * (x - stride) ** 2)
-    target = ca.SX(np.asarray(pose)[2:])
-    b.cost(
-        "pose",
-        {"q": q[-1:, 2:]},
-        lambda q: 0.5 * weights.pose * ca.sumsqr(q - target),
-    )
+    _cost_distance(b, "pose", weights.pose, q[-1:, 2:], np.asarray(pose)[None, 2:])
     if weights.near and path is not None:
-        poses, there = ca.SX.sym("q", q.shape[1] - 2), ca.SX.sym("d", q.shape[1] - 2)
-        distance = 0.5 * weights.near * ca.sumsqr(poses - there)
-        block = Block("near", {"q": poses}, {"near": distance}, there)
-        b.add_cost(block, {"q": q[1:, 2:]}, data=np.asarray(path)[1:, 2:])
+        _cost_distance(b, "near", weights.near, q[1:, 2:], np.asarray(path)[1:, 2:])
     if weights.rates:
-        tilts = [
-            system.coordinates.index(base[name]) for name in ("yaw", "pitch", "roll")
-        ]
-        cost_rates(b, weights.rates, tilts)
+        turns = [system.coordinates.index(base[n]) for n in ("yaw", "pitch", "roll")]
+        cost_rates(b, weights.rates, turns)
     _shared_costs(b, weights)
     return contact, b.build()
+
+
+def _cost_distance(
+    b: ContactImplicitBuilder, name: str, weight: float, q: np.ndarray, to: np.ndarray
+) -> None:
+    """Costs of squared distances of poses, by indices (n, m), from others (n, m)."""
+    poses, there = ca.SX.sym("q", q.shape[1]), ca.SX.sym("d", q.shape[1])
+    distance = 0.5 * weight * ca.sumsqr(poses - there)
+    block = Block(name, {"q": poses}, {name: distance}, there)
+    b.add_cost(block, {"q": q}, data=to)
 
 
 def jump_program(
@@ -428,8 +386,7 @@ def jump_program(
         problem.mu,
         input_bounds=(0.0, BIAS),
         end_rest=(base["z"], base["yaw"]),
-        slack=SLACK,
-        slack_weight=weights.slack[0] if slack_weight is None else slack_weight,
+        slack=Slack(*SLACK, slack_weight or weights.slack[0]),
         scales=SCALES,
         name=f"hamr {problem.name}",
     )

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from drakebots.core.checks import array, between, check_value
+from drakebots.core.convert import build
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.core.stages import timed
@@ -36,9 +37,7 @@ from drakebots.robots.hamr.model import ACTUATORS, BIAS
 from drakebots.robots.hamr.plan.plan import CLOSED, described
 from drakebots.robots.hamr.plan.programs import (
     GaitProblem,
-    GaitWeights,
     JumpProblem,
-    JumpWeights,
     gait_program,
     hamr_system,
     jump_program,
@@ -53,7 +52,12 @@ from drakebots.trajopt.program import (
 )
 from drakebots.trajopt.solvers import TOLERANCE, Solution
 
-_RUN_ONLY = ("time_limit", "checkpoint", "resume", "from_run")
+_RUN_ONLY = (
+    *("time_limit", "start"),
+    # Of older plans.
+    *("checkpoint", "resume", "from_run", "phases", "warm_voltage", "seed"),
+    "linear_solver",
+)
 """Fields of a problem that say how it was solved, not what the plan is."""
 
 
@@ -66,7 +70,7 @@ def stored_plans() -> list[str]:
 def stored_plan(name: str | Path) -> Result:
     """A stored plan, evaluated but not solved again.
 
-    Its verdict tells whether x satisfies its program and has hard contact today. The
+    Its verdict says whether x satisfies its program and has hard contact today. The
     metrics are those of a solved plan, but for the objective, which depends on the
     warm start; `stored` is the plan's name.
 
@@ -86,12 +90,7 @@ def stored_plan(name: str | Path) -> Result:
         "objective": None,
         "cost": {},
     }
-    result = described(
-        problem,
-        contact,
-        solution,
-        facts=facts,
-    )
+    result = described(problem, contact, solution, facts=facts)
     if FEEDFORWARD in arrays:
         fed = ("sample", "actuator"), arrays[FEEDFORWARD], {"units": "V"}
         result = replace(result, data=result.data.assign({FEEDFORWARD: fed}))
@@ -119,13 +118,7 @@ def open_plan(
         raise FileProblem(
             path, f"its problem cannot be posed ({error}); plan it again"
         ) from error
-    if isinstance(problem, JumpProblem):
-        contact, program = jump_program(problem)
-    else:
-        # The pose that the cost prefers and the knots at which feet were to be clear of
-        # the ground came from the warm start and are not kept: `clearance_min_mm`
-        # tells how clear they are.
-        contact, program = gait_program(problem, np.zeros(hamr_system().nq))
+    contact, program = _program(problem)
     arrays["x"] = load_checkpoint(path, program)
     if FEEDFORWARD in arrays:
         fed = array((None, len(ACTUATORS)), "V", entry=between(0, BIAS, "V"))
@@ -148,16 +141,24 @@ def store_plan(plan: Result, path: str | Path) -> Path:
     if plan.kind != "hamr.plan":
         raise InvalidInput(f"cannot store a {plan.kind}; give a plan of HAMR")
     fields, data = _fields(plan), plan.data
-    problem = _problem(fields)
-    if isinstance(problem, JumpProblem):
-        _, program = jump_program(problem)
-    else:
-        _, program = gait_program(problem, np.zeros(hamr_system().nq))
+    _, program = _program(_problem(fields))
     more = {FEEDFORWARD: data[FEEDFORWARD].values} if FEEDFORWARD in data else {}
     text = json.dumps(fields, default=dict)
     path = Path(path)
     save_checkpoint(path, program, data.decision.values, problem=text, **more)
     return path
+
+
+def _program(problem: GaitProblem | JumpProblem) -> tuple[ContactImplicit, Program]:
+    """The program of a stored plan.
+
+    The pose that the cost prefers and the knots at which feet were to be clear of the
+    ground came from the warm start and are not kept: `clearance_min_mm` shows how clear
+    they are.
+    """
+    if isinstance(problem, JumpProblem):
+        return jump_program(problem)
+    return gait_program(problem, np.zeros(hamr_system().nq))
 
 
 def problem_of(plan: Result) -> GaitProblem | JumpProblem:
@@ -189,34 +190,21 @@ def _folder() -> Path:
 
 def _problem(fields: Mapping[str, Any]) -> GaitProblem | JumpProblem:
     """The problem with these fields; a jump is the one that has a rise."""
-    jump = "rise" in fields
-    weights = dict(fields["weights"])
-    weights["slack"] = tuple(weights["slack"])
-    posed: Any = (JumpWeights if jump else GaitWeights)(**weights)
-    return (JumpProblem if jump else GaitProblem)(**{**fields, "weights": posed})
+    kept = {name: value for name, value in fields.items() if name not in _RUN_ONLY}
+    return build(JumpProblem if "rise" in fields else GaitProblem, kept)
 
 
 def _judged(name: str, contact: ContactImplicit, program: Program, x) -> Solution:
     """The stored x as a solution, whose verdict is that of its residuals alone."""
-    residuals = program.residuals(x)
+    solution = Solution.of_point(program, x, status="stored")
+    residuals = solution.residuals
     worst = next(iter(residuals))
-    solution = Solution(
-        program=program,
-        x=x,
-        verdict=Verdict.SUCCESS,
-        message="",
-        residuals=residuals,
-        log={},
-        seconds={},
-        solver="none",
-        status="stored",
-    )
-    products = audit(contact, solution)["complementarity_max"]
+    products = audit(contact, solution.parts)["complementarity_max"]
     message = (
         f"stored plan {name}, not solved again; largest residual "
         f"{residuals[worst]:.1e} ({worst}), complementarity {products:.1e} mm N"
     )
     if residuals[worst] <= TOLERANCE and products < CLOSED:
-        return replace(solution, message=message)
+        return replace(solution, verdict=Verdict.SUCCESS, message=message)
     message += f", more than {TOLERANCE:g}; solve it again with --resume"
     return replace(solution, verdict=Verdict.FAILED, message=message)

@@ -16,7 +16,7 @@ from drakebots.results import Result, load_result
 from drakebots.robots.hamr.model import BIAS
 from drakebots.robots.hamr.plan.programs import GaitProblem, JumpProblem, hamr_system
 from drakebots.robots.hamr.reference import Reference, recorded_reference
-from drakebots.robots.hamr.simulate import TIME_STEP, HamrSimulation, simulate
+from drakebots.robots.hamr.simulate import TIME_STEP, Simulation, simulate
 from drakebots.trajopt.contact_implicit import on_knots
 from drakebots.trajopt.program import Program
 
@@ -66,9 +66,10 @@ def first_gait(problem: GaitProblem) -> Guess:
             a simulation ends early.
         FileProblem: for a run that cannot be read.
     """
-    guess = executed_gait(problem) if problem.from_run else simulated_gait(problem)
-    if problem.seed:
-        random = np.random.default_rng(problem.seed)
+    start = problem.start
+    guess = executed_gait(problem) if start.run else simulated_gait(problem)
+    if start.seed:
+        random = np.random.default_rng(start.seed)
         guess.u[:] = np.clip(
             guess.u + 5.0 * random.standard_normal(guess.u.shape), 0.0, BIAS
         )
@@ -86,7 +87,7 @@ def executed_gait(problem: GaitProblem) -> Guess:
     Raises:
         InvalidInput, FileProblem: as for :func:`first_gait`.
     """
-    run = problem.from_run
+    run = problem.start.run
     run = run if isinstance(run, Result) else load_result(run)
     if run.kind not in ("hamr.track", "hamr.simulation"):
         raise InvalidInput(f"cannot start from a {run.kind}; give an executed gait")
@@ -111,7 +112,7 @@ def executed_gait(problem: GaitProblem) -> Guess:
 
 
 def _gap(cycle: Reference) -> float:
-    """How far a cycle is from periodic: rms of the gap between its ends [mm, rad].
+    """Gap of a cycle to a periodic one: rms of that between its ends [mm, rad].
 
     The base's x, y and yaw are left out.
     """
@@ -136,14 +137,14 @@ def simulated_gait(problem: GaitProblem) -> Guess:
     """
     period = 1 / problem.frequency
     walk = _simulated(
-        HamrSimulation(
+        Simulation(
             gait=problem.gait,
             frequency=problem.frequency,
             friction=problem.mu,
-            phases=problem.phases,
+            phases=problem.start.phases,
             cycles=_CYCLES,
-            swing_voltage=problem.warm_voltage,
-            lift_voltage=problem.warm_voltage,
+            swing_voltage=problem.start.voltage,
+            lift_voltage=problem.start.voltage,
             time_step=float(np.clip(period / _STEPS, TIME_STEP, 1e-3)),
         )
     )
@@ -160,7 +161,7 @@ def simulated_jump(problem: JumpProblem) -> Guess:
     Raises:
         InvalidInput: when the simulation ends early.
     """
-    jump = _simulated(HamrSimulation(gait="jump", friction=problem.mu))
+    jump = _simulated(Simulation(gait="jump", friction=problem.mu))
     time = jump.data.time.values
     height = jump.data.base_position.values[:, 2]
     apex = float(time[height.argmax()])
@@ -175,7 +176,7 @@ def simulated_jump(problem: JumpProblem) -> Guess:
     return guess
 
 
-def _simulated(problem: HamrSimulation) -> Result:
+def _simulated(problem: Simulation) -> Result:
     result = simulate(problem)
     if not result.ok:
         raise InvalidInput(f"the warm start's simulation ended: {result.message}")

@@ -19,7 +19,8 @@ from pydrake.multibody.tree import JacobianWrtVariable
 
 from drakebots.core.errors import NoSolution
 from drakebots.core.units import MM_G_MS
-from drakebots.model import Model, find_body, load
+from drakebots.formats import load
+from drakebots.model import Model, find_body
 from drakebots.multibody import ClosedChain, build_robot
 from drakebots.robots.hamr.model import MODEL, actuated_joints
 from drakebots.robots.hamr.reference import CHASSIS

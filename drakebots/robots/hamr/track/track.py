@@ -19,36 +19,25 @@ The plant is in mm, g, ms; voltages are in V, and what the rig measures is in SI
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
-from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Context, DiagramBuilder, OutputPort, System
 
-from drakebots.core.checks import (
-    check,
-    non_negative,
-    one_of,
-    optional,
-    positive,
-)
+from drakebots.core.checks import non_negative, one_of, positive
+from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
-from drakebots.core.run import Progress, RunEnd
+from drakebots.core.fields import checked
+from drakebots.core.run import Progress
 from drakebots.core.stages import timed
-from drakebots.core.units import MM_G_MS, Scaling
-from drakebots.multibody import Robot, advance, build_robot
-from drakebots.multibody.hard_contact import SteppedPlant
+from drakebots.core.units import MM_G_MS
+from drakebots.multibody import Robot, SteppedPlant, build_robot
 from drakebots.results import Result
 from drakebots.robots.hamr.metrics import tracking_metrics
-from drakebots.robots.hamr.model import (
-    LEGS,
-    Encoder,
-    PiezoDrive,
-    hamr_variant,
-    parameters,
-)
+from drakebots.robots.hamr.model import LEGS, hamr_variant, parameters
 from drakebots.robots.hamr.reference import (
     CHASSIS,
     Reference,
@@ -58,13 +47,20 @@ from drakebots.robots.hamr.reference import (
 from drakebots.robots.hamr.simulate import (
     HamrRun,
     LoggedDiagram,
+    add_drive,
     add_loggers,
+    contact_port,
     hamr_ground,
+    run,
     run_dataset,
-    run_result,
 )
-from drakebots.robots.hamr.track.controller import KD, KP, Command, LegController
-from drakebots.robots.hamr.track.estimator import LegEstimator, MotionCapture
+from drakebots.robots.hamr.track.feedback import (
+    Command,
+    Gains,
+    LegController,
+    LegEstimator,
+    MotionCapture,
+)
 
 CONTACTS = ("sap", "stepping")
 """The contact models: Drake's, and our time stepping with hard contact."""
@@ -81,28 +77,23 @@ link at a compliant joint is stable; measured: 2e-3 N m/rad is stable at 1e-4 s,
 # --- the problem ------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@checked("mismatch")
+class Mismatch:
+    """What the robot and its ground are other than planned for."""
+
+    friction: Annotated[float, non_negative()] = 1.0
+    """Factor on the friction coefficient of the plan."""
+    stiffness: Annotated[float, positive()] = 1.0
+    """Factor on the stiffness of the flexures."""
+    serial_stiffness: Annotated[float | None, positive("N m/rad")] = None
+    """Stiffness of a compliant joint in series with each leg, none by default; see
+    :func:`hamr_variant`. The encoders do not see it, and the default gains are unstable
+    with it: at 1e-3 N m/rad, kp <= 10e3 and kd <= 5 were measured to be stable."""
+
+
+@checked()
 class Tracking(HamrRun):
     """A plan to execute, and the circumstances.
-
-    Attributes:
-        plan: plan of HAMR, or a reference, to execute.
-        contact: contact model, sap (Drake's) or stepping (hard contact).
-        kp: gain of the leg positions [V/m]; kp = kd = 0 runs open loop.
-        kd: gain of the leg velocities [V s/m].
-        kf: factor on the planned voltages about the middle of their range.
-        friction_scale: factor on the friction coefficient of the plan.
-        stiffness_scale: factor on the stiffness of the flexures.
-        serial_stiffness: stiffness of a compliant joint in series with each leg
-            [N m/rad], none by default; see :func:`hamr_variant`. The encoders do not
-            see it, and the default gains are unstable with it: at 1e-3 N m/rad,
-            kp <= 10e3 and kd <= 5 were measured to be stable.
-        ramp: number of cycles (or durations) over which the plan is faded in from
-            rest in the start pose, 0 to start in the plan's first state; by default
-            2 for a periodic plan, else 0.
-        after: time to go on after the end of a plan that is not periodic [s], with
-            its last voltages and legs held: a jump's apex may come late.
-        mocap_noise: standard deviation of the markers' coordinates [m].
 
     Raises:
         InvalidInput: for a result that is not a plan of HAMR, or a value out of its
@@ -111,34 +102,26 @@ class Tracking(HamrRun):
     """
 
     plan: Result | Reference
-    contact: str = "sap"
-    kp: float = KP
-    kd: float = KD
-    kf: float = 1.0
-    friction_scale: float = 1.0
-    stiffness_scale: float = 1.0
-    serial_stiffness: float | None = None
-    ramp: float | None = None
-    after: float = 0.03
-    mocap_noise: float = 0.0
+    """Plan of HAMR, or a reference, to execute."""
+    contact: Annotated[str, one_of("contact model", CONTACTS)] = "sap"
+    """Contact model, sap (Drake's) or stepping (hard contact)."""
+    gains: Gains = Gains()
+    """Gains of the feedback on the legs."""
+    mismatch: Mismatch = Mismatch()
+    """What robot and ground are other than planned for."""
+    ramp: Annotated[float | None, non_negative()] = None
+    """Number of cycles (or durations) over which the plan is faded in from rest in the
+    start pose, 0 to start in the plan's first state; by default 2 for a periodic plan,
+    else 0."""
+    after: Annotated[float, non_negative("s")] = 0.03
+    """Time to go on after the end of a plan that is not periodic, with its last
+    voltages and legs held: a jump's apex may come late."""
+    mocap_noise: Annotated[float, non_negative("m")] = 0.0
+    """Standard deviation of the markers' coordinates."""
 
     def __post_init__(self):
         super().__post_init__()
-        check(
-            self,
-            "",
-            contact=one_of("contact model", CONTACTS),
-            kp=non_negative("V/m"),
-            kd=non_negative("V s/m"),
-            kf=non_negative(),
-            friction_scale=non_negative(),
-            stiffness_scale=positive(),
-            serial_stiffness=optional(positive("N m/rad")),
-            ramp=optional(non_negative()),
-            after=non_negative("s"),
-            mocap_noise=non_negative("m"),
-        )
-        step, serial = self.time_step, self.serial_stiffness or 0.0
+        step, serial = self.time_step, self.mismatch.serial_stiffness or 0.0
         if serial * step**2 > MAX_SERIAL:
             raise InvalidInput(
                 f"serial stiffness {serial:g} N m/rad is too stiff for a time step of "
@@ -160,7 +143,7 @@ class Tracking(HamrRun):
 
     @property
     def start(self) -> float:
-        """When the cycles that count begin, or the plan itself [s]."""
+        """Start of the cycles that count, or of the plan itself [s]."""
         ramp = self.ramp_cycles
         whole_cycles = np.ceil(ramp) if self.reference.periodic else ramp
         return float(whole_cycles * self.reference.duration)
@@ -192,11 +175,9 @@ class TrackingDiagram(LoggedDiagram):
     Attributes:
         loggers: those of :class:`LoggedDiagram`, "estimate", "estimate_velocity" and
             "frames".
-        mover: the system that holds the state: the plant, or a SteppedPlant.
-        command: what the controller executes.
+        command: plan that the controller executes.
     """
 
-    mover: System
     command: Command
 
     def place(self, context: Context, offset: np.ndarray = np.zeros(6)) -> None:
@@ -206,8 +187,7 @@ class TrackingDiagram(LoggedDiagram):
             context: of the diagram.
             offset: change of the base's pose, as of :meth:`HamrRun.start_offset`.
         """
-        plant, mover = self.robot.plant, self.mover
-        names = list(plant.GetPositionNames(always_add_suffix=False))
+        names = list(self.robot.plant.GetPositionNames(always_add_suffix=False))
         state = np.zeros((2, len(names)))
         if self.command.ramp > 0:
             state[0, names.index(_BASE[2])] = parameters().number("stance")
@@ -217,73 +197,65 @@ class TrackingDiagram(LoggedDiagram):
             state[:, index] = self.command.reference.q[0], self.command.reference.v[0]
         state[0, [names.index(name) for name in _BASE]] += offset
         state /= self.robot.position_units(), self.robot.velocity_units()
-        own = mover.GetMyMutableContextFromRoot(context)
-        mover.SetPositionsAndVelocities(own, state.ravel())
+        own = self.plant.GetMyMutableContextFromRoot(context)
+        self.plant.SetPositionsAndVelocities(own, state.ravel())
 
 
 def build_tracking_diagram(problem: Tracking) -> TrackingDiagram:
     """The diagram of a problem, not yet run."""
     builder = DiagramBuilder()
-    robot, mover, contact = _build_robot(problem, builder)
+    robot, plant, contact = _build_robot(problem, builder)
     unit, plan = robot.scaling, problem.reference
     command = Command(plan, problem.ramp_cycles * plan.duration)
-    controller = LegController(
-        command, kp=problem.kp, kd=problem.kd, kf=problem.kf, time_unit=unit.time
+    controller = builder.AddSystem(
+        LegController(command, problem.gains, time_unit=unit.time)
     )
-    body = robot.plant, unit
-    drive, estimator = PiezoDrive(*body), LegEstimator(unit.time)
-    encoder = Encoder(*body, noise=problem.encoder_noise, seed=problem.seed)
+    ports = add_drive(builder, robot, plant, controller, problem)
     # The frames' noise must differ from the encoders'.
-    frames = MotionCapture(
-        robot.plant,
-        robot.model.points,
-        unit,
-        noise=problem.mocap_noise,
-        seed=problem.seed + 1,
+    frames = builder.AddSystem(
+        MotionCapture(
+            robot.plant,
+            robot.model.points,
+            unit,
+            noise=problem.mocap_noise,
+            seed=problem.seed + 1,
+        )
     )
-    for system in (controller, drive, encoder, frames, estimator):
-        builder.AddSystem(system)
-
-    def connect(source, port, *sinks):
-        for sink in sinks:
-            builder.Connect(source.GetOutputPort(port), sink.GetInputPort(port))
-
-    connect(mover, "state", drive, encoder, frames)
-    connect(controller, "voltages", drive, encoder)
-    connect(encoder, "velocity", estimator)
-    connect(frames, "legs", estimator)
-    connect(frames, "time", estimator)
-    connect(estimator, "legs", controller)
-    connect(estimator, "velocity", controller)
-    connect(drive, "actuation", mover)
-    ports = {
-        "state": mover.GetOutputPort("state"),
+    estimator = builder.AddSystem(LegEstimator(unit.time))
+    ports |= {
         "contact": contact,
-        "voltages": controller.GetOutputPort("voltages"),
-        "actuation": drive.GetOutputPort("actuation"),
-        "encoder": encoder.GetOutputPort("velocity"),
         "estimate": estimator.GetOutputPort("legs"),
         "estimate_velocity": estimator.GetOutputPort("velocity"),
         "frames": frames.GetOutputPort("legs"),
     }
+    for source, system, port in (
+        (ports["state"], frames, "state"),
+        (ports["encoder"], estimator, "velocity"),
+        (ports["frames"], estimator, "legs"),
+        (frames.GetOutputPort("time"), estimator, "time"),
+        (ports["estimate"], controller, "legs"),
+        (ports["estimate_velocity"], controller, "velocity"),
+    ):
+        builder.Connect(source, system.GetInputPort(port))
     loggers = add_loggers(builder, ports, problem.sample_period / unit.time)
     diagram = builder.Build()
     diagram.set_name("hamr_tracking")
-    return TrackingDiagram(diagram, robot, loggers, mover, command)
+    return TrackingDiagram(diagram, robot, plant, loggers, command)
 
 
 def _build_robot(
     problem: Tracking, builder: DiagramBuilder
 ) -> tuple[Robot, System, OutputPort]:
     """The robot, the system with its state, and the port of the contact forces."""
-    model = hamr_variant(problem.stiffness_scale, problem.serial_stiffness)
-    friction = problem.friction_scale * problem.reference.friction
+    other = problem.mismatch
+    model = hamr_variant(other.stiffness, other.serial_stiffness)
+    friction = other.friction * problem.reference.friction
     if problem.contact == "stepping":
         robot = build_robot(model, time_step=0, scaling=MM_G_MS, base="euler")
-        mover = builder.AddSystem(
+        plant = builder.AddSystem(
             SteppedPlant(robot, problem.time_step, friction=friction)
         )
-        return robot, mover, mover.GetOutputPort("contact")
+        return robot, plant, plant.GetOutputPort("contact")
     robot = build_robot(
         model,
         builder,
@@ -292,20 +264,10 @@ def _build_robot(
         base="euler",
         ground=hamr_ground(friction),
     )
-    instance = robot.plant.GetModelInstanceByName(model.name)
-    port = robot.plant.get_generalized_contact_forces_output_port(instance)
-    return robot, robot.plant, port
+    return robot, robot.plant, contact_port(robot)
 
 
 # --- the run ----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Watched:
-    """What `advance` needs of a robot, with the system that holds the state."""
-
-    plant: System
-    scaling: Scaling
 
 
 @timed("load")
@@ -313,16 +275,13 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
     """Executes a plan; returns what was reached even when cut short.
 
     Args:
-        problem: what to execute, and where.
+        problem: tracking problem.
         progress: called as progress("simulate", time, duration) [s].
     """
     built = build_tracking_diagram(problem)
-    simulator = Simulator(built.diagram)
-    built.place(simulator.get_mutable_context(), problem.start_offset())
-    simulator.Initialize()
 
-    def reached(end: RunEnd) -> Result:
-        data = _dataset(built, simulator.get_context())
+    def described(context: Context) -> tuple[xr.Dataset, dict, dict]:
+        data = _dataset(built, context)
         plan, mass = problem.reference, built.robot.model.summary.mass
         metrics = tracking_metrics(data, plan, problem.start, mass)
         metrics |= {
@@ -330,25 +289,17 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
             "periodic": plan.periodic,
             "period_s": plan.duration,
             "contact": problem.contact,
-            "friction": problem.friction_scale * plan.friction,
+            "friction": problem.mismatch.friction * plan.friction,
         }
-        options = {f.name: getattr(problem, f.name) for f in fields(problem)}
+        options = as_yaml(problem)
         options["plan"] = {
             "name": plan.name,
             "knots": len(plan.time),
             "period": plan.duration,
         }
-        return run_result("hamr.track", built, end, data, metrics, options)
+        return data, metrics, options
 
-    end = advance(
-        simulator,
-        _Watched(built.mover, built.robot.scaling),
-        problem.duration,
-        progress=progress,
-        time_limit=problem.time_limit,
-        reached=reached,
-    )
-    return reached(end)
+    return run("hamr.track", built, problem, described, progress)
 
 
 def _dataset(built: TrackingDiagram, context: Context) -> xr.Dataset:

@@ -12,8 +12,11 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.quads.motion.gait import leg_height, stride_length
-    from drakebots.robots.quads.motion.io import read_motion, write_motion
-    from drakebots.robots.quads.motion.library import MOTIONS, library_motion
+    from drakebots.robots.quads.motion.library import (
+        MOTIONS,
+        library_motion,
+        read_motion,
+    )
     from drakebots.robots.quads.motion.motion import (
         MotionInput,
         cop_of_forces,
@@ -23,6 +26,5 @@ if TYPE_CHECKING:
         support_polygon,
         zmp,
     )
-    from drakebots.robots.quads.motion.wrenches import Carried, carry, cone_rows
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

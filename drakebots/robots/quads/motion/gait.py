@@ -13,22 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
 from pydrake.solvers import ClarabelSolver, MathematicalProgram
 from scipy.interpolate import CubicHermiteSpline, CubicSpline, PchipInterpolator
 
-from drakebots.core.checks import (
-    check,
-    check_memory,
-    check_value,
-    finite,
-    positive,
-    whole,
-)
+from drakebots.core.checks import check_memory, check_value, finite, positive, whole
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
+from drakebots.model import joints_of
 from drakebots.robots.quads.motion.motion import (
     MotionInput,
     bar_footfall,
@@ -93,37 +89,22 @@ def com_path(
     # ghost knot on either side; they do not count.
     wide = _widened(K, R, periodic)
     D2, D3 = (sp.kron(D, sp.eye(2)) @ wide for D in _differences(K, step))
+    cdd = D2.tocsr()[2:-2]
     prog = MathematicalProgram()
     x = prog.NewContinuousVariables(2 * K, "c")
     slack = prog.NewContinuousVariables(K, "slack")
     prog.AddBoundingBoxConstraint(0, np.inf, slack)
     prog.AddLinearCost(np.full(K, SLACK / K), 0.0, slack)
-    cdd = D2.tocsr()[2:-2]
     bend = ACCELERATION * cdd.T @ cdd + JERK * D3.T @ D3
-    target = nominal.ravel()
     Q = 2 * (sp.eye(2 * K) + bend).toarray()
-    prog.AddQuadraticCost(Q, -2 * target, x, True)
+    prog.AddQuadraticCost(Q, -2 * nominal.ravel(), x, True)
     if periodic:
         # The offset from the nominal path repeats, turned.
         A = np.hstack([-R, np.eye(2)])
         gap = nominal[-1] - R @ nominal[0]
         prog.AddLinearEqualityConstraint(A, gap, np.concatenate([x[:2], x[-2:]]))
     for k, corners in enumerate(polygons):
-        here = np.arange(2 * k, 2 * k + 2)
-        used = np.unique(np.concatenate([cdd[here].indices, here]))
-        acceleration = cdd[here][:, used].toarray()
-        if corners is None:
-            prog.AddLinearEqualityConstraint(acceleration, np.zeros(2), x[used])
-            continue
-        point = -height / GRAVITY * acceleration  # the ZMP is point @ x[used]
-        point[[0, 1], np.searchsorted(used, here)] += 1.0
-        n, b = half_planes(corners)
-        room = max(margin(corners, corners.mean(axis=0)), 0.0)
-        keep = min(clearance, 0.5 * room)
-        A = np.hstack([n @ point, -np.ones((len(n), 1))])
-        prog.AddLinearConstraint(
-            A, np.full(len(n), -np.inf), b - keep, np.append(x[used], slack[k])
-        )
+        _keep_zmp(prog, k, corners, cdd, x, slack[k], height, clearance)
     result = ClarabelSolver().Solve(prog)
     if not result.is_success():
         raise NoSolution(
@@ -131,6 +112,25 @@ def com_path(
             f"({result.get_solution_result()}); lengthen the contacts or the period"
         )
     return result.GetSolution(x).reshape(K, 2)
+
+
+def _keep_zmp(prog, k: int, corners, cdd, x, slack, height: float, clearance: float):
+    """Adds the rows that keep the ZMP of knot k in its polygon, see above; None for
+    flight, without acceleration."""
+    here = np.arange(2 * k, 2 * k + 2)
+    used = np.unique(np.concatenate([cdd[here].indices, here]))
+    acceleration = cdd[here][:, used].toarray()
+    if corners is None:
+        prog.AddLinearEqualityConstraint(acceleration, np.zeros(2), x[used])
+        return
+    point = -height / GRAVITY * acceleration  # the ZMP is point @ x[used]
+    point[[0, 1], np.searchsorted(used, here)] += 1.0
+    n, b = half_planes(corners)
+    room = max(margin(corners, corners.mean(axis=0)), 0.0)
+    keep = min(clearance, 0.5 * room)
+    A = np.hstack([n @ point, -np.ones((len(n), 1))])
+    low = np.full(len(n), -np.inf)
+    prog.AddLinearConstraint(A, low, b - keep, np.append(x[used], slack))
 
 
 def _widened(K: int, R: np.ndarray, periodic: bool) -> sp.csr_matrix:
@@ -160,11 +160,24 @@ def _differences(K: int, step: float):
     return D2, D3
 
 
-def _at_steps(values: np.ndarray, steps: int, *, rest: bool) -> np.ndarray:
-    """Cubic spline through the knots (K, ...), at all steps; `rest` at both ends."""
-    at = KNOT_SPACING * np.arange(len(values))
-    ends = "clamped" if rest else "not-a-knot"
-    return CubicSpline(at, values, axis=0, bc_type=ends)(np.arange(steps))
+def _com_at_steps(
+    nominal: np.ndarray,
+    polygons: Sequence[np.ndarray | None],
+    height: float,
+    dt: float,
+    **options,
+) -> np.ndarray:
+    """Path of the COM at all steps (N, 3) [m]: the spline through :func:`com_path`.
+
+    Args:
+        nominal, polygons, height, options: as for :func:`com_path`.
+        dt: time between steps [s].
+    """
+    c = com_path(nominal, polygons, height, KNOT_SPACING * dt, **options)
+    at = KNOT_SPACING * np.arange(len(c))
+    ends = "not-a-knot" if options.get("periodic") else "clamped"
+    path = CubicSpline(at, c, axis=0, bc_type=ends)(np.arange(at[-1] + 1))
+    return np.column_stack([path, np.full(len(path), height)])
 
 
 # --- gaits ------------------------------------------------------------------
@@ -190,42 +203,34 @@ def smooth_swing(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return s**3 * (10 - 15 * s + 6 * s**2), 64 * (s * (1 - s)) ** 3
 
 
-@dataclass(frozen=True)
+@checked("gait")
 class Gait:
     """Footfall pattern and swings of a gait.
-
-    Attributes:
-        phases: phase of the touch-down of each foot [periods].
-        duty: duty factor, the share of the period for which a foot is on the ground.
-        period: period T [s].
-        lift: height of the swing feet [m].
-        swing: motion of the swing feet.
-        height: height of the COM above that at rest [m].
-        clearance: margin of the ZMP from the sides of the support polygons [m].
-        spread: factor of the distances of the feet's nominal places from the COM.
-        name: name of the gait.
-        reference: angles [rad] of some joints as functions of the time [periods], by
-            name.
 
     Raises:
         InvalidInput: for a value out of range.
     """
 
     phases: Mapping[str, float]
-    duty: float
-    period: float
-    lift: float
+    """Phase of the touch-down of each foot [periods]."""
+    duty: Annotated[float, positive()]
+    """Duty factor, the share of the period for which a foot is on the ground."""
+    period: Annotated[float, positive("s")]
+    """Period T."""
+    lift: Annotated[float, finite("m")]
+    """Height of the swing feet."""
     swing: Swing = smooth_swing
-    height: float = 0.0
-    clearance: float = 0.015
-    spread: float = 1.0
+    """Motion of the swing feet."""
+    height: Annotated[float, finite("m")] = 0.0
+    """Height of the COM above that at rest."""
+    clearance: Annotated[float, finite("m")] = 0.015
+    """Margin of the ZMP from the sides of the support polygons."""
+    spread: Annotated[float, positive()] = 1.0
+    """Factor of the distances of the feet's nominal places from the COM."""
     name: str = "gait"
+    """Name of the gait."""
     reference: Mapping[str, Callable] = field(default_factory=dict)
-
-    def __post_init__(self):
-        check(self, "gait", duty=positive(), period=positive("s"), lift=finite("m"))
-        check(self, "gait", height=finite("m"), clearance=finite("m"))
-        check(self, "gait", spread=positive())
+    """Angles [rad] of some joints as functions of the time [periods], by name."""
 
 
 def synthesize(
@@ -258,44 +263,27 @@ def synthesize(
     check_value("speed", speed, finite("m/s"))
     check_value("turning rate", turning_rate, finite("rad/s"))
     cycles = check_value("cycles", cycles, whole(1))
-    knot = KNOT_SPACING * dt
-    knots = max(8, round(gait.period / knot))
-    period = knots * knot
-    K = cycles * knots + 1
+    knots = max(8, round(gait.period / (KNOT_SPACING * dt)))
+    period, K = knots * (KNOT_SPACING * dt), cycles * knots + 1
     check_memory(f"a motion of {cycles} cycles", K, 1e4)
-    N = (K - 1) * KNOT_SPACING + 1
-    footfall = gait_footfall(
-        quad.feet, gait.phases, period=period, duty=gait.duty, frames=N, dt=dt
-    )
+    timing = {"period": period, "duty": gait.duty, "dt": dt}
+    steps = (K - 1) * KNOT_SPACING + 1
+    footfall = gait_footfall(quad.feet, gait.phases, steps=steps, **timing)
     t = footfall.times
-    body = _Path(speed, turning_rate)
-    centre = quad.rest_com(skin)
+    body, centre = _Path(speed, turning_rate), quad.rest_com(skin)
     # The path begins at the origin; the COM at rest is added to all at the end.
-    places = gait.spread * (quad.rest_feet[:, :2] - centre[:2])
-    feet = np.stack(
-        [
-            _foot_path(gait, gait.phases[foot], t / period, period, body, place)
-            for foot, place in zip(quad.feet, places)
-        ],
-        axis=1,
-    )
+    feet = _feet_paths(quad, gait, t / period, period, body, centre)
     heading = turning_rate * t
     at = KNOT_SPACING * np.arange(K)
-    contact = footfall.at(at)
-    height = centre[2] + gait.height
-    c = com_path(
+    com = _com_at_steps(
         body.place(t[at], np.zeros(2)),
-        [
-            support_polygon(quad, feet[i], contact[k], heading[i])
-            for k, i in enumerate(at)
-        ],
-        height,
-        knot,
+        [support_polygon(quad, feet[i], footfall.contact[i], heading[i]) for i in at],
+        centre[2] + gait.height,
+        dt,
         clearance=gait.clearance,
         periodic=True,
         turn=float(heading[-1]),
     )
-    com = np.column_stack([_at_steps(c, N, rest=False), np.full(N, height)])
     com[:, :2] += centre[:2]
     feet[:, :, :2] += centre[:2]
     return MotionInput(
@@ -308,6 +296,17 @@ def synthesize(
         reference={k: f(t / period) for k, f in gait.reference.items()},
         name=gait.name,
     )
+
+
+def _feet_paths(quad: Quad, gait, cycles, period, body, centre) -> np.ndarray:
+    """Positions of all feet over time (N, feet, 3) [m] from the centre (3,) [m] at
+    rest; arguments as of :func:`_foot_path`."""
+    places = gait.spread * (quad.rest_feet[:, :2] - centre[:2])
+    paths = [
+        _foot_path(gait, gait.phases[name], cycles, period, body, place)
+        for name, place in zip(quad.feet, places)
+    ]
+    return np.stack(paths, axis=1)
 
 
 def _foot_path(
@@ -467,11 +466,19 @@ def leg_height(quad: Quad) -> float:
     context = plant.CreateDefaultContext()
     plant.SetPositions(context, quad.rest)
     return max(
-        plant.get_joint(i).frame_on_child().CalcPoseInWorld(context).translation()[2]
-        for i in plant.GetJointIndices()
-        if plant.get_joint(i).num_positions()
-        and plant.get_joint(i).position_start() >= 6
+        joint.frame_on_child().CalcPoseInWorld(context).translation()[2]
+        for joint in joints_of(plant)
+        if joint.num_positions() and joint.position_start() >= 6
     )
+
+
+def _check_lifted(quad: Quad, feet: Sequence[str]) -> None:
+    """Refuses feet that do not exist, and to lift all or none."""
+    for name in feet:
+        if name not in quad.feet:
+            raise UnknownName("foot", name, quad.feet)
+    if set(feet) == set(quad.feet) or not feet:
+        raise InvalidInput("lift: name some of the feet, not all")
 
 
 def lift(
@@ -502,44 +509,32 @@ def lift(
         UnknownName: for an unknown foot.
         InvalidInput: when no foot would stay on the ground, or for a duration < 1 s.
     """
-    for name in feet:
-        if name not in quad.feet:
-            raise UnknownName("foot", name, quad.feet)
-    if set(feet) == set(quad.feet) or not feet:
-        raise InvalidInput("lift: name some of the feet, not all")
+    _check_lifted(quad, feet)
     if not duration >= 1.0:
         raise InvalidInput(f"lift: duration must be >= 1 s, got {duration}")
     height = leg_height(quad) / 6 if height is None else height
     K = round(duration / (KNOT_SPACING * dt)) + 1
     N = (K - 1) * KNOT_SPACING + 1
-    end = dt * (N - 1)
-    up, down = round(N * 0.34) * dt, round(N * 0.66) * dt
+    up, down, end = round(N * 0.34) * dt, round(N * 0.66) * dt, dt * N
     bars = {
-        name: [(0, up), (down, end + dt)] if name in feet else [(0, end + dt)]
+        name: [(0, up), (down, end)] if name in feet else [(0, end)]
         for name in quad.feet
     }
-    footfall = bar_footfall(quad.feet, bars, frames=N, dt=dt)
-    t = footfall.times
+    footfall = bar_footfall(quad.feet, bars, steps=N, dt=dt)
     path = np.repeat(quad.rest_feet[None], N, axis=0)
     path[:, :, 2] = 0.0
-    s = np.clip((t - up) / (down - up), 0, 1)
     # Up in a third of the swing, then held, then down.
-    rise = (
-        smooth_swing(np.clip(3 * s, 0, 1))[0]
-        - smooth_swing(np.clip(3 * s - 2, 0, 1))[0]
-    )
+    s = 3 * np.clip((footfall.times - up) / (down - up), 0, 1)
+    rise = smooth_swing(np.clip(s, 0, 1))[0] - smooth_swing(np.clip(s - 2, 0, 1))[0]
     for name in feet:
         path[:, quad.feet.index(name), 2] = height * rise
     centre = quad.rest_com(skin)
     contact = footfall.at(KNOT_SPACING * np.arange(K))
-    polygons = [support_polygon(quad, path[0], c, 0.0) for c in contact]
-    c = com_path(
+    com = _com_at_steps(
         np.repeat(centre[None, :2], K, axis=0),
-        polygons,
+        [support_polygon(quad, path[0], c, 0.0) for c in contact],
         centre[2] - lower,
-        KNOT_SPACING * dt,
+        dt,
         clearance=0.02,
     )
-    z = np.full(N, centre[2] - lower)
-    com = np.column_stack([_at_steps(c, N, rest=True), z])
     return MotionInput(footfall, com, path, name=f"lift {', '.join(feet)}")

@@ -1,6 +1,6 @@
-"""Ready-made motions for any quad-robot, scaled to its legs.
+"""Motions for any quad-robot: ready-made, scaled to its legs, or in files.
 
-    motion = library_motion("walk_long", quad)
+    motion = library_motion("walk_long", quad)      # or read_motion("walk.yaml", quad)
 
 lift_single, lift_double   one foot or two are lifted and put down again
 walk                       slow walk
@@ -9,16 +9,39 @@ walk_short                 0.06 m/s, short high strides
 turn                       turning on the spot
 trot                       0.45 m/s, after a horse
 lizard                     sprawled walk that bends tail and trunk
+
+A YAML file names a motion of the library, a gait, or feet to lift:
+
+    motion: walk_long            # of the library, with its options
+    speed: 0.11
+
+    gait: {period: 2.0, duty: 0.8, lift: 0.03, phases: {FL: 0.25, ...}}
+    speed: 0.1
+    turning_rate: 0.0
+
+    lift: [FL, RR]               # feet to lift and put down again
+    height: 0.04
+    duration: 2.5
+
+A CSV file has one row per step and, by name, the columns
+
+    time, com.x, com.y, com.z, FL.x, FL.y, FL.z, FL.contact, ...,
+    heading (optional), and q.JOINT of reference positions (optional)
 """
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from drakebots.core.checks import check_value, finite
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.convert import build, names_of
+from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
+from drakebots.core.files import TOP, Fields, number, read_yaml
 from drakebots.robots.quads.motion.gait import (
     Gait,
     horse_swing,
@@ -28,8 +51,8 @@ from drakebots.robots.quads.motion.gait import (
     stride_length,
     synthesize,
 )
-from drakebots.robots.quads.motion.motion import MotionInput
-from drakebots.robots.quads.robot import Quad
+from drakebots.robots.quads.motion.motion import Footfall, MotionInput
+from drakebots.robots.quads.robot import LinkSkin, Quad
 
 LATERAL = {"rl": 0.0, "fl": 0.25, "rr": 0.5, "fr": 0.75}
 """Phases of the touch-downs of a lateral-sequence walk [periods]."""
@@ -38,7 +61,7 @@ TROT = {"fl": 0.0, "rr": 0.0, "fr": 0.5, "rl": 0.5}
 """Phases of the touch-downs of a trot [periods]."""
 
 CROUCH = 0.06
-"""How far the body of a gait is below its standing height [legs' heights]. The knees'
+"""Depth of a gait's body below its standing height [legs' heights]. The knees'
 skin, free of stress as the robot stands, then bears part of the weight. Without it some
 motor of the monster is at its limit in 46 % of the steps of its planned walk (27 %),
 and the rms torque is 0.55 of the limit (0.36).
@@ -244,3 +267,129 @@ def library_motion(name: str, quad: Quad, **options) -> MotionInput:
         return MOTIONS[name](quad, **options)
     except TypeError as error:
         raise InvalidInput(f"motion {name}: {error}") from None
+
+
+# --- motions in files -----------------------------------------------------------
+
+KINDS = ("motion", "gait", "lift")
+"""The entry that says what a YAML file describes."""
+
+
+def read_motion(
+    path: str | Path, quad: Quad, skin: LinkSkin | None = None
+) -> MotionInput:
+    """Reads a motion from a YAML or CSV file.
+
+    Args:
+        path: file ending in .yaml, .yml or .csv.
+        quad: the robot with its feet and its size.
+        skin: skin on its links, which shifts the COM of motions from YAML.
+
+    Raises:
+        FileProblem: when it cannot be read, or describes no motion of this robot;
+            the message names the entry, row or column.
+    """
+    path = Path(path)
+    try:
+        if path.suffix.lower() in (".yaml", ".yml"):
+            return _from_yaml(read_yaml(path), quad, path.stem, skin)
+        if path.suffix.lower() == ".csv":
+            return motion_from_csv(path.read_text(encoding="utf-8"), quad, path.stem)
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileProblem(path, f"cannot be read ({error})") from None
+    except FileProblem:
+        raise
+    except DrakebotsError as error:
+        raise FileProblem(path, str(error)) from error
+    raise FileProblem(path, "must end in .yaml or .csv")
+
+
+def _from_yaml(raw: Any, quad: Quad, name: str, skin: LinkSkin | None) -> MotionInput:
+    fields = Fields(raw, TOP)
+    kinds = [key for key in KINDS if key in fields]
+    if len(kinds) != 1:
+        raise InvalidInput(f"needs one of {', '.join(KINDS)}; has {kinds or 'none'}")
+    what = fields.get(kinds[0])
+    options = {key: _number_or_text(fields.get(key)) for key in fields}
+    options |= {"skin": skin}
+    del options[kinds[0]]
+    try:
+        if kinds[0] == "motion":
+            return library_motion(str(what), quad, **options)
+        if kinds[0] == "lift":
+            feet = what if isinstance(what, list) else [what]
+            return lift(quad, [str(f) for f in feet], **options)
+        gait = build(Gait, {"name": name} | names_of(what, "gait"), "gait")
+        return synthesize(quad, gait, **{"speed": 0.0} | options)
+    except TypeError as error:
+        raise InvalidInput(str(error)) from None
+
+
+def _number_or_text(value: Any) -> Any:
+    # YAML reads 1e-2 as text.
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def motion_from_csv(text: str, quad: Quad, name: str = "motion") -> MotionInput:
+    """Motion from the text of a CSV file; its `time` column gives dt.
+
+    Raises:
+        InvalidInput, UnknownName: naming the line or column.
+    """
+    rows = list(csv.reader(text.splitlines()))
+    if len(rows) < 3:
+        raise InvalidInput("needs a header and at least two steps")
+    header = [cell.strip() for cell in rows[0]]
+    for column in header:
+        if header.count(column) > 1:
+            raise InvalidInput(f"column {column!r} is there twice")
+    table = np.empty((len(rows) - 1, len(header)))
+    for k, row in enumerate(rows[1:]):
+        if len(row) != len(header):
+            raise InvalidInput(
+                f"line {k + 2}: {len(row)} values for {len(header)} columns"
+            )
+        for i, cell in enumerate(row):
+            table[k, i] = number(cell, f"line {k + 2}, column {header[i]}")
+    columns = dict(zip(header, table.T))
+    needed = ["time", *(f"com.{x}" for x in "xyz")]
+    needed += [f"{f}.{x}" for f in quad.feet for x in ("x", "y", "z", "contact")]
+    missing = [c for c in needed if c not in columns]
+    if missing:
+        raise InvalidInput(f"lacks the column {missing[0]!r}")
+    joints = [c[2:] for c in header if c.startswith("q.")]
+    for column in header:
+        if column not in (*needed, "heading") and not column.startswith("q."):
+            raise UnknownName("column", column, [*needed, "heading", "q.JOINT"])
+    for joint in joints:
+        if joint not in quad.coordinates[6:]:
+            raise UnknownName("joint", joint, quad.coordinates[6:])
+    t = columns["time"]
+    dt = (t[-1] - t[0]) / (len(t) - 1)
+    uneven = np.abs(np.diff(t) - dt)
+    if not dt > 0 or uneven.max() > 1e-3 * dt:
+        k = int(uneven.argmax())
+        raise InvalidInput(
+            f"times must be evenly spaced; line {k + 3} comes {t[k + 1] - t[k]:.6g} s "
+            f"after the previous one, the mean is {dt:.6g} s"
+        )
+    contact = np.stack([columns[f"{f}.contact"] for f in quad.feet], axis=1)
+    if not np.isin(contact, (0, 1)).all():
+        k, j = np.argwhere(~np.isin(contact, (0, 1)))[0]
+        raise InvalidInput(
+            f"line {k + 2}, column {quad.feet[j]}.contact: must be 0 or 1"
+        )
+    return MotionInput(
+        Footfall(quad.feet, contact > 0, float(dt)),
+        np.stack([columns[f"com.{x}"] for x in "xyz"], axis=1),
+        np.stack(
+            [np.stack([columns[f"{f}.{x}"] for x in "xyz"], axis=1) for f in quad.feet],
+            axis=1,
+        ),
+        columns.get("heading", 0.0),
+        reference={j: columns[f"q.{j}"] for j in joints},
+        name=name,
+    )

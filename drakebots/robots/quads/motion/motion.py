@@ -8,14 +8,16 @@ part of the module is the geometry of support polygons.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from types import MappingProxyType
+from typing import Annotated
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from drakebots.core.checks import check, check_types, check_value, positive
+from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
 from drakebots.robots.quads.robot import Quad, half_planes
 
@@ -97,32 +99,28 @@ def cop_of_forces(feet, F, T) -> np.ndarray:
 #     foot j is on the ground at t  <=>  frac(t/T - phi_j) < beta
 
 
-@dataclass(frozen=True)
+@checked("footfall pattern")
 class Footfall:
     """Sampled footfall pattern.
-
-    Attributes:
-        feet: names of the feet.
-        contact: whether each foot is on the ground at each step (N, feet).
-        dt: time between steps [s].
 
     Raises:
         InvalidInput: for shapes that differ, or a dt not > 0.
     """
 
     feet: tuple[str, ...]
+    """Names of the feet."""
     contact: np.ndarray
-    dt: float
+    """Whether each foot is on the ground at each step (N, feet)."""
+    dt: Annotated[float, positive("s")]
+    """Time between steps."""
 
     def __post_init__(self):
-        check_types(self, "footfall")
         contact = np.array(self.contact, dtype=bool)
         if contact.ndim != 2 or contact.shape[1] != len(self.feet) or len(contact) < 2:
             raise InvalidInput(
                 f"footfall pattern: shape {contact.shape} must be (steps >= 2, "
                 f"{len(self.feet)}), one column per foot"
             )
-        check(self, "footfall pattern", dt=positive("s"))
         contact.setflags(write=False)
         object.__setattr__(self, "contact", contact)
         object.__setattr__(self, "feet", tuple(self.feet))
@@ -168,7 +166,7 @@ def gait_footfall(
     *,
     period: float,
     duty: float,
-    frames: int,
+    steps: int,
     dt: float = 5e-3,
 ) -> Footfall:
     """Footfall pattern of a gait.
@@ -178,7 +176,7 @@ def gait_footfall(
         phases: phase phi of every foot [periods].
         period: period T [s].
         duty: duty factor beta in (0, 1].
-        frames: number of steps N.
+        steps: number of steps N.
         dt: time between steps [s].
 
     Raises:
@@ -194,7 +192,7 @@ def gait_footfall(
     missing = [name for name in feet if name not in phases]
     if missing:
         raise InvalidInput(f"phases: give one for {', '.join(missing)}")
-    t = dt * np.arange(frames) / period
+    t = dt * np.arange(steps) / period
     # A step on a boundary belongs to the phase that begins there.
     turn = np.stack([(t - phases[f] + 1e-9) % 1.0 for f in feet], axis=1)
     return Footfall(tuple(feet), turn < duty, dt)
@@ -204,7 +202,7 @@ def bar_footfall(
     feet: Sequence[str],
     bars: Mapping[str, Sequence[tuple[float, float]]],
     *,
-    frames: int,
+    steps: int,
     dt: float = 5e-3,
 ) -> Footfall:
     """Footfall pattern from intervals of contact [start, end) in seconds.
@@ -213,8 +211,8 @@ def bar_footfall(
         UnknownName: for an unknown foot.
         InvalidInput: for an interval that ends before it starts.
     """
-    t = dt * np.arange(frames)
-    contact = np.zeros((frames, len(feet)), bool)
+    t = dt * np.arange(steps)
+    contact = np.zeros((steps, len(feet)), bool)
     for foot, rows in bars.items():
         if foot not in feet:
             raise UnknownName("foot", foot, feet)
@@ -239,7 +237,7 @@ def runs(mask: np.ndarray) -> list[tuple[int, int]]:
 # --- requested motions ------------------------------------------------------
 
 PERIODS = (None, "joints", "cycle")
-"""What repeats: nothing, the joint angles (eq. 6), or the whole motion."""
+"""Repeating parts: nothing, the joint angles (eq. 6), or the whole motion."""
 
 OFF_GROUND = 5e-3
 """Largest requested height of a foot in contact [m]."""
@@ -248,20 +246,9 @@ SLIP = 5e-3
 """Largest requested slip of a foot during a contact [m]."""
 
 
-@dataclass(frozen=True)
+@checked("motion")
 class MotionInput:
     """A requested motion in the world; the ground is z = 0.
-
-    Attributes:
-        footfall: footfall pattern, with the names of the feet, N and dt.
-        com: path of the centre of mass (N, 3) [m].
-        feet: paths p_WF of the middles of the soles (N, feet, 3) [m], in the order of
-            the footfall pattern.
-        heading: yaw of the body (N,) [rad].
-        period: what repeats, one of :data:`PERIODS`.
-        flight: whether steps without support are intended.
-        reference: positions of some joints (N,) [rad] by name.
-        name: name of the motion, for reports.
 
     Raises:
         InvalidInput: for wrong shapes, values that are not finite, unintended steps
@@ -269,16 +256,24 @@ class MotionInput:
     """
 
     footfall: Footfall
+    """Footfall pattern, with the names of the feet, N and dt."""
     com: np.ndarray
+    """Path of the centre of mass (N, 3) [m]."""
     feet: np.ndarray
+    """Paths p_WF of the middles of the soles (N, feet, 3) [m], in the order of the
+    footfall pattern."""
     heading: np.ndarray | float = 0.0
+    """Yaw of the body (N,) [rad]."""
     period: str | None = None
+    """Part that repeats, one of :data:`PERIODS`."""
     flight: bool = False
+    """Whether steps without support are intended."""
     reference: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Positions of some joints (N,) [rad] by name."""
     name: str = "motion"
+    """Name of the motion, for reports."""
 
     def __post_init__(self):
-        check_types(self, "motion")
         N, names = len(self.footfall), self.footfall.feet
         heading = np.broadcast_to(np.asarray(self.heading, float), (N,))
         reference = {k: np.array(v, float) for k, v in self.reference.items()}
@@ -346,6 +341,10 @@ class MotionInput:
     def __len__(self) -> int:
         return len(self.footfall)
 
+    def to_yaml(self) -> str:
+        """What a file says of the motion: its name."""
+        return self.name
+
     @property
     def dt(self) -> float:
         """Time between steps [s]."""
@@ -371,18 +370,3 @@ class MotionInput:
     def turn(self) -> float:
         """Change of heading [rad]."""
         return float(self.heading[-1] - self.heading[0])
-
-    def around_lift_off(self, steps: int) -> MotionInput:
-        """A number of steps, the first lift-off in their middle, without a period."""
-        leaves = int(np.argmin(self.footfall.contact.all(axis=1)))
-        first = max(0, leaves - steps // 2)
-        some = slice(first, first + steps + 1)
-        return replace(
-            self,
-            footfall=replace(self.footfall, contact=self.footfall.contact[some]),
-            com=self.com[some],
-            feet=self.feet[some],
-            heading=self.heading[some],
-            reference={name: q[some] for name, q in self.reference.items()},
-            period=None,
-        )

@@ -11,37 +11,33 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.robots.quads.robot.feet import (
-        Feet,
-        FeetKinematics,
-        feet_kinematics,
-        make_feet,
-    )
-    from drakebots.robots.quads.robot.links_skin import (
+    from drakebots.robots.quads.robot.planned_robot import (
         LinkSkin,
+        PlannedRobot,
         SkinInfluence,
         SkinShare,
+        carried_forces,
         coupling_forces,
-        frame_inertia,
-        skin_on_links,
-        skin_share,
-        whole_com,
-    )
-    from drakebots.robots.quads.robot.planned_robot import (
-        PlannedRobot,
+        inertia_at,
         load_planned,
         moving_state,
         settled_state,
+        skin_on_links,
+        skin_share,
     )
     from drakebots.robots.quads.robot.quad import (
         MODELS,
         RPY,
         Coordinates,
+        Feet,
+        FeetKinematics,
         Quad,
         Sole,
         euler_rates,
+        feet_kinematics,
         half_planes,
         load_quad,
+        make_feet,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -18,18 +18,24 @@ from pathlib import Path
 
 import numpy as np
 from pydrake.math import RigidTransform
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import JacobianWrtVariable
+from pydrake.systems.framework import Context
 from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
 
+from drakebots.core.checks import array
 from drakebots.core.errors import InvalidInput
-from drakebots.model import Model, find_body, load, skin_path
+from drakebots.core.fields import check, checked
+from drakebots.formats import load
+from drakebots.model import Model, effort_limits, find_body, joints_of, skin_path
 from drakebots.multibody import EULER_JOINTS, Robot, build_robot
 from drakebots.robots.quads.robot.tree_dynamics import TreeDynamics
+from drakebots.skin.coupled import torque_map
 from drakebots.skin.file import Patches, read_skin, rest_positions
-from drakebots.skin.frame import torque_map
 
 RPY = [5, 4, 3]
-"""Where roll, pitch and yaw are among a plan's coordinates."""
+"""Indices of roll, pitch and yaw among a plan's coordinates."""
 
 MODELS = ("beetle", "monster", "lizard", "cow")
 """Names of the stored quad-robots."""
@@ -98,7 +104,7 @@ class Quad:
     @cached_property
     def tree(self) -> TreeDynamics:
         """The skeleton as CasADi expressions."""
-        return TreeDynamics(self.robot.plant)
+        return TreeDynamics(self.robot.plant, self.soles)
 
     @property
     def name(self) -> str:
@@ -119,8 +125,7 @@ class Quad:
     def coordinates(self) -> tuple[str, ...]:
         """Names of the coordinates: x, y, z, yaw, pitch, roll, then the joints."""
         plant, names = self.robot.plant, [""] * self.nv
-        for index in plant.GetJointIndices():
-            joint = plant.get_joint(index)
+        for joint in joints_of(plant):
             if joint.num_positions():
                 names[joint.position_start()] = joint.name()
         return (*EULER_JOINTS, *names[6:])
@@ -160,10 +165,10 @@ class Quad:
     @cached_property
     def rest_feet(self) -> np.ndarray:
         """p_WF at rest (feet, 3) [m]."""
-        return self.tree.feet_function(self.soles)(self.rest).full().reshape(-1, 3)
+        return self.tree.feet_function(self.rest).full().reshape(-1, 3)
 
     def rest_com(self, skin=None) -> np.ndarray:
-        """p_WC at rest (3,) [m], with a :class:`~links_skin.LinkSkin` if given."""
+        """p_WC at rest (3,) [m], with a :class:`~planned_robot.LinkSkin` if given."""
         extra = 0.0 if skin is None else skin.inertia
         return self.com(self.rest, self.tree.inertia + extra)[0]
 
@@ -175,8 +180,31 @@ class Quad:
     def foot_positions(self, q: np.ndarray) -> np.ndarray:
         """p_WF (T, feet, 3) [m] of positions (T, nv)."""
         q = np.atleast_2d(q)
-        out = self.tree.feet_function(self.soles).map(len(q))(q.T)
+        out = self.tree.feet_function.map(len(q))(q.T)
         return np.asarray(out).T.reshape(len(q), -1, 3)
+
+    def sole_axes(self, q: np.ndarray) -> list[np.ndarray]:
+        """Axes R_WS (3, 3) of the soles at a pose (nv,)."""
+        axes = self.tree.axes_function(q)
+        return [R.full() for R in (axes if isinstance(axes, tuple) else (axes,))]
+
+    def contact_jacobian(self, q: np.ndarray) -> np.ndarray:
+        """J (6 feet, nv) at a pose (nv,), tau = J'[F; T] of loads at the soles."""
+        return self.tree.contact_jacobian(q).full()
+
+    def dynamics(
+        self, q: np.ndarray, v: np.ndarray, a: np.ndarray, inertia: np.ndarray
+    ) -> np.ndarray:
+        """Generalized forces (T, nv) of motions (T, nv) without contact (RNEA).
+
+        Args:
+            q, v, a: positions, velocities and accelerations.
+            inertia: rows of the links (links, 10) or (T, links, 10).
+        """
+        rows = inertia.reshape(-1, self.tree.inertia.size)
+        d = np.broadcast_to(rows, (len(q), rows.shape[1]))
+        out = self.tree.dynamics_function.map(len(q))(q.T, v.T, a.T, d.T)
+        return np.asarray(out).T
 
     def com(self, q: np.ndarray, inertia: np.ndarray | None = None) -> np.ndarray:
         """p_WC (T, 3) [m]; inertia (links, 10) or (T, links, 10)."""
@@ -219,11 +247,7 @@ def load_quad(
     context = plant.CreateDefaultContext()
     plant.SetPositions(context, q)
     soles = tuple(_sole(plant, context, p) for p in patches)
-    limits = [
-        plant.get_joint_actuator(i).effort_limit()
-        for i in plant.GetJointActuatorIndices()
-    ]
-    return Quad(robot, soles, q, np.array(limits))
+    return Quad(robot, soles, q, effort_limits(plant))
 
 
 def _free_base_pose(model: Model) -> RigidTransform:
@@ -289,12 +313,12 @@ class Coordinates:
 
     @cached_property
     def _places(self):
-        """Where base and joints start in q' and v'."""
+        """Indices of base and joints in q' and v'."""
         plant = self.free.plant
         base = next(
-            plant.get_joint(i)
-            for i in plant.GetJointIndices()
-            if plant.get_joint(i).type_name() == "quaternion_floating"
+            joint
+            for joint in joints_of(plant)
+            if joint.type_name() == "quaternion_floating"
         )
         joints = [plant.GetJointByName(n) for n in self.quad.coordinates[6:]]
         return (
@@ -323,13 +347,17 @@ class Coordinates:
 
     def velocities(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """v' (T, nv) from q and v (T, nv)."""
-        q, v = np.atleast_2d(q), np.atleast_2d(v)
+        return np.einsum("tij,tj->ti", self._rates(q), np.atleast_2d(v))
+
+    def _rates(self, q: np.ndarray) -> np.ndarray:
+        """S (T, nv, nv), v' = S v."""
+        q = np.atleast_2d(q)
         _, base, _, joints = self._places
-        out = np.zeros((len(q), self.free.plant.num_velocities()))
-        out[:, base : base + 3] = np.einsum("tij,tj->ti", euler_rates(q), v[:, 3:6])
-        out[:, base + 3 : base + 6] = v[:, :3]
-        out[:, joints] = v[:, 6:]
-        return out
+        S = np.zeros((len(q), self.quad.nv, self.quad.nv))
+        S[:, base : base + 3, 3:6] = euler_rates(q)
+        S[:, base + 3 : base + 6, :3] = np.eye(3)
+        S[:, joints, np.arange(6, self.quad.nv)] = 1.0
+        return S
 
     def from_positions(self, positions: np.ndarray) -> np.ndarray:
         """q (T, nv) from q' (T, nq); yaw is continuous.
@@ -354,26 +382,13 @@ class Coordinates:
 
     def from_velocities(self, q: np.ndarray, velocities: np.ndarray) -> np.ndarray:
         """v (T, nv) from q (T, nv), in Euler coordinates, and v' (T, nv)."""
-        q, velocities = np.atleast_2d(q), np.atleast_2d(velocities)
-        _, base, _, joints = self._places
-        out = np.zeros((len(q), self.quad.nv))
-        w = velocities[:, base : base + 3]
-        out[:, 3:6] = np.linalg.solve(euler_rates(q), w[..., None])[..., 0]
-        out[:, :3] = velocities[:, base + 3 : base + 6]
-        out[:, 6:] = velocities[:, joints]
-        return out
+        return np.linalg.solve(self._rates(q), np.atleast_2d(velocities)[..., None])[
+            ..., 0
+        ]
 
     def forces(self, q: np.ndarray, forces: np.ndarray) -> np.ndarray:
         """Forces f (T, nv) on Euler coordinates from forces f' (T, nv) on v'."""
-        q, forces = np.atleast_2d(q), np.atleast_2d(forces)
-        _, base, _, joints = self._places
-        out = np.zeros((len(q), self.quad.nv))
-        out[:, 3:6] = np.einsum(
-            "tji,tj->ti", euler_rates(q), forces[:, base : base + 3]
-        )
-        out[:, :3] = forces[:, base + 3 : base + 6]
-        out[:, 6:] = forces[:, joints]
-        return out
+        return np.einsum("tji,tj->ti", self._rates(q), np.atleast_2d(forces))
 
 
 def euler_rates(q: np.ndarray) -> np.ndarray:
@@ -386,3 +401,119 @@ def euler_rates(q: np.ndarray) -> np.ndarray:
         [np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), -np.sin(pitch)],
     ]
     return np.stack([np.stack(c, axis=-1) for c in columns], axis=-1)
+
+
+# --- feet as patches on links, for step-by-step plans --------------------------------
+#
+# The paper divides each sole into five patches ("Computational Design of Skinned
+# Quad-Robots", section 5.3); their forces act on the foot's link (end of 5.2).
+
+
+@checked("feet")
+class Feet:
+    """Patches of each foot, and the normals of the soles.
+
+    Raises:
+        InvalidInput: without feet, for a foot listed twice, or other shapes.
+    """
+
+    patches: tuple[Patches, ...]
+    """The patches of each foot (F,)."""
+    normal_B: np.ndarray
+    """Normal of each sole in its link, the ground's normal at rest (F, 3)."""
+
+    def __post_init__(self):
+        object.__setattr__(self, "patches", tuple(self.patches))
+        if not self.patches:
+            raise InvalidInput("feet: none; add `patches` to the skin's YAML file")
+        if len(set(self.names)) < len(self.patches):
+            raise InvalidInput(f"feet: one is listed twice in {list(self.names)}")
+        check(self, "feet", normal_B=array((len(self.patches), 3)))
+
+    def __len__(self) -> int:
+        return len(self.patches)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the feet."""
+        return tuple(one.foot for one in self.patches)
+
+    @property
+    def foot_of(self) -> np.ndarray:
+        """Index of the foot of each patch (P,)."""
+        return np.repeat(np.arange(len(self)), [len(p.p_BC) for p in self.patches])
+
+    @property
+    def patch_names(self) -> tuple[str, ...]:
+        """Name "foot/number" of each patch (P,)."""
+        return tuple(
+            f"{one.foot}/{k}" for one in self.patches for k in range(len(one.p_BC))
+        )
+
+
+def make_feet(
+    plant: MultibodyPlant, context: Context, patches: Sequence[Patches]
+) -> Feet:
+    """Feet whose soles are parallel to the ground z = 0 in the context's pose.
+
+    Raises:
+        UnknownName: for a link that does not exist.
+        InvalidInput: as :class:`Feet`.
+    """
+    normals = [
+        plant.EvalBodyPoseInWorld(context, find_body(plant, one.body))
+        .rotation()
+        .matrix()[2]
+        for one in patches
+    ]
+    return Feet(tuple(patches), np.array(normals).reshape(-1, 3))
+
+
+@dataclass(frozen=True)
+class FeetKinematics:
+    """Kinematics of the feet in one pose, in the world frame.
+
+    Jacobians refer to the plant's velocities.
+
+    Attributes:
+        p, J: positions of the patches (P, 3) [m], and their Jacobian (3 P, nv).
+        tip, J_tip: end effectors, the means of each foot's patches (F, 3) [m], and
+            their Jacobian (3 F, nv).
+        normal, J_normal: normals of the soles (F, 3), and their Jacobian (3 F, nv).
+    """
+
+    p: np.ndarray
+    J: np.ndarray
+    tip: np.ndarray
+    J_tip: np.ndarray
+    normal: np.ndarray
+    J_normal: np.ndarray
+
+
+def feet_kinematics(
+    plant: MultibodyPlant, context: Context, feet: Feet
+) -> FeetKinematics:
+    """Kinematics of the feet at the context's q."""
+    world, nv = plant.world_frame(), plant.num_velocities()
+    rows: dict[str, list] = {
+        name: [] for name in ("p", "J", "tip", "J_tip", "normal", "J_normal")
+    }
+    for one, n_B in zip(feet.patches, feet.normal_B):
+        frame = find_body(plant, one.body).body_frame()
+        p_BC = np.ascontiguousarray(one.p_BC.T)
+        p = plant.CalcPointsPositions(context, frame, p_BC, world).T
+        J = plant.CalcJacobianTranslationalVelocity(
+            context, JacobianWrtVariable.kV, frame, p_BC, world, world
+        ).reshape(len(p), 3, nv)
+        spin = plant.CalcJacobianAngularVelocity(
+            context, JacobianWrtVariable.kV, frame, world, world
+        )
+        n = frame.CalcPoseInWorld(context).rotation().matrix() @ n_B
+        rows["p"].append(p)
+        rows["J"].append(J.reshape(-1, nv))
+        rows["tip"].append(p.mean(axis=0)[None])
+        rows["J_tip"].append(J.mean(axis=0))
+        rows["normal"].append(n[None])
+        # dn = omega x n.
+        rows["J_normal"].append(np.cross(spin.T, n).T)
+    return FeetKinematics(**{name: np.concatenate(part) for name, part in rows.items()})

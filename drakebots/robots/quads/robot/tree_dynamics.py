@@ -14,7 +14,7 @@ I_xy, I_xz, I_yz] about its origin in its frame; the skin's inertia is added the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import casadi as ca
@@ -23,8 +23,8 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model import find_body
-from drakebots.multibody.twin import Pose, Twin, joint_slices, rotation
+from drakebots.model import find_body, joint_slices
+from drakebots.multibody.twin import Pose, Twin, rotation
 
 PARAMETERS = 10
 """Length of a link's row of inertia."""
@@ -32,6 +32,10 @@ PARAMETERS = 10
 
 class TreeDynamics(Twin):
     """Kinematics and dynamics of a plant in Euler coordinates, as expressions.
+
+    Args:
+        plant: finalized plant on a base of Euler angles.
+        soles: soles of the feet; see :class:`~drakebots.robots.quads.robot.quad.Sole`.
 
     Attributes:
         bodies: names of the links with mass, in the order of `inertia`.
@@ -42,8 +46,9 @@ class TreeDynamics(Twin):
             welded.
     """
 
-    def __init__(self, plant: MultibodyPlant):
+    def __init__(self, plant: MultibodyPlant, soles: Sequence):
         super().__init__(plant)
+        self.soles = soles
         if self._springs:
             raise InvalidInput(
                 "quad-robots with springs cannot be planned; remove the springs"
@@ -66,7 +71,7 @@ class TreeDynamics(Twin):
         m, c, I_cm = self._inertia(body)
         return inertia_row(m, c, I_cm)
 
-    def _inertia_of(self, body: int, d: ca.SX):
+    def inertia_of(self, body: int, d: ca.SX):
         """m, h = m c and I about the origin from the stacked rows d."""
         if body not in self._row:
             return None
@@ -100,47 +105,25 @@ class TreeDynamics(Twin):
         v: ca.SX,
         a: ca.SX,
         d: ca.SX,
-        wrenches: Mapping[int, tuple[ca.SX, ca.SX]] | None = None,
+        loads: tuple[ca.SX, ca.SX] | None = None,
     ) -> ca.SX:
-        """tau = M a + C v + damping - gravity - sum J'f_ext (nv,).
+        """tau = M a + C v + damping - gravity - J'[F; T] (nv,).
 
         Args:
             q, v, a: positions, velocities and accelerations (nv,).
             d: inertias of the links, stacked (10 links,).
-            wrenches: by body index, external moment about the body's origin and
-                force, in the world.
+            loads: forces F and torques T at the soles (3 feet,), in the world.
         """
-        g = ca.SX(np.array(self.plant.gravity_field().gravity_vector()))
-        motion = {0: (ca.SX.zeros(3), ca.SX.zeros(3), ca.SX.zeros(3), -g)}
-        R_W = {0: ca.SX.eye(3)}
-        joints, force = {}, {}
+        joints = {link.body: self._pose_and_axis(link, q) for link in self.links}
+        motion = self._motion(joints, v, a)
+        wrenches = {} if loads is None else self._foot_wrenches(q, *loads)
+        R_W, force = {0: ca.SX.eye(3)}, {}
         for link in self.links:
-            w_P, u_P, dw_P, du_P = motion[link.inboard]
-            X, S = self._pose_and_axis(link, q)
-            R_BP = X.R.T
-            R_W[link.body] = R_W[link.inboard] @ X.R
-            w, u = R_BP @ w_P, R_BP @ (u_P + ca.cross(w_P, X.p))
-            dw, du = R_BP @ dw_P, R_BP @ (du_P + ca.cross(dw_P, X.p))
-            if S is not None:
-                _, at = joint_slices(link.joint)
-                rate, rate_dot = v[at], a[at]
-                Sw, Su = S[0] * rate, S[1] * rate
-                w, u = w + Sw, u + Su
-                # V x S v
-                dw = dw + S[0] * rate_dot + ca.cross(w, Sw)
-                du = du + S[1] * rate_dot + ca.cross(w, Su) + ca.cross(u, Sw)
-            motion[link.body], joints[link.body] = (w, u, dw, du), (X, S)
-            inertia = self._inertia_of(link.body, d)
-            moment, push = ca.SX.zeros(3), ca.SX.zeros(3)
-            if inertia is not None:
-                m, h, I_o = inertia
-                L, p = I_o @ w + ca.cross(h, u), m * u - ca.cross(h, w)
-                moment = I_o @ dw + ca.cross(h, du) + ca.cross(w, L) + ca.cross(u, p)
-                push = m * du - ca.cross(h, dw) + ca.cross(w, p)
-            if wrenches and link.body in wrenches:
+            R = R_W[link.body] = R_W[link.inboard] @ joints[link.body][0].R
+            moment, push = self._inertial_wrench(link.body, motion[link.body], d)
+            if link.body in wrenches:
                 T, F = wrenches[link.body]
-                moment = moment - R_W[link.body].T @ T
-                push = push - R_W[link.body].T @ F
+                moment, push = moment - R.T @ T, push - R.T @ F
             force[link.body] = moment, push
         reflected, damping = self.reflected_inertia(), self.joint_damping()
         tau = ca.SX(reflected) * a + ca.SX(damping) * v
@@ -159,21 +142,50 @@ class TreeDynamics(Twin):
                 )
         return tau
 
-    def foot_wrenches(self, q: ca.SX, soles, F: ca.SX, T: ca.SX):
-        """`wrenches` of forces F and torques T at the soles (3 feet,)."""
+    def _motion(self, joints, v: ca.SX, a: ca.SX) -> dict[int, tuple]:
+        """w, u and their rates of each body, in its frame; gravity accelerates."""
+        g = ca.SX(np.array(self.plant.gravity_field().gravity_vector()))
+        motion = {0: (ca.SX.zeros(3), ca.SX.zeros(3), ca.SX.zeros(3), -g)}
+        for link in self.links:
+            w_P, u_P, dw_P, du_P = motion[link.inboard]
+            X, S = joints[link.body]
+            R_BP = X.R.T
+            w, u = R_BP @ w_P, R_BP @ (u_P + ca.cross(w_P, X.p))
+            dw, du = R_BP @ dw_P, R_BP @ (du_P + ca.cross(dw_P, X.p))
+            if S is not None:
+                _, at = joint_slices(link.joint)
+                Sw, Su = S[0] * v[at], S[1] * v[at]
+                w, u = w + Sw, u + Su
+                # V x S v
+                dw = dw + S[0] * a[at] + ca.cross(w, Sw)
+                du = du + S[1] * a[at] + ca.cross(w, Su) + ca.cross(u, Sw)
+            motion[link.body] = w, u, dw, du
+        return motion
+
+    def _inertial_wrench(self, body: int, motion: tuple, d: ca.SX):
+        """I A + V x* I V of a body: moment about its origin, and force."""
+        inertia = self.inertia_of(body, d)
+        if inertia is None:
+            return ca.SX.zeros(3), ca.SX.zeros(3)
+        (w, u, dw, du), (m, h, I_o) = motion, inertia
+        L, p = I_o @ w + ca.cross(h, u), m * u - ca.cross(h, w)
+        moment = I_o @ dw + ca.cross(h, du) + ca.cross(w, L) + ca.cross(u, p)
+        return moment, m * du - ca.cross(h, dw) + ca.cross(w, p)
+
+    def _foot_wrenches(self, q: ca.SX, F: ca.SX, T: ca.SX) -> dict[int, tuple]:
+        """Moments about the bodies' origins, and forces, of loads at the soles."""
         poses, out = self.poses(q), {}
-        for j, sole in enumerate(soles):
+        for j, sole in enumerate(self.soles):
             body = int(find_body(self.plant, sole.body).index())
             f, t = F[3 * j : 3 * j + 3], T[3 * j : 3 * j + 3]
-            arm = poses[body].R @ ca.SX(sole.p_BF)
-            moment = t + ca.cross(arm, f)
+            moment = t + ca.cross(poses[body].R @ ca.SX(sole.p_BF), f)
             before = out.get(body, (ca.SX.zeros(3), ca.SX.zeros(3)))
             out[body] = before[0] + moment, before[1] + f
         return out
 
-    def feet(self, q: ca.SX, soles) -> ca.SX:
+    def feet(self, q: ca.SX) -> ca.SX:
         """Middles of the soles p_WF, stacked (3 feet,)."""
-        return ca.vertcat(*(self.point(q, s.body, s.p_BF) for s in soles))
+        return ca.vertcat(*(self.point(q, s.body, s.p_BF) for s in self.soles))
 
     def sole_axes(self, q: ca.SX, sole) -> ca.SX:
         """Axes of a sole R_WS (3, 3)."""
@@ -183,7 +195,7 @@ class TreeDynamics(Twin):
         """Centre of mass p_WC (3,) of links with inertias d."""
         poses, mass, moment = self.poses(q), ca.SX(0), ca.SX.zeros(3)
         for body in self._row:
-            m, h, _ = self._inertia_of(body, d)
+            m, h, _ = self.inertia_of(body, d)
             mass, moment = mass + m, moment + m * poses[body].p + poses[body].R @ h
         return moment / mass
 
@@ -205,58 +217,35 @@ class TreeDynamics(Twin):
         q, v, a, d = self._symbols
         return ca.Function("tau", [q, v, a, d], [self.recursive(q, v, a, d)])
 
-    def feet_function(self, soles: Sequence) -> ca.Function:
+    @cached_property
+    def feet_function(self) -> ca.Function:
         """q -> p_WF of all soles, stacked."""
+        q = self._symbols[0]
+        return ca.Function("feet", [q], [self.feet(q)])
 
-        def make() -> ca.Function:
-            q = self._symbols[0]
-            return ca.Function("feet", [q], [self.feet(q, soles)])
+    @cached_property
+    def axes_function(self) -> ca.Function:
+        """q -> R_WS of all soles (3, 3), one output each."""
+        q = self._symbols[0]
+        axes = [ca.densify(self.sole_axes(q, sole)) for sole in self.soles]
+        return ca.Function("axes", [q], axes)
 
-        return self._cached("feet", soles, make)
-
-    def sole_axes_function(self, sole) -> ca.Function:
-        """q -> R_WS (3, 3)."""
-
-        def make() -> ca.Function:
-            q = self._symbols[0]
-            return ca.Function("axes", [q], [ca.densify(self.sole_axes(q, sole))])
-
-        return self._cached("axes", (sole,), make)
-
-    def pose_function(self, soles: Sequence) -> ca.Function:
+    @cached_property
+    def pose_function(self) -> ca.Function:
         """(q, d) -> p_WF (3 f,), normals of soles (3 f,), p_WC (3,); and d/dq."""
+        q, _, _, d = self._symbols
+        normals = [self.sole_axes(q, s)[:, 2] for s in self.soles]
+        out = ca.vertcat(self.feet(q), *normals, self.com(q, d))
+        return ca.Function("pose", [q, d], [out, ca.jacobian(out, q)])
 
-        def make() -> ca.Function:
-            q, _, _, d = self._symbols
-            normals = [self.sole_axes(q, s)[:, 2] for s in soles]
-            out = ca.vertcat(self.feet(q, soles), *normals, self.com(q, d))
-            return ca.Function("pose", [q, d], [out, ca.jacobian(out, q)])
-
-        return self._cached("pose", soles, make)
-
-    def contact_jacobian(self, soles: Sequence) -> ca.Function:
+    @cached_property
+    def contact_jacobian(self) -> ca.Function:
         """q -> J (6 f, nv) with tau = J'[F; T] of forces and torques at the soles."""
-
-        def make() -> ca.Function:
-            q, v, a, d = self._symbols
-            n = 3 * len(soles)
-            F, T = ca.SX.sym("F", n), ca.SX.sym("T", n)
-            pulled = -self.recursive(
-                q, v * 0, a * 0, d * 0, self.foot_wrenches(q, soles, F, T)
-            )
-            J = ca.jacobian(pulled, ca.vertcat(F, T)).T
-            return ca.Function("contact", [q], [ca.densify(J)])
-
-        return self._cached("jacobian", soles, make)
-
-    def _cached(self, name: str, soles: Sequence, make) -> ca.Function:
-        """A function of some soles, made once."""
-        cache = self.__dict__.setdefault("_functions", {})
-        key = (name, *map(id, soles))
-        if key not in cache:
-            # Keeping the soles keeps their ids unique.
-            cache[key] = make(), tuple(soles)
-        return cache[key][0]
+        q, v, a, d = self._symbols
+        F, T = (ca.SX.sym(name, 3 * len(self.soles)) for name in "FT")
+        pulled = -self.recursive(q, v * 0, a * 0, d * 0, (F, T))
+        J = ca.jacobian(pulled, ca.vertcat(F, T)).T
+        return ca.Function("contact", [q], [ca.densify(J)])
 
 
 def inertia_row(m: float, c: np.ndarray, I_cm: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@
 Source: "Computational Design of Skinned Quad-Robots", section 5.1; equation numbers in
 these files are those of the paper. The program does not simulate the skin. It has the
 skin's mass on the links and, from the second iteration of the alternation
-(:mod:`drakebots.robots.quads.alternation`) on, the forces of the skin at the last
+(:mod:`drakebots.robots.quads.plan`) on, the forces of the skin at the last
 motion. A motion that the robot cannot perform is refused before solving, by an error
 that names what is out of reach.
 
@@ -19,15 +19,24 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.quads.space_time.check import (
+        Carried,
         MotionReport,
+        carry,
         check_motion,
+        cone_rows,
         nearest_poses,
     )
-    from drakebots.robots.quads.space_time.problem import SpaceTime, Weights, widened
+    from drakebots.robots.quads.space_time.problem import (
+        SpaceTime,
+        SpaceTimeOptions,
+        Weights,
+        widened,
+    )
     from drakebots.robots.quads.space_time.program import AXES, KnotBuilder
     from drakebots.robots.quads.space_time.solve import (
         SpaceTimePlan,
-        frame_motion,
+        mathematical_program,
+        motion_at_steps,
         plan_space_time,
     )
 

@@ -9,15 +9,16 @@ and can the motors support the weight? The last is a linear program per pose,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linprog
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.units import GRAVITY
 from drakebots.robots.quads.motion import (
     MotionInput,
-    cone_rows,
     margin,
     support_polygon,
     zmp,
@@ -52,12 +53,12 @@ class Poses:
     """Poses at some steps and their deviations from the motion.
 
     Attributes:
-        frames: the steps of the motion (k,).
+        steps: the steps of the motion (k,).
         q: poses (k, nv).
         miss: distance of each foot from its requested place (k, feet) [m].
     """
 
-    frames: np.ndarray
+    steps: np.ndarray
     q: np.ndarray
     miss: np.ndarray
 
@@ -65,7 +66,7 @@ class Poses:
 def nearest_poses(
     quad: Quad,
     motion: MotionInput,
-    frames: np.ndarray,
+    steps: np.ndarray,
     inertia: np.ndarray | None = None,
 ) -> Poses:
     """Poses nearest to a motion at some steps, by inverse kinematics.
@@ -73,13 +74,13 @@ def nearest_poses(
     Args:
         quad: the robot.
         motion: the requested motion.
-        frames: steps of the motion, increasing (k,).
+        steps: steps of the motion, increasing (k,).
         inertia: inertias of the links with skin (links, 10); the skeleton's by
             default.
     """
-    frames = np.asarray(frames)
+    steps = np.asarray(steps)
     d = (quad.tree.inertia if inertia is None else inertia).ravel()
-    function = quad.tree.pose_function(quad.soles)
+    function = quad.tree.pose_function
     nf = len(quad.soles)
     order = [motion.footfall.feet.index(name) for name in quad.feet]
     weights = np.concatenate(
@@ -98,7 +99,7 @@ def nearest_poses(
         return value.full().ravel(), J.full()
 
     q, last, poses, miss = None, 0, [], []
-    for i in frames:
+    for i in steps:
         nominal = quad.rest.copy()
         nominal[3] += motion.heading[i]
         nominal[:3] += motion.com[i] - rest_com
@@ -114,13 +115,13 @@ def nearest_poses(
             q[:3] += motion.com[i] - motion.com[last]
             q[3] += motion.heading[i] - motion.heading[last]
         last = i
-        most = FIRST if i == frames[0] else ITERATIONS
+        most = FIRST if i == steps[0] else ITERATIONS
         targets = ((weights, target), (posture, nominal))
         q, value = _solve(evaluate, q, targets, (low, high), most)
         off = (value - target)[: 3 * nf].reshape(nf, 3)
         poses.append(q)
         miss.append(np.linalg.norm(off, axis=1))
-    return Poses(frames, np.array(poses), np.array(miss))
+    return Poses(steps, np.array(poses), np.array(miss))
 
 
 def _solve(evaluate, q, targets, bounds, most: int):
@@ -164,6 +165,132 @@ def _solve(evaluate, q, targets, bounds, most: int):
     return q, value
 
 
+# --- contact forces and torques that a given motion needs --------------------------
+#
+# With b = RNEA(q, v, a) (without contact) and the contact Jacobian J, the wrenches
+# w = [F, T] of the feet in contact support a motion if the rows of the base of J'w
+# equal those of b; the joint torques are tau = b - J'w. Of all such w take
+#
+#     min  |tau / limit|^2 + rho |w|^2      (rho is small and makes w unique)
+#
+# without inequalities. :func:`cone_rows` has the inequalities of friction pyramids and
+# of each foot's COP in its sole.
+
+PYRAMID = np.sqrt(0.5)
+"""Factor of mu: the pyramid |F_x|, |F_y| <= mu F_z / sqrt(2) is inside the cone."""
+
+MISSING = 1e-3
+"""Largest unsupported force of a feasible motion, as a share of the weight."""
+
+
+Solve = Callable[..., tuple[np.ndarray, bool]]
+"""Called as solve(H, h, A, b); see :func:`carry`."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Contact forces and torques of one pose.
+
+    Attributes:
+        F, T: forces and torques at the soles (feet, 3) [N], [N m], world.
+        tau: torques of the actuators (m,) [N m].
+        missing: wrench on the base that the contacts cannot supply (6,) [N, N m].
+        feasible: whether all constraints hold and nothing is missing.
+    """
+
+    F: np.ndarray
+    T: np.ndarray
+    tau: np.ndarray
+    missing: np.ndarray
+    feasible: bool
+
+
+def carry(
+    quad: Quad,
+    q: np.ndarray,
+    v: np.ndarray,
+    a: np.ndarray,
+    contact: np.ndarray,
+    *,
+    inertia: np.ndarray | None = None,
+    delta: np.ndarray | float = 0.0,
+    solve: Solve | None = None,
+) -> Carried:
+    """Contact forces for a pose in motion.
+
+    Args:
+        quad: the robot.
+        q, v, a: positions, velocities and accelerations (nv,).
+        contact: feet on the ground (feet,).
+        inertia: inertias of the links (links, 10); the skeleton's by default.
+        delta: further generalized forces (nv,).
+        solve: minimizes 1/2 w'H w - h'w subject to A w = b, given H, h, A and b; also
+            reports whether it succeeded. By default the closed form.
+    """
+    d = (quad.tree.inertia if inertia is None else inertia).ravel()
+    b = quad.tree.dynamics_function(q, v, a, d).full().ravel() - delta
+    J = quad.contact_jacobian(q)
+    kept = np.flatnonzero(np.tile(np.repeat(contact, 3), 2))
+    J = J[kept]
+    w = np.zeros(len(kept))
+    limits = np.where(np.isfinite(quad.torque_limits), quad.torque_limits, 1.0)
+    scale = d.reshape(-1, 10)[:, 0].sum() * GRAVITY
+    # Torques at a sole are measured as forces at its rim.
+    size = np.array([s.radius for s in quad.soles])
+    rho = np.concatenate([np.ones(3 * len(size)), np.repeat(1 / size, 3)])[kept] / scale
+    A = J[:, :6].T
+    missing, feasible = b[:6], not len(kept) and np.abs(b[:6]).max() < 1e-6
+    if len(kept):
+        rows = quad.actuated
+        G, g = (J[:, rows] / limits).T, b[rows] / limits
+        H = G.T @ G + np.diag(rho**2)
+        w, feasible = (solve or _least_squares)(H, G.T @ g, A, b[:6])
+        missing = b[:6] - A @ w
+    wrench = np.zeros(6 * len(quad.soles))
+    wrench[kept] = w
+    F, T = wrench.reshape(2, -1, 3)
+    tau = (b - J.T @ w)[quad.actuated]
+    feasible = bool(feasible and np.abs(missing).max() < MISSING * scale)
+    return Carried(F, T, tau, missing, feasible)
+
+
+def _least_squares(H, h, A, b):
+    K = np.block([[H, A.T], [A, -1e-12 * np.eye(len(A))]])
+    return np.linalg.lstsq(K, np.concatenate([h, b]), rcond=None)[0][: len(h)], True
+
+
+def cone_rows(quad: Quad, q, contact, friction: float, share: float = 1.0):
+    """Rows C with C w <= 0: friction pyramids, and COPs inside the soles.
+
+    w stacks the forces, then the torques, of all feet in contact.
+
+    Args:
+        quad: the robot.
+        q: positions (nv,).
+        contact: feet on the ground (feet,).
+        friction: mu.
+        share: share of each sole that its COP may use.
+    """
+    soles = zip(quad.soles, quad.sole_axes(q), contact)
+    down = [(sole, R) for sole, R, here in soles if here]
+    n, rows = len(down), []
+    for j, (sole, R) in enumerate(down):
+        F, T = np.zeros((3, 6 * n)), np.zeros((3, 6 * n))
+        F[:, 3 * j : 3 * j + 3] = np.eye(3)
+        T[:, 3 * n + 3 * j : 3 * n + 3 * j + 3] = np.eye(3)
+        mu = PYRAMID * friction
+        rows += [s * F[i] - mu * F[2] for i in (0, 1) for s in (1, -1)]
+        push, twist = R.T @ F, R.T @ T
+        normals, offsets = sole.edges
+        rows += [
+            -n_[0] * twist[1] + n_[1] * twist[0] - share * b * push[2]
+            for n_, b in zip(normals, offsets)
+        ]
+        # Torsional friction, eq. (8) with the normal force alone.
+        rows += [s * T[2] - mu * sole.radius * F[2] for s in (1, -1)]
+    return np.array(rows)
+
+
 # --- the checks -------------------------------------------------------------
 
 REACH = 0.01
@@ -180,7 +307,7 @@ and a trot never stands on two feet for long."""
 
 @dataclass(frozen=True)
 class MotionReport:
-    """What the check of a motion found.
+    """Findings of the check of a motion.
 
     Attributes:
         poses: poses at the knots, from inverse kinematics.
@@ -207,7 +334,7 @@ def check_motion(problem: SpaceTime, *, reach: float = REACH) -> MotionReport:
             the weight needs.
     """
     poses = nearest_poses(
-        problem.quad, problem.motion, problem.frames, problem.inertia[0]
+        problem.quad, problem.motion, problem.knots, problem.inertia[0]
     )
     notes = []
     _reach(problem, poses, reach)
@@ -220,12 +347,12 @@ def _reach(problem: SpaceTime, poses: Poses, reach: float) -> None:
     """Raises InvalidInput if a foot is out of reach."""
     k, j = np.unravel_index(poses.miss.argmax(), poses.miss.shape)
     if poses.miss[k, j] > reach:
-        frame = int(poses.frames[k])
+        step = int(poses.steps[k])
         many = int((poses.miss.max(axis=1) > reach).sum())
         raise InvalidInput(
-            f"{problem.motion.name}: foot {problem.quad.feet[j]} at step {frame} "
-            f"({frame * problem.motion.dt:.3f} s) is {poses.miss[k, j] * 1e3:.0f} mm "
-            f"out of the leg's reach ({many} of {len(poses.frames)} knots are); take "
+            f"{problem.motion.name}: foot {problem.quad.feet[j]} at step {step} "
+            f"({step * problem.motion.dt:.3f} s) is {poses.miss[k, j] * 1e3:.0f} mm "
+            f"out of the leg's reach ({many} of {len(poses.steps)} knots are); take "
             "shorter or lower strides, or a lower COM"
         )
 
@@ -238,18 +365,18 @@ def _support(problem: SpaceTime, notes: list) -> np.ndarray:
     Raises:
         InvalidInput: if it is far outside.
     """
-    motion, K = problem.motion, len(problem.frames)
-    step = problem.step
-    com = motion.com[problem.frames]
-    acceleration = np.gradient(np.gradient(com, step, axis=0), step, axis=0)
+    motion, K = problem.motion, len(problem.knots)
+    h = problem.step
+    com = motion.com[problem.knots]
+    acceleration = np.gradient(np.gradient(com, h, axis=0), h, axis=0)
     points = zmp(com, acceleration)
     margins = np.full(K, np.nan)
-    for k, frame in enumerate(problem.frames):
+    for k, step in enumerate(problem.knots):
         polygon = support_polygon(
             problem.quad,
             problem.desired_feet[k],
             problem.contact[k],
-            motion.heading[frame],
+            motion.heading[step],
         )
         if polygon is not None and np.isfinite(points[k]).all():
             margins[k] = margin(polygon, points[k])
@@ -257,17 +384,17 @@ def _support(problem: SpaceTime, notes: list) -> np.ndarray:
     inner = np.where(np.isin(np.arange(K), [0, 1, K - 2, K - 1]), np.nan, margins)
     if np.isfinite(inner).any():
         worst = int(np.nanargmin(inner))
-        frame, off = int(problem.frames[worst]), -inner[worst]
+        step, off = int(problem.knots[worst]), -inner[worst]
         if off > OUTSIDE:
             raise InvalidInput(
-                f"{motion.name}: at step {frame} ({frame * motion.dt:.3f} s) the "
+                f"{motion.name}: at step {step} ({step * motion.dt:.3f} s) the "
                 f"requested COM has its ZMP {off * 1e3:.0f} mm outside the support "
                 "polygon; move the COM over the feet, or more slowly"
             )
         if off > 0:
             notes.append(
                 f"the requested COM has its ZMP {off * 1e3:.1f} mm outside the support "
-                f"polygon at step {frame}"
+                f"polygon at step {step}"
             )
     return margins
 
@@ -289,17 +416,17 @@ def _check_strength(problem: SpaceTime, poses: Poses, notes: list) -> None:
         if found is None:
             continue
         share, tau = found
-        frame = int(poses.frames[k])
+        step = int(poses.steps[k])
         stable = True
         if 1 < share <= OVERLOAD:
-            notes.append(f"standing at step {frame} takes {share:.2f} of the limits")
+            notes.append(f"standing at step {step} takes {share:.2f} of the limits")
         if share > OVERLOAD:
             limits = problem.limits
             worst = int(np.argmax(np.abs(tau) / limits))
             down = [f for f, here in zip(problem.quad.feet, contact) if here]
             raise InvalidInput(
                 f"{problem.motion.name}: the motors cannot hold the weight: standing "
-                f"on {', '.join(down)} (step {frame}) takes at least "
+                f"on {', '.join(down)} (step {step}) takes at least "
                 f"{abs(tau[worst]):.3g} N m at {problem.quad.joints[worst]}, whose "
                 f"limit is {limits[worst]:.3g} N m; take stronger motors, less weight "
                 "or straighter legs"
@@ -323,7 +450,7 @@ def static_torques(problem: SpaceTime, q: np.ndarray, contact: np.ndarray):
     quad, zero = problem.quad, np.zeros(problem.quad.nv)
     d = problem.inertia[0].ravel()
     g = quad.tree.dynamics_function(q, zero, zero, d).full().ravel()
-    J = quad.tree.contact_jacobian(quad.soles)(q).full()
+    J = quad.contact_jacobian(q)
     J = J[np.flatnonzero(np.tile(np.repeat(contact, 3), 2))]
     C = cone_rows(quad, q, contact, problem.friction, problem.cop_share)
     n = len(J)

@@ -16,121 +16,119 @@ smooth_step^2 a, and the lengths of E_COM and E_EE are measured in `Weights.leng
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import (
-    check,
-    check_types,
-    instance,
-    non_negative,
-    positive,
-    whole,
-)
+from drakebots.core.checks import instance, non_negative, positive, whole
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.fields import checked
+from drakebots.core.lazy import late
 from drakebots.core.units import GRAVITY
+from drakebots.results import Result
 from drakebots.robots.quads.motion import MotionInput
 from drakebots.robots.quads.robot import (
     LinkSkin,
     Quad,
     SkinInfluence,
     coupling_forces,
-    frame_inertia,
+    inertia_at,
 )
+from drakebots.trajopt import PlanProgram
+
+_plans = late("drakebots.robots.quads.space_time.solve")
 
 
-@dataclass(frozen=True)
+@checked("weights")
 class Weights:
     """Weights of the objective, eq. (3), by default the paper's.
-
-    Attributes:
-        torque: weight alpha_t of the torques.
-        smooth: weight alpha_s of second differences of the positions.
-        com: weight alpha_c of deviations of the COM.
-        feet: weight alpha_e of deviations of the feet.
-        follow: weight alpha_f of deviations from the motion to follow, if there is
-            one; the alternation raises it by a tenth in each iteration.
-        flat: weight alpha_o of soles that are not parallel to the ground.
-        reference: weight of joints with a reference in the requested motion.
-        posture: small weight of the distance from the poses of inverse kinematics; it
-            determines what no other term does.
-        force: small weight of (|F|^2 + |T|^2/r^2)/(m g)^2; it makes contact forces
-            unique.
-        smooth_step: time step of the second differences of E_S [s]. The paper does not
-            give the spacing of its knots; a fixed time makes the term independent of
-            the knot spacing. At 5 ms it would vanish.
-        length: unit of length of E_COM and E_EE [m]. The paper gives none; with 1 m
-            its weights let feet deviate by 0.1 m to save torque.
 
     Raises:
         InvalidInput: for a weight < 0, or a length not > 0.
     """
 
-    torque: float = 1e-2
-    smooth: float = 0.5
-    com: float = 1.0
-    feet: float = 1.0
-    follow: float = 1.0
-    flat: float = 10.0
-    reference: float = 1.0
-    posture: float = 1e-3
-    force: float = 1e-3
-    smooth_step: float = 0.025
-    length: float = 0.01
+    torque: Annotated[float, non_negative()] = 1e-2
+    """Weight alpha_t of the torques."""
+    smooth: Annotated[float, non_negative()] = 0.5
+    """Weight alpha_s of second differences of the positions."""
+    com: Annotated[float, non_negative()] = 1.0
+    """Weight alpha_c of deviations of the COM."""
+    feet: Annotated[float, non_negative()] = 1.0
+    """Weight alpha_e of deviations of the feet."""
+    follow: Annotated[float, non_negative()] = 1.0
+    """Weight alpha_f of deviations from the motion to follow, if there is one; the
+    alternation raises it by a tenth in each iteration."""
+    flat: Annotated[float, non_negative()] = 10.0
+    """Weight alpha_o of soles that are not parallel to the ground."""
+    reference: Annotated[float, non_negative()] = 1.0
+    """Weight of joints with a reference in the requested motion."""
+    posture: Annotated[float, non_negative()] = 1e-3
+    """Small weight of the distance from the poses of inverse kinematics; it determines
+    what no other term does."""
+    force: Annotated[float, non_negative()] = 1e-3
+    """Small weight of (|F|^2 + |T|^2/r^2)/(m g)^2; it makes contact forces unique."""
+    smooth_step: Annotated[float, non_negative("s")] = 0.025
+    """Time step of the second differences of E_S. The paper does not give the
+    spacing of its knots; a fixed time makes the term independent of the knot spacing.
+    At 5 ms it would vanish."""
+    length: Annotated[float, positive("m")] = 0.01
+    """Unit of length of E_COM and E_EE. The paper gives none; with 1 m its weights
+    let feet deviate by 0.1 m to save torque."""
+
+
+@checked("space-time program", kw_only=True)
+class SpaceTimeOptions:
+    """Options of a space-time program, whatever the motion.
+
+    Raises:
+        InvalidInput: for a value out of range.
+    """
+
+    weights: Weights = Weights()
+    """Weights of the objective, eq. (3)."""
+    cop_share: float = 1.0
+    """Share of each sole that its COP may use."""
+    tip: Annotated[float, positive()] = 1e-3
+    """Force below which the friction cone is rounded [m g]; a foot in contact carries
+    at least tip/mu."""
+    knot_spacing: Annotated[int, whole(1)] = 5
+    """Number of time steps from knot to knot."""
+    flat_steps: Annotated[int, whole(0)] = 5
+    """Number of steps before touch-down and after lift-off in which a sole shall be
+    parallel to the ground."""
 
     def __post_init__(self):
-        rules = dict.fromkeys(vars(self), non_negative())
-        rules |= {"smooth_step": non_negative("s"), "length": positive("m")}
-        check(self, "weights", **rules)
+        if not 0 < self.cop_share <= 1:
+            raise InvalidInput(f"cop_share must be in (0, 1], got {self.cop_share}")
 
 
-@dataclass(frozen=True)
-class SpaceTime:
+@checked()
+class SpaceTime(SpaceTimeOptions):
     """A motion to optimize; see the module.
-
-    Attributes:
-        quad: the robot.
-        motion: the requested motion.
-        skin: mass of the skin on the links and its stiffness; None for the bare
-            skeleton.
-        influence: effect of the deforming skin, from the last step-by-step plan, or
-            None.
-        follow: motion of that plan in Euler coordinates (N, nv), or None.
-        weights: weights of the objective, eq. (3).
-        friction: coefficient of friction mu.
-        cop_share: share of each sole that its COP may use.
-        tip: force below which the friction cone is rounded [m g]; a foot in contact
-            carries at least tip/mu.
-        knot_spacing: number of time steps from knot to knot.
-        flat_frames: number of steps before touch-down and after lift-off in which a
-            sole shall be parallel to the ground.
-        torque_limits: torque limits of some joints, in place of the model's [N m].
 
     Raises:
         InvalidInput, UnknownName: for values out of range and unknown names.
     """
 
     quad: Quad
-    motion: MotionInput
+    """The robot."""
+    motion: Annotated[MotionInput, instance(MotionInput)]
+    """The requested motion."""
     skin: LinkSkin | None = None
+    """Mass of the skin on the links and its stiffness; None for the bare skeleton."""
     influence: SkinInfluence | None = None
+    """Effect of the deforming skin, from the last step-by-step plan, or None."""
     follow: np.ndarray | None = None
-    weights: Weights = field(default_factory=Weights)
-    friction: float = 0.8
-    cop_share: float = 1.0
-    tip: float = 1e-3
-    knot_spacing: int = 5
-    flat_frames: int = 5
+    """Motion of that plan in Euler coordinates (N, nv), or None."""
+    friction: Annotated[float, positive()] = 0.8
+    """Coefficient of friction mu."""
     torque_limits: Mapping[str, float] = field(default_factory=dict)
+    """Torque limits of some joints, in place of the model's [N m]."""
 
     def __post_init__(self):
-        check_types(self, "problem")
-        check(self, "", friction=positive(), tip=positive(), knot_spacing=whole(1))
-        check(self, "", flat_frames=whole(0), motion=instance(MotionInput))
-        if not 0 < self.cop_share <= 1:
-            raise InvalidInput(f"cop_share must be in (0, 1], got {self.cop_share}")
+        super().__post_init__()
         N = len(self.motion)
         if (N - 1) % self.knot_spacing or (N - 1) // self.knot_spacing < 4:
             raise InvalidInput(
@@ -162,8 +160,12 @@ class SpaceTime:
                 f"motion has {N}"
             )
 
+    def mathematical_program(self, *, start: Result | None = None) -> PlanProgram:
+        """Its program; see :func:`.solve.mathematical_program`."""
+        return _plans.mathematical_program(self, start=start)
+
     @property
-    def frames(self) -> np.ndarray:
+    def knots(self) -> np.ndarray:
         """Steps of the motion at which the knots are (K,)."""
         return np.arange(0, len(self.motion), self.knot_spacing)
 
@@ -180,11 +182,11 @@ class SpaceTime:
     @cached_property
     def contact(self) -> np.ndarray:
         """Contact by the footfall pattern at the knots (K, feet)."""
-        return self.motion.footfall.at(self.frames)[:, self.order]
+        return self.motion.footfall.at(self.knots)[:, self.order]
 
     @cached_property
     def loaded(self) -> np.ndarray:
-        """Which feet may bear load at the knots (K, feet).
+        """Mask of the feet that may bear load at the knots (K, feet).
 
         Loads are linear between knots. If a foot bore load at the knot at which it
         lands or leaves, it would do so at steps at which it is in the air, and the COP
@@ -199,27 +201,27 @@ class SpaceTime:
         one = contact[:-1] if mode == "wrap" else contact
         padded = np.pad(one, ((half, half + len(contact) - len(one)), (0, 0)), mode)
         around = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1, axis=0)
-        steady = around.all(axis=-1)[self.frames]
+        steady = around.all(axis=-1)[self.knots]
         return np.where(steady.any(axis=1, keepdims=True), steady, self.contact)
 
     @cached_property
     def desired_feet(self) -> np.ndarray:
         """Requested positions of the feet at the knots (K, feet, 3) [m]."""
-        return self.motion.feet[self.frames][:, self.order]
+        return self.motion.feet[self.knots][:, self.order]
 
     @cached_property
     def inertia(self) -> np.ndarray:
         """Inertias of the links with skin at the knots (K, links, 10)."""
-        return frame_inertia(self.quad, self.skin, self.influence, self.frames)
+        return inertia_at(self.quad, self.skin, self.influence, self.knots)
 
     @cached_property
     def delta(self) -> np.ndarray:
         """Constant part of :func:`coupling_forces` at the knots (K, nv)."""
-        return coupling_forces(self.quad, self.skin, self.influence, self.frames)
+        return coupling_forces(self.quad, self.skin, self.influence, self.knots)
 
-    def skin_forces(self, q: np.ndarray, frames: np.ndarray) -> np.ndarray:
+    def skin_forces(self, q: np.ndarray, steps: np.ndarray) -> np.ndarray:
         """Generalized forces of the skin (n, nv) at poses q (n, nv) at some steps."""
-        out = coupling_forces(self.quad, self.skin, self.influence, frames)
+        out = coupling_forces(self.quad, self.skin, self.influence, steps)
         if self.skin is not None:
             out[:, 6:] += self.skin.elastic(q[:, 6:])
         return out

@@ -41,8 +41,7 @@ def dynamics_block(quad: Quad, stiffness: np.ndarray | None = None) -> Block:
     F, T = ca.SX.sym("F", f), ca.SX.sym("T", f)
     tau = ca.SX.sym("tau", quad.B.shape[1])
     inertia, delta = ca.SX.sym("inertia", tree.inertia.size), ca.SX.sym("delta", n)
-    wrenches = tree.foot_wrenches(q, quad.soles, F, T)
-    rows = tree.recursive(q, v, a, inertia, wrenches) - ca.SX(quad.B) @ tau - delta
+    rows = tree.recursive(q, v, a, inertia, (F, T)) - ca.SX(quad.B) @ tau - delta
     if stiffness is not None:
         rows[6:] += ca.SX(ca.sparsify(ca.DM(stiffness))) @ q[6:]
     return Block(
@@ -61,7 +60,7 @@ def kinematics_block(quad: Quad) -> Block:
     return Block(
         "quad_kinematics",
         {"q": q, "p": p, "c": c},
-        {"feet": p - tree.feet(q, quad.soles), "com": c - tree.com(q, inertia)},
+        {"feet": p - tree.feet(q), "com": c - tree.com(q, inertia)},
         inertia,
     )
 
@@ -89,7 +88,7 @@ def sole_block(quad: Quad, share: float) -> Block:
 def clearance_block(quad: Quad) -> Block:
     """Heights of all corners of all soles, in the order of the soles [m]."""
     q = ca.SX.sym("q", quad.nv)
-    p, rows = quad.tree.feet(q, quad.soles), []
+    p, rows = quad.tree.feet(q), []
     for j, sole in enumerate(quad.soles):
         up = quad.tree.sole_axes(q, sole)[2, :2]
         rows.append(p[3 * j + 2] + ca.SX(sole.corners) @ up.T)
@@ -206,11 +205,11 @@ class KnotBuilder(ProgramBuilder):
     def __init__(self, name: str, problem: SpaceTime):
         super().__init__(name)
         self.p, self.quad = problem, problem.quad
-        self.K = len(problem.frames)
+        self.K = len(problem.knots)
         self.foot_labels = [f"{f}.{x}" for f in self.quad.feet for x in AXES]
         self.corner_counts = [len(s.corners) for s in self.quad.soles]
-        self.frame_weights = np.full((self.K, 1), float(problem.knot_spacing))
-        self.frame_weights[[0, -1]] *= 0.5
+        self.knot_weights = np.full((self.K, 1), float(problem.knot_spacing))
+        self.knot_weights[[0, -1]] *= 0.5
 
     def add_poses(self) -> None:
         """Adds q with the joints' limits."""
@@ -282,20 +281,20 @@ class KnotBuilder(ProgramBuilder):
     def add_tracking(self) -> None:
         """E_COM, E_EE: squared deviation of COM and feet from the requested paths."""
         p, w = self.p, self.p.weights
-        com = p.motion.com[p.frames]
-        self.add_squares("COM", "c", w.com / w.length**2 * self.frame_weights, com)
+        com = p.motion.com[p.knots]
+        self.add_squares("COM", "c", w.com / w.length**2 * self.knot_weights, com)
         feet = p.desired_feet.reshape(self.K, -1)
-        self.add_squares("EE", "p", w.feet / w.length**2 * self.frame_weights, feet)
+        self.add_squares("EE", "p", w.feet / w.length**2 * self.knot_weights, feet)
 
     def add_flatness(self) -> None:
         """E_O: soles are parallel to the ground during and near contact."""
         p = self.p
-        near = near_contact(p.motion.footfall.contact, p.flat_frames)
-        near = near[p.frames][:, p.order]
+        near = near_contact(p.motion.footfall.contact, p.flat_steps)
+        near = near[p.knots][:, p.order]
         self.add_cost(
             flat_block(self.quad),
             {"q": self["q"].indices},
-            data=p.weights.flat * self.frame_weights * near,
+            data=p.weights.flat * self.knot_weights * near,
         )
 
     def add_squares(self, name: str, group: str, weight, target=0.0) -> None:
@@ -458,33 +457,33 @@ class _SpaceTimeBuilder(KnotBuilder):
 
     def _objective(self) -> None:
         """The cost, eq. (3), and small terms that determine what it leaves free."""
-        p, w, frames = self.p, self.p.weights, self.frame_weights
-        self.add_squares("tau", "tau", w.torque / p.mass**2 * frames)
-        self.add_squares("S", "a", w.smooth * w.smooth_step**4 * frames)
+        p, w, each = self.p, self.p.weights, self.knot_weights
+        self.add_squares("tau", "tau", w.torque / p.mass**2 * each)
+        self.add_squares("S", "a", w.smooth * w.smooth_step**4 * each)
         self.add_tracking()
         self.add_flatness()
         self._follow()
-        light = w.force / p.weight**2 * frames
+        light = w.force / p.weight**2 * each
         self.add_squares("F_contact", "F", light)
         radius = np.repeat([s.radius for s in self.quad.soles], 3)
         self.add_squares("T_contact", "T", light / radius**2)
 
     def _follow(self) -> None:
         """E_F, the joints with a reference, and the small cost of the posture."""
-        p, w, frames = self.p, self.p.weights, self.frame_weights
+        p, w, each = self.p, self.p.weights, self.knot_weights
         K, n = self.K, self.quad.nv
         weight, target = np.zeros((K, n)), np.zeros((K, n))
         if p.follow is not None:
-            weight[:], target[:] = w.follow * frames, p.follow[p.frames]
+            weight[:], target[:] = w.follow * each, p.follow[p.knots]
         else:
             for name, values in p.motion.reference.items():
                 k = self.quad.coordinates.index(name)
-                weight[:, k] = (w.reference * frames)[:, 0]
-                target[:, k] = values[p.frames]
+                weight[:, k] = (w.reference * each)[:, 0]
+                target[:, k] = values[p.knots]
         if weight.any():
             self.add_squares("F", "q", weight, target)
         posture = self.quad.rest if self.posture is None else self.posture
-        light = w.posture * frames * np.ones(n)
+        light = w.posture * each * np.ones(n)
         if self.posture is None:
             light[:, :6] = 0.0
         self.add_squares("posture", "q", light, posture)

@@ -16,42 +16,55 @@ largest motion of a standing foot between its knots [m].
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import xarray as xr
 from scipy.interpolate import BSpline
 from scipy.optimize import nnls
 
+from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress
-from drakebots.model import model_provenance
+from drakebots.core.units import SI
+from drakebots.formats import model_provenance
 from drakebots.results import Result
 from drakebots.robots.quads.motion import (
-    carry,
     cop_of_forces,
     margin,
     support_polygon,
 )
 from drakebots.robots.quads.robot import (
     Coordinates,
+    Quad,
     Sole,
-    frame_inertia,
+    inertia_at,
 )
-from drakebots.robots.quads.space_time.check import MotionReport, check_motion
+from drakebots.robots.quads.space_time.check import MotionReport, carry, check_motion
 from drakebots.robots.quads.space_time.problem import SpaceTime, widened
 from drakebots.robots.quads.space_time.program import AXES, space_time_program
+from drakebots.skin import with_units
+from drakebots.trajopt import Add, Bodies, PlanProgram, planning
 from drakebots.trajopt.program import Program
-from drakebots.trajopt.solvers import Solution, solve
+from drakebots.trajopt.solvers import Solution
 
 OPTIONS = {"max_iter": 400, "mu_strategy": "monotone", "mu_init": 1e-2}
 """Options of IPOPT; its adaptive strategy takes twice as long."""
 
 WARM = {"mu_init": 1e-4}
 """Further options for a warm start."""
+
+NAMES = {
+    "torque": "tau",
+    "foot_force": "F",
+    "foot_torque": "T",
+    "foot_position": "p",
+    "com": "c",
+}
+"""Names of groups in the field's words."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +75,12 @@ class SpaceTimePlan:
         problem: the problem.
         solution: solution of the nonlinear program.
         report: findings of the check before it.
-        posture: poses of inverse kinematics (K, nv).
         seconds: wall time by phase [s].
     """
 
     problem: SpaceTime
     solution: Solution = field(repr=False)
     report: MotionReport = field(repr=False)
-    posture: np.ndarray = field(repr=False)
     seconds: Mapping[str, float]
 
     @property
@@ -95,18 +106,18 @@ def plan_space_time(
     options: Mapping[str, Any] | None = None,
     time_limit: float | None = None,
     progress: Progress | None = None,
-    checkpoint: str | Path | None = None,
+    add: Add | None = None,
 ) -> SpaceTimePlan:
     """Checks a motion, then optimizes it.
 
     Args:
         problem: the problem.
         warm: earlier plan of the same robot, motion and knots to start from.
-        solver: "exact" (IPOPT with exact Hessians), or Drake's "ipopt" or "snopt".
+        solver: one of :data:`drakebots.trajopt.solvers.SOLVERS`.
         options: options of the solver.
         time_limit: time limit of the solver [s].
         progress: called after every iteration.
-        checkpoint: file that keeps the best iterate.
+        add: adds terms of your own; see :mod:`~drakebots.trajopt.plan_program`.
 
     Returns:
         The plan. If it failed, was interrupted or reached the time limit, its
@@ -116,43 +127,80 @@ def plan_space_time(
         InvalidInput: as from :func:`check_motion`, or for a warm start that does not
             fit.
     """
+    opened, report, seconds = _open(problem, None if warm is None else warm.solution.x)
+    call = planning(solver, lambda program, x: opened, add=add, options=options)
+    how = {"time_limit": time_limit, "progress": progress}
+    solution = call(opened.program, opened.guess, options=opened.options, **how)
+    compiled = solution.seconds.get("build", 0.0)
+    seconds |= {"compile": compiled, "solve": solution.seconds["total"] - compiled}
+    return SpaceTimePlan(problem, solution, report, seconds)
+
+
+def mathematical_program(
+    problem: SpaceTime, *, start: Result | None = None
+) -> PlanProgram:
+    """The program of a space-time problem, for Drake's solvers and ours.
+
+    Args:
+        problem: the problem.
+        start: plan of the same robot, motion and knots to start from; None for poses of
+            inverse kinematics.
+
+    Raises:
+        InvalidInput: as from :func:`plan_space_time`.
+    """
+    return _open(problem, None if start is None else start.data.decision.values)[0]
+
+
+def _open(
+    problem: SpaceTime, x: np.ndarray | None
+) -> tuple[PlanProgram, MotionReport, dict[str, float]]:
+    """The checked problem's program with its start, the findings, and the time of each
+    phase [s].
+
+    Raises:
+        InvalidInput: where x does not fit the program.
+    """
     began = time.perf_counter()
     report = check_motion(problem)
     posture = report.poses.q
     checked = time.perf_counter()
     program = space_time_program(problem, posture)
     built = time.perf_counter()
-    settings = dict(options or {})
-    if warm is None:
-        x0 = _initial_guess(problem, program, posture)
+    size = program.num_variables
+    if x is None:
+        guess = _initial_guess(problem, program, posture)
+    elif len(x) == size:
+        guess = np.clip(x, program.x_lower, program.x_upper)
     else:
-        x0 = np.array(warm.solution.x)
-        if x0.shape != (program.num_variables,):
-            raise InvalidInput(
-                f"warm start: {len(x0)} variables, the program has "
-                f"{program.num_variables}; use a plan of the same robot and knots"
-            )
-        x0 = np.clip(x0, program.x_lower, program.x_upper)
-    if solver == "exact":
-        settings = OPTIONS | (WARM if warm is not None else {}) | settings
-    guessed = time.perf_counter()
-    solution = solve(
+        raise InvalidInput(
+            f"warm start: {len(x)} variables, the program has {size}; use a plan of "
+            "the same robot and knots"
+        )
+    seconds = {"check": checked - began, "build": built - checked}
+    seconds["guess"] = time.perf_counter() - built
+    quad, skin = problem.quad, problem.skin
+
+    def spatial(knot: int) -> Callable[[int], tuple | None]:
+        rows = ca.DM(problem.inertia[knot].ravel())
+        return lambda body: quad.tree.inertia_of(body, rows)
+
+    def skin_torque(given: Callable[[str], np.ndarray]) -> np.ndarray:
+        force, turn = problem.delta[:, 6:], given("q")[:, 6:]
+        stiffness = None if skin is None else skin.stiffness
+        return force + 0 * turn if stiffness is None else force - turn @ stiffness
+
+    opened = PlanProgram(
         program,
-        x0,
-        solver=solver,
-        options=settings,
-        time_limit=time_limit,
-        progress=progress,
-        checkpoint=checkpoint,
+        guess,
+        {},
+        lambda solution: SpaceTimePlan(problem, solution, report, seconds).result(),
+        OPTIONS | ({} if x is None else WARM),
+        NAMES,
+        Bodies(quad.tree, SI, {s.name: (s.body, s.p_BF) for s in quad.soles}, spatial),
+        {"skin_torque": (quad.coordinates[6:], skin_torque)},
     )
-    seconds = {
-        "check": checked - began,
-        "build": built - checked,
-        "guess": guessed - built,
-        "compile": solution.seconds.get("build", 0.0),
-        "solve": solution.seconds["total"] - solution.seconds.get("build", 0.0),
-    }
-    return SpaceTimePlan(problem, solution, report, posture, seconds)
+    return opened, report, seconds
 
 
 def _initial_guess(
@@ -166,7 +214,7 @@ def _initial_guess(
     a = np.zeros_like(q)
     a[1:-1] = (q[2:] - 2 * q[1:-1] + q[:-2]) / h**2
     zero = np.zeros(quad.nv)
-    delta = problem.skin_forces(q, problem.frames)
+    delta = problem.skin_forces(q, problem.knots)
     carried = [
         carry(
             quad,
@@ -201,7 +249,7 @@ def _initial_guess(
 # --- the plan at every step --------------------------------------------------
 
 
-def frame_motion(plan: SpaceTimePlan) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def motion_at_steps(plan: SpaceTimePlan) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q, v and a at all steps (N, nv), in Euler coordinates."""
     return spline_motion(plan.problem, plan.parts["q"])
 
@@ -219,12 +267,12 @@ def spline_motion(problem: SpaceTime, q: np.ndarray):
 def _loads(plan: SpaceTimePlan) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """F, T (N, feet, 3) and tau (N, m) at all steps, linear between knots."""
     problem, parts = plan.problem, plan.parts
-    at, frames = problem.frames, np.arange(len(problem.motion))
+    at, steps = problem.knots, np.arange(len(problem.motion))
 
     def line(values):
-        return np.stack([np.interp(frames, at, c) for c in values.T], axis=1)
+        return np.stack([np.interp(steps, at, c) for c in values.T], axis=1)
 
-    shape = (len(frames), len(problem.quad.soles), 3)
+    shape = (len(steps), len(problem.quad.soles), 3)
     return (
         line(parts["F"]).reshape(shape),
         line(parts["T"]).reshape(shape),
@@ -268,30 +316,23 @@ def _plan_dataset(plan: SpaceTimePlan) -> xr.Dataset:
     """Motion, torques, contact forces, COM, COP and requested paths at every step."""
     problem, quad = plan.problem, plan.problem.quad
     motion = problem.motion
-    q, v, a = frame_motion(plan)
+    q, v, a = motion_at_steps(plan)
     F, T, tau = _loads(plan)
     convert = Coordinates(quad)
     plant = convert.free.plant
     feet = quad.foot_positions(q)
-    inertia = frame_inertia(
-        quad, problem.skin, problem.influence, np.arange(len(motion))
-    )
+    inertia = inertia_at(quad, problem.skin, problem.influence, np.arange(len(motion)))
     com = quad.com(q, inertia)
-    cop = cop_of_forces(feet, F, T)
+    cop, margins = _pressure(quad, q, feet, F, T)
     contact = motion.footfall.contact[:, problem.order]
-    margins = [
-        margin(support_polygon(quad, feet[i], F[i, :, 2] > 0, q[i, 3]), cop[i])
-        if np.isfinite(cop[i]).all()
-        else np.nan
-        for i in range(len(q))
-    ]
     patches = [
-        patch_forces(sole, quad.tree.sole_axes_function(sole)(q[i]).full(), *load)
+        patch_forces(*load)
         for i in range(len(q))
-        for sole, load in zip(quad.soles, zip(F[i], T[i]))
+        for load in zip(quad.soles, quad.sole_axes(q[i]), F[i], T[i])
     ]
-    names = [f"{s.name}_{k}" for s in quad.soles for k in range(len(s.points))]
     patch = np.concatenate(patches).reshape(len(q), -1, 3)
+    of_foot = ("time", "foot", "axis")
+    requested = np.array(motion.feet[:, problem.order])
     data = {
         "position": (("time", "position_name"), convert.positions(q), "rad or m"),
         "velocity": (("time", "velocity_name"), convert.velocities(q, v), "rad/s, m/s"),
@@ -299,29 +340,22 @@ def _plan_dataset(plan: SpaceTimePlan) -> xr.Dataset:
         "euler_velocity": (("time", "coordinate"), v, "rad/s, m/s"),
         "euler_acceleration": (("time", "coordinate"), a, "rad/s^2, m/s^2"),
         "torque": (("time", "joint"), tau, "N m"),
-        "foot_force": (("time", "foot", "axis"), F, "N"),
-        "foot_torque": (("time", "foot", "axis"), T, "N m"),
+        "foot_force": (of_foot, F, "N"),
+        "foot_torque": (of_foot, T, "N m"),
         "contact_force": (("time", "patch", "axis"), patch, "N"),
-        "foot_position": (("time", "foot", "axis"), feet, "m"),
+        "foot_position": (of_foot, feet, "m"),
         "com": (("time", "axis"), com, "m"),
         "cop": (("time", "plane_axis"), cop, "m"),
-        "cop_margin": (("time",), np.array(margins), "m"),
+        "cop_margin": (("time",), margins, "m"),
         "contact": (("time", "foot"), contact.astype(np.int8), "1"),
         "desired_com": (("time", "axis"), np.array(motion.com), "m"),
-        "desired_foot": (
-            ("time", "foot", "axis"),
-            np.array(motion.feet[:, problem.order]),
-            "m",
-        ),
+        "desired_foot": (of_foot, requested, "m"),
         "desired_heading": (("time",), np.array(motion.heading), "rad"),
         "torque_limit": (("joint",), problem.limits, "N m"),
         "decision": (("variable",), np.array(plan.solution.x), "of the program"),
     }
     return xr.Dataset(
-        {
-            k: (dims, values, {"units": unit})
-            for k, (dims, values, unit) in data.items()
-        },
+        with_units(data),
         coords={
             "time": ("time", motion.times.astype(float), {"units": "s"}),
             "position_name": list(plant.GetPositionNames(always_add_suffix=False)),
@@ -329,25 +363,35 @@ def _plan_dataset(plan: SpaceTimePlan) -> xr.Dataset:
             "coordinate": list(quad.coordinates),
             "joint": list(quad.joints),
             "foot": list(quad.feet),
-            "patch": names,
+            "patch": [
+                f"{s.name}_{k}" for s in quad.soles for k in range(len(s.points))
+            ],
             "axis": list(AXES),
             "plane_axis": list(AXES[:2]),
         },
     )
 
 
+def _pressure(quad: Quad, q, feet, F, T) -> tuple[np.ndarray, np.ndarray]:
+    """COP (N, 2) and its margin in the loaded soles (N,) [m]; NaN without load."""
+    cop, margins = cop_of_forces(feet, F, T), np.full(len(q), np.nan)
+    for i in np.flatnonzero(np.isfinite(cop).all(axis=1)):
+        loaded = F[i, :, 2] > 0
+        margins[i] = margin(support_polygon(quad, feet[i], loaded, q[i, 3]), cop[i])
+    return cop, margins
+
+
 def _step_errors(plan: SpaceTimePlan) -> dict[str, float]:
     """Errors of the interpolation between knots; see the module."""
     problem, quad = plan.problem, plan.problem.quad
-    q, v, a = frame_motion(plan)
+    q, v, a = motion_at_steps(plan)
     F, T, tau = _loads(plan)
-    frames = np.arange(len(q))
-    d = frame_inertia(quad, problem.skin, problem.influence, frames).reshape(len(q), -1)
-    delta = problem.skin_forces(q, frames)
-    rows = np.asarray(quad.tree.dynamics_function.map(len(q))(q.T, v.T, a.T, d.T)).T
-    J = quad.tree.contact_jacobian(quad.soles)
+    steps = np.arange(len(q))
+    d = inertia_at(quad, problem.skin, problem.influence, steps)
+    delta = problem.skin_forces(q, steps)
+    rows = quad.dynamics(q, v, a, d)
     loads = np.concatenate([F.reshape(len(q), -1), T.reshape(len(q), -1)], axis=1)
-    pull = np.stack([J(q[i]).full().T @ loads[i] for i in frames])
+    pull = np.stack([quad.contact_jacobian(q[i]).T @ loads[i] for i in steps])
     rows = rows - pull - delta
     needed = rows[:, quad.actuated]
     # Steps next to a touch-down or lift-off are interpolated across it.
@@ -364,7 +408,7 @@ def _step_errors(plan: SpaceTimePlan) -> dict[str, float]:
     for j in range(len(quad.soles)):
         for k in range(len(knot) - 1):
             if knot[k, j] and knot[k + 1, j]:
-                i = problem.frames[k]
+                i = problem.knots[k]
                 moved = feet[i : i + problem.knot_spacing + 1, j] - feet[i, j]
                 slip = max(slip, float(np.abs(moved).max()))
     sunk = -feet[..., 2][~contact].min(initial=0.0)
@@ -383,7 +427,7 @@ def _plan_result(plan: SpaceTimePlan) -> Result:
     problem, solution = plan.problem, plan.solution
     data = _plan_dataset(plan)
     program, parts = solution.program, solution.parts
-    desired = problem.desired_feet.reshape(len(problem.frames), -1)
+    desired = problem.desired_feet.reshape(len(problem.knots), -1)
     share = np.abs(parts["tau"]) / problem.limits
     k, i = np.unravel_index(int(share.argmax()), share.shape)
     log = {n: list(c) for n, c in solution.log.items() if n in ("obj", "inf_pr", "mu")}
@@ -398,14 +442,14 @@ def _plan_result(plan: SpaceTimePlan) -> Result:
         "peak_torque": float(np.abs(parts["tau"]).max()),
         "peak_torque_share": float(share.max()),
         "peak_torque_joint": problem.quad.joints[i],
-        "peak_torque_frame": int(problem.frames[k]),
+        "peak_torque_frame": int(problem.knots[k]),
         "speed": float(
             np.linalg.norm(parts["c"][-1, :2] - parts["c"][0, :2])
             / problem.motion.duration
         ),
         "foot_error": float(np.abs(parts["p"] - desired).max()),
         "com_error": float(
-            np.abs(parts["c"] - problem.motion.com[problem.frames]).max()
+            np.abs(parts["c"] - problem.motion.com[problem.knots]).max()
         ),
         "cop_margin": float(np.nanmin(data["cop_margin"].values)),
         "mass": problem.mass,
@@ -415,7 +459,7 @@ def _plan_result(plan: SpaceTimePlan) -> Result:
     }
     options = {
         "motion": problem.motion.name,
-        "weights": asdict(problem.weights),
+        "weights": as_yaml(problem.weights),
         "friction": problem.friction,
         "cop_share": problem.cop_share,
         "knot_spacing": problem.knot_spacing,

@@ -1,7 +1,6 @@
 """Tracks plans of quad-robots, and exports them to servo boards.
 
 result = track(Tracking(plan))        # skin, servos, compliant ground
-result = track(SapTracking(plan))     # the skeleton in Drake, recorded skin forces
 export_servos(plan, "servo.csv")
 """
 
@@ -11,8 +10,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.quads.track.reference import plan_model
-    from drakebots.robots.quads.track.sap import SapTracking
-    from drakebots.robots.quads.track.servo_file import PULSE, UNITS, export_servos
+    from drakebots.robots.quads.track.servo_file import ServoTable, export_servos
     from drakebots.robots.quads.track.tracking import Tracking, track
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,8 +1,8 @@
-"""The problem, the reference and the evaluation of tracking runs.
+"""The reference and the evaluation of tracking runs.
 
-:class:`Playback` has what all tracking problems share, :class:`Reference` is the motion
-of a stored plan, :class:`FallDetector` watches poses during the run, and
-:func:`evaluate` adds tilt, centre of pressure (COP) and a summary to its record.
+:class:`Reference` is the motion of a stored plan, :func:`fall_off_plan` looks for falls
+during the run, :func:`evaluate` adds tilt and centre of pressure (COP) to its record,
+and :func:`summary` are its figures.
 
 A servo of stiffness k and damping d sags under its load: it holds the torque tau at an
 angle q, turning at v, that is (tau + d v)/k short of its target. :func:`servo_targets`
@@ -13,32 +13,30 @@ are where the plan has them.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 from scipy.ndimage import uniform_filter1d
 
-from drakebots.core.checks import check, flag, non_negative, optional, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import RunEnd, Verdict
-from drakebots.model import model_folders
+from drakebots.formats import model_folders
 from drakebots.multibody import (
+    Finding,
     asked,
     fall,
     judged,
-    looked_at,
     saturated,
     tilt,
     tilted,
 )
 from drakebots.results import Result
-from drakebots.robots.quads.frames import centre_of_pressure, cop_margin
-from drakebots.robots.quads.robot import RPY, PlannedRobot, load_planned
+from drakebots.robots.quads.robot import RPY, PlannedRobot
+from drakebots.robots.quads.steps import centre_of_pressure, cop_margin
+from drakebots.skin.coupled import patch_points
 from drakebots.skin.file import ServoGains
-from drakebots.skin.frame import patch_points
 
 MOVES = 0.01
 """Planned distance from which on a run's distance is stated [m]."""
@@ -49,65 +47,6 @@ SMOOTHED = 0.02
 
 PERIODIC = ("joints", "cycle")
 """Periods of a plan whose joints repeat."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Playback:
-    """A plan to play with its robot.
-
-    Attributes:
-        plan: result of `drakebots plan`.
-        model: path of the robot's model, if it is not where the plan says.
-        friction: coefficient of friction of the ground.
-        stiffness: stiffness of the ground at each contact point [N/m].
-        feedforward: whether servos also get the planned speeds as targets; hobby
-            servos take angles only.
-        plain_angles: send the planned angles as they are, not moved by what the
-            servos sag under the planned torques.
-        time_limit: limit of the wall time [s].
-
-    Raises:
-        InvalidInput: for a value out of range.
-    """
-
-    plan: Result = field(repr=False, kw_only=False)
-    model: str | None = None
-    friction: float = 0.8
-    stiffness: float = 2e4
-    feedforward: bool = False
-    plain_angles: bool = False
-    time_limit: float | None = None
-
-    def __post_init__(self):
-        check(self, "", friction=non_negative(), stiffness=positive("N/m"))
-        check(self, "", feedforward=flag(), plain_angles=flag())
-        check(self, "", time_limit=optional(positive("s")))
-
-    @cached_property
-    def robot(self) -> PlannedRobot:
-        """The robot of the plan.
-
-        Raises:
-            InvalidInput: when the plan does not name its model.
-        """
-        return load_planned(self.model or plan_model(self.plan))
-
-    @property
-    def options(self) -> dict[str, object]:
-        """All fields but the plan, for the provenance of a run."""
-        names = [entry.name for entry in fields(self) if entry.name != "plan"]
-        return {name: getattr(self, name) for name in names}
-
-    @property
-    def reference(self) -> Reference:
-        """The motion of the plan, with the targets of the robot's servos.
-
-        Raises:
-            InvalidInput: when the result is no plan of the robot.
-        """
-        return plan_reference(
-            self.plan, self.robot, plain=self.plain_angles, lag=not self.feedforward
-        )
 
 
 @dataclass(frozen=True)
@@ -266,30 +205,38 @@ def plan_shortfall(plan: Result) -> tuple[bool, str]:
     return early, text + (f" and has {end:g} of {whole:g} s" if early else "")
 
 
-def judge(
-    end: RunEnd, plan: Result, robot: PlannedRobot, data: xr.Dataset, metrics: dict
-) -> tuple[Verdict, str, dict]:
-    """Verdict and message of a run, and what they look at.
-
-    It fails with a plan that ends early, and where it makes less than half of the way.
-    """
+def findings(robot: PlannedRobot, data: xr.Dataset, metrics: dict) -> list[Finding]:
+    """Findings on a run's distance, tilt and torques, the gravest first."""
     planned, found = float(metrics["planned_distance_m"]), []
     if planned > MOVES:
         share = float(metrics["distance_m"]) / planned
-        said = f"{metrics['distance_m']:.3f} of {planned:.3f} m"
-        end = replace(end, message=f"{end.message}, {said}")
-        found.append(asked("way missed", share, f"did not walk: {said}"))
-        if not found[0].failed:
-            found[0] = replace(found[0], words=f"it makes {share:.0%} of its way")
+        short = asked("distance missed", share, f"did not walk: {_said(metrics)}")
+        if not short.failed:
+            short = replace(short, words=f"it makes {share:.0%} of its distance")
+        found.append(short)
     found.append(tilted(np.radians(metrics["tilt_off_plan_deg"])))
     joints, limits = robot.quad.joints, robot.quad.torque_limits
-    found += saturated(data.torque.values, limits, joints)
-    verdict, message = judged(end, found, "it moves")
+    return found + saturated(data.torque.values, limits, joints)
+
+
+def _said(metrics: dict) -> str:
+    return f"{metrics['distance_m']:.3f} of {metrics['planned_distance_m']:.3f} m"
+
+
+def verdict(
+    end: RunEnd, plan: Result, metrics: dict, found: list[Finding]
+) -> tuple[Verdict, str]:
+    """Verdict and message of a run.
+
+    It fails with a plan that ends early, and with less than half of the distance.
+    """
+    if metrics["planned_distance_m"] > MOVES:
+        end = replace(end, message=f"{end.message}, {_said(metrics)}")
+    made, message = judged(end, found, "it moves")
     early, lead = plan_shortfall(plan)
-    if early and verdict is Verdict.SUCCESS:
-        verdict = Verdict.FAILED
-    message = f"{lead}; its run: {message}" if lead else message
-    return verdict, message, {"judged": looked_at(found)}
+    if early and made is Verdict.SUCCESS:
+        made = Verdict.FAILED
+    return made, f"{lead}; its run: {message}" if lead else message
 
 
 def plan_model(plan: Result) -> str:
@@ -307,34 +254,24 @@ def plan_model(plan: Result) -> str:
     return str(next((place for place in places if os.path.isfile(place)), path))
 
 
-class FallDetector:
-    """Detects falls during a run.
-
-    Args:
-        robot: the robot.
-        reference: the motion it follows.
-    """
-
-    def __init__(self, robot: PlannedRobot, reference: Reference):
-        self.convert, self.reference = robot.coordinates, reference
-        self.planned = self.convert.from_positions(reference.q)
-
-    def fell(self, q: np.ndarray, time: float) -> str:
-        """How the robot has fallen from the plan; empty while it stands."""
-        planned = self.planned[self.reference.row(time)]
-        here = self.convert.from_positions(q[None])[0]
-        off = tilt(here[RPY], planned[RPY])
-        return fall(float(off), float(here[2] / planned[2]))
+def fall_off_plan(
+    robot: PlannedRobot, reference: Reference, q: np.ndarray, time: float
+) -> str:
+    """Description of a fall from the plan at a time [s]; empty while q (nq,) stands."""
+    rows = np.stack([q, reference.q[reference.row(time)]])
+    here, planned = robot.coordinates.from_positions(rows)
+    off = tilt(here[RPY], planned[RPY])
+    return fall(float(off), float(here[2] / planned[2]))
 
 
-def evaluate(
-    data: xr.Dataset, robot: PlannedRobot, reference: Reference, falls: FallDetector
-) -> tuple[xr.Dataset, dict[str, object]]:
-    """Adds roll, pitch and COP, and the plan's, to a record; returns also a summary."""
-    q = falls.convert.from_positions(data.position.values)
-    times = data.time.values
-    rows = np.array([reference.row(t) for t in times])
-    planned = falls.planned[rows]
+def _rows(data: xr.Dataset, reference: Reference) -> np.ndarray:
+    """Indices of the planned steps nearest to a run's times (T,)."""
+    return np.array([reference.row(t) for t in data.time.values])
+
+
+def evaluate(data: xr.Dataset, robot: PlannedRobot, reference: Reference) -> xr.Dataset:
+    """Adds roll, pitch and COP, and the plan's, to a record."""
+    convert, rows = robot.coordinates, _rows(data, reference)
     points = patch_positions(robot, data.position.values)
     force = data.patch_force.values
     cop = np.array([centre_of_pressure(p, f) for p, f in zip(points, force)])
@@ -346,26 +283,22 @@ def evaluate(
     # to the polygon of the feet that the plan has on the ground.
     down = reference.contact[rows][:, foot_of]
     margins = [cop_margin(p, on, f) for p, on, f in zip(points, down, force)]
-    angles, planned_angles = q[:, RPY[:2]], planned[:, RPY[:2]]
+    q, planned = (
+        convert.from_positions(x) for x in (data.position.values, reference.q)
+    )
+    com = reference.com[rows] + _cycles(reference, data.time.values)
+    added = {
+        "roll_pitch": (("time", "tilt"), q[:, RPY[:2]], "rad"),
+        "planned_roll_pitch": (("time", "tilt"), planned[rows][:, RPY[:2]], "rad"),
+        "patch_position": (("time", "patch", "axis"), points, "m"),
+        "cop": (("time", "plane"), cop, "m"),
+        "cop_margin": (("time",), np.array(margins), "m"),
+        "planned_com": (("time", "axis"), com, "m"),
+    }
     data = data.assign_coords(plane=["x", "y"], tilt=["roll", "pitch"])
-    data["roll_pitch"] = (("time", "tilt"), angles, {"units": "rad"})
-    data["planned_roll_pitch"] = (
-        ("time", "tilt"),
-        planned_angles,
-        {"units": "rad"},
+    return data.assign(
+        {name: (dims, x, {"units": unit}) for name, (dims, x, unit) in added.items()}
     )
-    data["patch_position"] = (("time", "patch", "axis"), points, {"units": "m"})
-    data["cop"] = (("time", "plane"), cop, {"units": "m"})
-    data["cop_margin"] = (("time",), np.array(margins), {"units": "m"})
-    data["planned_com"] = (
-        ("time", "axis"),
-        reference.com[rows] + _cycles(reference, times),
-        {"units": "m"},
-    )
-    at = [robot.skinned.joint_positions(row) for row in data.position.values]
-    off = {"tracking_error_rad": float(np.abs(at - reference.angles[rows]).max())}
-    off["tilt_off_plan_deg"] = float(np.degrees(tilt(q[:, RPY], planned[:, RPY]).max()))
-    return data, _summary(data, robot, angles, planned_angles) | off
 
 
 def _cycles(reference: Reference, times: np.ndarray) -> np.ndarray:
@@ -386,8 +319,14 @@ def patch_positions(robot: PlannedRobot, q: np.ndarray) -> np.ndarray:
     return np.array(out)
 
 
-def _summary(data, robot, angles, planned_angles) -> dict[str, object]:
-    """Metrics of a run."""
+def summary(
+    data: xr.Dataset, robot: PlannedRobot, reference: Reference
+) -> dict[str, object]:
+    """Metrics of a run, from its dataset with what :func:`evaluate` adds."""
+    angles, planned_angles = data.roll_pitch.values, data.planned_roll_pitch.values
+    joints = [robot.skinned.joint_positions(row) for row in data.position.values]
+    off = joints - reference.angles[_rows(data, reference)]
+    tilts = tilt(*(np.pad(x, ((0, 0), (0, 1))) for x in (angles, planned_angles)))
     com, planned = data.com.values, data.planned_com.values
     moved, desired = com[-1, :2] - com[0, :2], planned[-1, :2] - planned[0, :2]
     length = float(np.linalg.norm(desired))
@@ -415,4 +354,6 @@ def _summary(data, robot, angles, planned_angles) -> dict[str, object]:
         "peak_torque_share": float((torque / robot.quad.torque_limits).max()),
         "peak_torque_joint": robot.quad.joints[worst],
         "peak_torques_N_m": dict(zip(robot.quad.joints, torque.tolist())),
+        "tracking_error_rad": float(np.abs(off).max()),
+        "tilt_off_plan_deg": float(np.degrees(tilts.max())),
     }

@@ -20,14 +20,22 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 
-from drakebots.core.checks import check_memory, check_value, one_of, positive, whole
+from drakebots.core.checks import (
+    check_memory,
+    interval,
+    one_of,
+    positive,
+    whole,
+)
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
+from drakebots.core.fields import checked
 from drakebots.core.files import replacing
+from drakebots.design import table1_template
 from drakebots.design.fabrication import servo_map as design_map
-from drakebots.design.skeleton import table1_template
 from drakebots.model import skin_path
 from drakebots.results import Result
 from drakebots.robots.quads.track.reference import PERIODIC, plan_model, servo_targets
@@ -35,33 +43,52 @@ from drakebots.skin.file import ServoGains, read_skin
 
 UNITS = ("deg", "us")
 
-PULSE = (500.0, 2500.0)
-"""Pulse widths at both ends of the travel [us]."""
+PULSE = (500e-6, 2500e-6)
+"""Pulse widths at both ends of the travel [s]."""
+
+LONGEST = 0.02
+"""Longest pulse [s]: hobby servos read 50 pulses per second."""
 
 SLACK = 0.05
 """Largest excess over a limit that counts as rounding [deg]."""
 
 
-def export_servos(
-    plan: Result,
-    path: str | Path,
-    *,
-    servo_map: str | Path | None = None,
-    rate: float = 50.0,
-    cycles: int = 1,
-    units: str = "deg",
-    pulse: tuple[float, float] = PULSE,
-    plain_angles: bool = False,
-) -> Path:
+@checked()
+class ServoTable:
+    """Angles of a plan that a servo board plays."""
+
+    plan: Result
+    """A plan or a run of a quad-robot."""
+    servo_map: str | Path | None = None
+    """File servo_map.csv of the board; by default the one beside the robot's model, or
+    that of its design."""
+    rate: Annotated[float, positive("Hz")] = 50.0
+    """Rows per second; hobby servos read 50 pulses per second."""
+    cycles: Annotated[int, whole(1)] = 1
+    """Number of cycles of a periodic motion."""
+    units: Annotated[str, one_of("unit", UNITS)] = "deg"
+    """Values of the table: angles [deg] or pulse widths [us]."""
+    pulse: Annotated[tuple[float, float], interval("s")] = PULSE
+    """Pulse widths at both ends of the travel."""
+    plain_angles: bool = False
+    """Whether to write the planned angles as they are, not moved by what the servos sag
+    under their torques."""
+
+    def __post_init__(self):
+        if not 0 < self.pulse[0] < self.pulse[1] <= LONGEST:
+            raise InvalidInput(
+                f"pulse {self.pulse} s: needs two widths, the shorter first, of at "
+                f"most {LONGEST:g} s; are they in us?"
+            )
+
+
+def export_servos(plan: Result | ServoTable, path: str | Path, **options: Any) -> Path:
     """Writes the angles that a servo board plays.
 
     Args:
-        plan: a plan or a run of a quad-robot.
+        plan: a plan or a run of a quad-robot, or its table.
         path: file to write (.csv).
-        servo_map: servo_map.csv of the board; by default the one beside the robot's
-            model, or that of its design.
-        rate, cycles, units, pulse: as of :func:`servo_table`.
-        plain_angles: write the planned angles as they are, without the servos' sag.
+        options: fields of the table, for a plan.
 
     Returns:
         The path.
@@ -72,8 +99,10 @@ def export_servos(
         FileProblem: for a servo map that cannot be read or a file that cannot be
             written.
     """
-    if servo_map is not None:
-        channels = read_channels(servo_map)
+    table = plan if isinstance(plan, ServoTable) else ServoTable(plan, **options)
+    plan = table.plan
+    if table.servo_map is not None:
+        channels = read_channels(table.servo_map)
     else:
         try:
             folder = Path(plan_model(plan)).parent
@@ -81,18 +110,10 @@ def export_servos(
             folder = None
         channels = model_channels(plan.model, folder)
     gains = None
-    if not plain_angles and "target" not in plan.data and "torque" in plan.data:
+    if not table.plain_angles and "target" not in plan.data and "torque" in plan.data:
         gains = model_gains(plan)
-    times, values = servo_table(
-        plan,
-        channels,
-        rate=rate,
-        cycles=cycles,
-        units=units,
-        pulse=pulse,
-        gains=gains,
-    )
-    return write_servos(path, channels, times, values, units)
+    times, values = servo_table(table, channels, gains)
+    return write_servos(path, channels, times, values, table.units)
 
 
 @dataclass(frozen=True)
@@ -175,7 +196,7 @@ def model_channels(model: str, folder: Path | None = None) -> tuple[Channel, ...
         template = table1_template(model)
     except UnknownName:
         raise InvalidInput(
-            f"{model}: no servo_map.csv beside the model; give one with --map"
+            f"{model}: no servo_map.csv beside the model; give one with --servo-map"
         ) from None
     return channels_of(design_map(template.skeleton()))
 
@@ -196,24 +217,13 @@ def model_gains(plan: Result) -> ServoGains:
 
 
 def servo_table(
-    plan: Result,
-    channels: Sequence[Channel],
-    *,
-    rate: float = 50.0,
-    cycles: int = 1,
-    units: str = "deg",
-    pulse: tuple[float, float] = PULSE,
-    gains: ServoGains | None = None,
+    table: ServoTable, channels: Sequence[Channel], gains: ServoGains | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Times (n,) [s] and values (n, channels) in the order of the channels.
 
     Args:
-        plan: result with positions of the joints.
+        table: the plan, and how it is played.
         channels: channels of the board.
-        rate: rows per second [Hz]; hobby servos read 50 pulses per second.
-        cycles: number of cycles of a periodic motion.
-        units: "deg" or "us".
-        pulse: pulse widths at both ends of the travel [us].
         gains: gains of the servos, to move the angles by their sag under the plan's
             torques; None for the angles as they are. The limits are those of the
             joint, so a servo's shaft may go beyond them by its sag.
@@ -221,13 +231,8 @@ def servo_table(
     Raises:
         InvalidInput: for a plan without motion, a joint without a channel, or a
             planned angle beyond its servo's limits, naming joint and time.
-        UnknownName: for other units.
     """
-    check_value("units", units, one_of("unit", UNITS))
-    check_value("rate", rate, positive("Hz"))
-    check_value("cycles", cycles, whole(1))
-    if not (np.isfinite(pulse).all() and 0 < pulse[0] < pulse[1]):
-        raise InvalidInput(f"pulse {pulse} us: needs two widths, the shorter first")
+    plan, rate, cycles = table.plan, table.rate, table.cycles
     angles = joint_angles(plan)
     missing = set(angles) - {c.joint for c in channels}
     if missing:
@@ -258,9 +263,10 @@ def servo_table(
         )
         columns.append(_shaft(channel, planned, sent, times))
     values = np.stack(columns, axis=1)
-    if units == "us":
+    if table.units == "us":
+        low, high = table.pulse
         travel = 2 * np.array([c.zero for c in channels])
-        values = pulse[0] + (pulse[1] - pulse[0]) * values / travel
+        values = 1e6 * (low + (high - low) * values / travel)
     return times, values
 
 

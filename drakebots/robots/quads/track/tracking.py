@@ -4,22 +4,27 @@
     result = track(Tracking(load_result("plan.nc"), imu=True))  # swinging feet level
 
 The joint angles of the plan, moved by the sag of the servos, are the targets of the
-servos, within their effort limits. Nothing measures the body, unless an IMU tells its
-attitude to the swinging feet (:mod:`drakebots.robots.quads.track.swing`). Time steps
-are those of the coupled simulation with compliant contact points under friction
-(:mod:`drakebots.skin.frame.laws`), not the planner's, and there is no contact schedule:
-feet land when they reach the ground.
+servos, within their effort limits. Nothing measures the body, unless an IMU measures
+its attitude for the swinging feet (:class:`LevelSwing`). Time steps are those
+of the coupled simulation with compliant contact points under friction
+(:mod:`drakebots.skin.coupled.laws`), not the planner's, and there is no contact
+schedule: feet land when they reach the ground.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import field, fields
+from functools import cached_property
+from typing import Annotated
 
 import numpy as np
+import xarray as xr
+from pydrake.common.eigen_geometry import AngleAxis
+from pydrake.math import RotationMatrix
 
+from drakebots.control import Command, ControlRun, Law
 from drakebots.core.checks import (
     MOST_THREADS,
-    check,
     check_log,
     finite,
     flag,
@@ -27,81 +32,108 @@ from drakebots.core.checks import (
     positive,
     whole,
 )
-from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
-from drakebots.core.stages import spent, timed
+from drakebots.core.fields import checked
+from drakebots.core.run import Progress, Verdict
+from drakebots.core.stages import timed
 from drakebots.core.threads import calm_threads
-from drakebots.model import model_provenance
+from drakebots.formats import model_provenance
+from drakebots.multibody import Finding, base_body
 from drakebots.results import Result
-from drakebots.robots.quads.robot import moving_state
-from drakebots.robots.quads.track.reference import (
-    FallDetector,
-    Playback,
-    evaluate,
-    judge,
-    patch_positions,
+from drakebots.robots.quads.plant import SkinnedPlant
+from drakebots.robots.quads.robot import (
+    PlannedRobot,
+    feet_kinematics,
+    load_planned,
+    make_feet,
+    moving_state,
 )
-from drakebots.robots.quads.track.sap import SapTracking, track_sap
-from drakebots.robots.quads.track.swing import LevelSwing
+from drakebots.robots.quads.track.reference import (
+    Reference,
+    evaluate,
+    fall_off_plan,
+    findings,
+    patch_positions,
+    plan_model,
+    plan_reference,
+    summary,
+    verdict,
+)
 from drakebots.skin import SkinRecord
-from drakebots.skin.frame import (
-    CoupledResult,
-    CoupledState,
+from drakebots.skin.coupled import (
     CoupledStepper,
     PatchContact,
-    Servo,
 )
 
-SUBSTEPS = 4
-"""Number of parts into which a time step is divided that has no solution as a whole."""
 
-
-@dataclass(frozen=True)
-class Tracking(Playback):
+@checked(kw_only=True)
+class Tracking:
     """A plan to track with the skinned robot on compliant ground.
 
-    Attributes:
-        cycles: number of cycles of a periodic motion.
-        start_height: height above the plan's first pose at which the robot starts [m].
-        start_roll: angle by which it starts rolled about its own forward axis [rad],
-            just as high as keeps its patches where the lowest one was, or above.
-        imu: whether an inertial measurement unit tells the body's attitude, so that
-            swinging feet land where the plan has them though the body is turned.
-        settle: time for which the last pose is held [s].
-        time_step: time step of the simulation [s].
-        damping: damping of the ground at each contact point [N s/m].
-        skin_period: time between stored shapes of the skin [s].
-        threads: number of threads of the sparse solver.
+    Raises:
+        InvalidInput: for a value out of range.
     """
 
-    cycles: int = 1
-    start_height: float = 0.0
-    start_roll: float = 0.0
-    imu: bool = False
-    settle: float = 0.0
-    time_step: float = 5e-3
-    damping: float = 50.0
-    skin_period: float = 0.05
-    threads: int = 1
+    plan: Result = field(repr=False, kw_only=False)
+    """Result of `drakebots plan`."""
+    model: str | None = None
+    """Path of the robot's model, if it is not where the plan says."""
+    ground: PatchContact = PatchContact()
+    """Ground under the contact points: its friction, stiffness and damping."""
+    feedforward: Annotated[bool, flag()] = False
+    """Whether servos also get the planned speeds as targets; hobby servos take angles
+    only."""
+    plain_angles: Annotated[bool, flag()] = False
+    """Send the planned angles as they are, not moved by what the servos sag under the
+    planned torques."""
+    cycles: Annotated[int, whole(1)] = 1
+    """Number of cycles of a periodic motion."""
+    start_height: Annotated[float, non_negative("m")] = 0.0
+    """Height above the plan's first pose at which the robot starts."""
+    start_roll: Annotated[float, finite("rad")] = 0.0
+    """Angle by which it starts rolled about its own forward axis, just as high as keeps
+    its patches where the lowest one was, or above."""
+    imu: Annotated[bool, flag()] = False
+    """Whether an inertial measurement unit measures the body's attitude, so that
+    swinging feet land where the plan has them though the body is turned."""
+    settle: Annotated[float, non_negative("s")] = 0.0
+    """Time for which the last pose is held."""
+    time_step: Annotated[float, positive("s")] = 5e-3
+    """Time step of the simulation."""
+    skin_period: Annotated[float, positive("s")] = 0.05
+    """Time between stored shapes of the skin."""
+    threads: Annotated[int, whole(1, MOST_THREADS)] = 1
+    """Number of threads of the sparse solver."""
+    time_limit: Annotated[float | None, positive("s")] = None
+    """Limit of the wall time."""
 
     def __post_init__(self):
-        super().__post_init__()
-        check(
-            self,
-            "",
-            cycles=whole(1),
-            settle=non_negative("s"),
-            threads=whole(1, MOST_THREADS),
-        )
-        check(self, "", time_step=positive("s"), skin_period=positive("s"))
-        check(self, "", start_height=non_negative("m"), start_roll=finite("rad"))
-        check(self, "", imu=flag())
         check_log(self.cycles + self.settle, self.time_step)
-        self.ground  # noqa: B018 - checks its numbers
+
+    @cached_property
+    def robot(self) -> PlannedRobot:
+        """The robot of the plan.
+
+        Raises:
+            InvalidInput: when the plan does not name its model.
+        """
+        return load_planned(self.model or plan_model(self.plan))
 
     @property
-    def ground(self) -> PatchContact:
-        """The ground under the contact points."""
-        return PatchContact(self.friction, self.stiffness, self.damping)
+    def options(self) -> dict[str, object]:
+        """All fields but the plan, for the provenance of a run."""
+        names = [entry.name for entry in fields(self) if entry.name != "plan"]
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def reference(self) -> Reference:
+        """The motion of the plan, with the targets of the robot's servos.
+
+        Raises:
+            InvalidInput: when the result is no plan of the robot.
+        """
+        return plan_reference(
+            self.plan, self.robot, plain=self.plain_angles, lag=not self.feedforward
+        )
 
     def stepper(self, time_step: float | None = None) -> CoupledStepper:
         """The coupled simulation, by default with the time step of this problem [s]."""
@@ -114,99 +146,109 @@ class Tracking(Playback):
 
 
 @timed("load")
-def track(
-    problem: Tracking | SapTracking, *, progress: Progress | None = None
-) -> Result:
+def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
     """Tracks a plan; a run that is cut short returns what it reached.
 
     Args:
-        problem: the plan to track, with the skinned robot or with its skeleton in
-            Drake's SAP simulation.
+        problem: the plan to track, and the ground.
         progress: called with the simulated time reached and its end [s].
 
     Returns:
         A result of kind "quads.track" with the variables of
-        :func:`~drakebots.skin.simulate.simulate_skinned`, or of kind
-        "quads.sap_track"; also roll_pitch (time, 2), cop, cop_margin and planned_com,
-        and in its metrics distance, speed, largest roll, least COP margin and torques.
-        It failed if the robot fell.
+        :func:`~drakebots.skin.simulate.simulate_skinned`, and roll_pitch (time, 2),
+        cop, cop_margin and planned_com; in its metrics distance, speed, largest roll,
+        least COP margin and torques. It failed if the robot fell.
 
     Raises:
         InvalidInput, NoSolution: for a plan that cannot be tracked, before the run.
     """
-    if isinstance(problem, SapTracking):
-        return track_sap(problem, progress=progress)
-    robot = problem.robot
-    reference = problem.reference
-    stepper = _Stepper(problem)
-    state = moving_state(
-        stepper.whole, robot.share, start_positions(problem), reference.v[0]
-    )
-    record = SkinRecord(robot.skinned, stepper.whole, problem.skin_period)
-    record.add(state, reference.at(0.0)[0])
-    falls = FallDetector(robot, reference)
-    level = LevelSwing(robot, reference) if problem.imu else None
-    cycles = problem.cycles if reference.periodic else 1
-    duration = cycles * float(reference.times[-1]) + problem.settle
-    dt = problem.time_step
-    steps = max(1, round(duration / dt))
+    run = _Run(problem)
+    with calm_threads():
+        return run.simulate(
+            progress,
+            duration=run.duration,
+            log_period=problem.time_step,
+            success=f"reached {run.duration:g} s on its feet",
+        )
 
-    def advance(k: int) -> Stop | None:
-        nonlocal state
-        target, speed = reference.at(k * dt)
-        if level is not None:
-            turned = level.attitude(state.q)
-            target = target + level.correction(k * dt, turned, dt)
-        servo = robot.skinned.servo(target, speed if problem.feedforward else None)
-        result = stepper.step(state, servo)
-        if not result.converged:
-            return failed(result.message)
-        state = result.state
-        record.add(state, target, result, last=k == steps)
-        fall = falls.fell(state.q, k * dt)
-        return failed(f"{fall} at {k * dt:g} s") if fall else None
 
-    def reached(end: RunEnd) -> Result:
-        data, metrics = evaluate(record.dataset(), robot, reference, falls)
-        verdict, message, found = judge(end, problem.plan, robot, data, metrics)
-        options = problem.options | {"motion": reference.name}
-        return Result(
-            kind="quads.track",
-            model=robot.name,
-            verdict=verdict,
-            message=message,
-            data=data,
-            residuals={"glue gap [m]": record.worst_gap},
-            timings=spent(),
-            metrics={
-                "system": "skinned",
-                "motion": reference.name,
-                "sparse_solver": stepper.whole.solver.name,
-                "frames": record.frames - 1,
-                "frames_refined": stepper.refined,
-                "worst_volume_ratio": record.worst_ratio,
-                "largest_torque_N_m": record.largest_torque,
-                "saturated_share": record.saturated_share,
-                **metrics,
-                **found,
-            },
-            provenance=model_provenance(
+class _Run(ControlRun):
+    """A plan on compliant ground, open loop or with level swings."""
+
+    kind, stage = "quads.track", "track"
+
+    def __init__(self, problem: Tracking):
+        self.problem, self.robot = problem, problem.robot
+        robot, dt = problem.robot, problem.time_step
+        self.reference = reference = problem.reference
+        stepper = problem.stepper()
+        q, v = start_positions(problem), reference.v[0]
+        begins = moving_state(stepper, robot.share, q, v)
+        target = reference.at(0.0)[0]
+        self.plant = SkinnedPlant(robot, stepper, begins, target, problem.stepper)
+        self.record = SkinRecord(robot.skinned, stepper, problem.skin_period)
+        self.controller = Law("servos", self._command)
+        self._level = LevelSwing(robot, reference) if problem.imu else None
+        cycles = problem.cycles if reference.periodic else 1
+        duration = cycles * float(reference.times[-1]) + problem.settle
+        self.duration = max(1, round(duration / dt)) * dt
+
+    def _command(self, time: float, q: np.ndarray, v: np.ndarray) -> Command:
+        """Targets of the servos at the end of the time step that begins at a time."""
+        dt = self.problem.time_step
+        end = (round(time / dt) + 1) * dt
+        target, speeds = self.reference.at(end)
+        if self._level is not None:
+            turned = self._level.attitude(self.plant.positions)
+            target = target + self._level.correction(end, turned, dt)
+        if self.problem.feedforward:
+            target = np.concatenate([target, speeds])
+        return Command(np.zeros(len(speeds)), target)
+
+    def keep(self, time: float, *, last: bool) -> None:
+        self.plant.add_to(self.record, last)
+
+    def fall(self, time: float) -> str:
+        return fall_off_plan(self.robot, self.reference, self.plant.positions, time)
+
+    def dataset(self) -> xr.Dataset:
+        """The record, with roll, pitch and centre of pressure beside the plan's."""
+        return evaluate(self.record.dataset(), self.robot, self.reference)
+
+    def metrics(self, data: xr.Dataset) -> dict:
+        """Figures of the run."""
+        record = self.record
+        return {
+            "system": "skinned",
+            "motion": self.reference.name,
+            "sparse_solver": self.plant.stepper.solver.name,
+            "frames": record.frames - 1,
+            "frames_refined": self.plant.refined,
+            "worst_volume_ratio": record.worst_ratio,
+            "largest_torque_N_m": record.largest_torque,
+            "saturated_share": record.saturated_share,
+            **summary(data, self.robot, self.reference),
+        }
+
+    def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
+        """Findings of the verdict, the gravest first."""
+        return findings(self.robot, data, figures)
+
+    def verdict(self, figures: dict, findings: list[Finding]) -> tuple[Verdict, str]:
+        """The verdict, and one line on what happened."""
+        return verdict(self.end, self.problem.plan, figures, findings)
+
+    def origin(self, data: xr.Dataset) -> dict:
+        """Model, residuals and provenance of the result."""
+        robot = self.robot
+        options = self.problem.options | {"motion": self.reference.name}
+        return {
+            "model": robot.name,
+            "residuals": {"glue gap [m]": self.record.worst_gap},
+            "provenance": model_provenance(
                 robot.skinned.model, options, files=robot.files
             ),
-        )
-
-    with calm_threads():
-        end = run_steps(
-            advance,
-            steps,
-            stage="track",
-            until=steps * dt,
-            progress=progress,
-            time_limit=problem.time_limit,
-            success=f"reached {steps * dt:g} s on its feet",
-            reached=reached,
-        )
-    return reached(end)
+        }
 
 
 def start_positions(problem: Tracking) -> np.ndarray:
@@ -222,28 +264,96 @@ def start_positions(problem: Tracking) -> np.ndarray:
     return robot.coordinates.positions(q)[0]
 
 
-class _Stepper:
-    """Takes time steps, in parts where a whole one has no solution.
+# --- swings by the IMU ------------------------------------------------------
+
+
+RISE = 0.05
+"""Time in which a swinging foot goes to its place, to 1/e [s]: in 0.015 s, an attitude
+that comes 10 ms late shakes the robot."""
+
+FADE = 0.2
+"""Time in which the displacement of a standing foot fades, to 1/e [s]: a part of a
+walk's stance. Where it fades in 0.03 s, the feet drag: a walk goes 1 % less."""
+
+SINGULAR = 0.01
+"""w: directions in which the joints move a foot by less than this are held back
+[m/rad]."""
+
+
+class LevelSwing:
+    """Corrections of the joints for an attitude of the body.
+
+    A servo holds angles, so a body that is turned off its plan carries its swinging
+    feet to other places; they land there, and the next steps turn it further. An
+    inertial measurement unit (IMU) measures the body's attitude. With it the swinging
+    feet are taken to where the plan has them in the directions of the world, as seen
+    from the body:
+
+        dp_F = R_BD p_DF - p_DF,    dq = sum_F J_F' (J_F J_F' + w^2 I)^-1 dp_F
+
+    D is the body as planned, B as measured, p_DF the planned place of the foot F and
+    J_F its derivative by the actuated joints. A foot goes there in about :data:`RISE`.
+    One that has landed is not drawn back over the ground at once, but in about
+    :data:`FADE`: legs that stand hold the planned angles, and their servos resist a
+    turn already.
+
+    Args:
+        robot: the robot.
+        reference: the motion it follows.
 
     Attributes:
-        whole: the coupled simulation.
-        refined: number of time steps that were divided.
+        dp: displacements of the feet in the body's frame (feet, 3) [m].
     """
 
-    def __init__(self, problem: Tracking):
-        self.problem, self.whole, self.refined = problem, problem.stepper(), 0
-        self._part: CoupledStepper | None = None
+    def __init__(self, robot: PlannedRobot, reference: Reference):
+        self.reference = reference
+        self.plant = robot.skinned.plant
+        self.context = self.plant.CreateDefaultContext()
+        self.feet = make_feet(self.plant, self.context, robot.skinned.skin.patches)
+        self.joints = [
+            int(self.plant.GetJointByName(name).velocity_start())
+            for name in robot.skinned.joints
+        ]
+        self.dp = np.zeros((len(self.feet), 3))
 
-    def step(self, state: CoupledState, servo: Servo) -> CoupledResult:
-        result = self.whole.step(state, servo=servo)
-        if result.converged:
-            return result
-        self.refined += 1
-        if self._part is None:
-            self._part = self.problem.stepper(self.problem.time_step / SUBSTEPS)
-        for _ in range(SUBSTEPS):
-            result = self._part.step(state, servo=servo)
-            if not result.converged:
-                break
-            state = result.state
-        return result
+    def attitude(self, q: np.ndarray) -> RotationMatrix:
+        """R_WB of the body in the positions q (nq,)."""
+        self.plant.SetPositions(self.context, q)
+        return base_body(self.plant).EvalPoseInWorld(self.context).rotation()
+
+    def planned_attitude(self, time: float) -> RotationMatrix:
+        """R_WD at a time [s]; a turn goes on from cycle to cycle."""
+        reference = self.reference
+        R_WD = self.attitude(reference.q[reference.row(time)])
+        cycle = reference.cycle(time)
+        if cycle == 0:
+            return R_WD
+        first, last = (self.attitude(reference.q[k]) for k in (0, -1))
+        turned = (last @ first.inverse()).ToAngleAxis()
+        yaw = turned.angle() * turned.axis()[2]
+        whole = RotationMatrix(AngleAxis(cycle * yaw, [0.0, 0.0, 1.0]))
+        return whole @ R_WD
+
+    def correction(self, time: float, R_WB: RotationMatrix, dt: float) -> np.ndarray:
+        """Turns dq of the actuated joints (m,) [rad]; goes on from the last call.
+
+        Args:
+            time: time since the start [s].
+            R_WB: measured attitude of the body.
+            dt: time since the last call [s].
+        """
+        R_BD = (R_WB.inverse() @ self.planned_attitude(time)).matrix()
+        row = self.reference.row(time)
+        self.plant.SetPositions(self.context, self.reference.q[row])
+        X_WD = base_body(self.plant).EvalPoseInWorld(self.context)
+        R_DW = X_WD.rotation().inverse().matrix()
+        now = feet_kinematics(self.plant, self.context, self.feet)
+        p_DF = (now.tip - X_WD.translation()) @ R_DW.T
+        J_W = now.J_tip.reshape(len(self.feet), 3, -1)[:, :, self.joints]
+        stands = self.reference.contact[row][:, None]
+        wanted = np.where(stands, 0.0, p_DF @ R_BD.T - p_DF)
+        self.dp += (wanted - self.dp) * -np.expm1(-dt / np.where(stands, FADE, RISE))
+        turns = np.zeros(len(self.joints))
+        for dp, J in zip(self.dp, R_DW @ J_W):
+            turns += J.T @ np.linalg.solve(J @ J.T + SINGULAR**2 * np.eye(3), dp)
+        return turns

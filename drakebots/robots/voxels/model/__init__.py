@@ -28,18 +28,15 @@ if TYPE_CHECKING:
         VoxelRobot,
     )
     from drakebots.robots.voxels.model.sdf import (
+        HEADING,
         NODE_RADIUS,
         STRUT_RADIUS,
+        Feet,
         Foot,
-        octahedra_sdf,
-        octahedra_sidecar,
-    )
-    from drakebots.robots.voxels.model.walker import (
-        HEADING,
         core_tilt,
+        octahedra_sdf,
         rest_pose,
         walker,
-        walker_feet,
         walker_sdf,
     )
 

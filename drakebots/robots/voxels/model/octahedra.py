@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from pydrake.math import RigidTransform
@@ -37,8 +38,9 @@ from pydrake.multibody.tree import (
 )
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import array, check, check_types, non_negative, positive
+from drakebots.core.checks import array, non_negative, positive
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import check, checked
 from drakebots.lattice.shape import BEAMS, OFFSETS, Lattice, Strut
 
 TWIST, BEND = 5.272, 7.007
@@ -72,19 +74,11 @@ class SharedNode:
     in_tree: bool
 
 
-@dataclass(frozen=True, eq=False)
+@checked("octahedra", eq=False)
 class Octahedra:
     """A lattice cut for a multibody plant.
 
     Body frames lie at the voxels' centres, aligned with the lattice at rest.
-
-    Attributes:
-        lattice: the voxels.
-        strut: section and material of their beams.
-        masses: masses of the voxels (V,) [kg], or one number for all.
-        damping_ratio: zeta of one voxel on one joint, c = 2 zeta sqrt(k_b I).
-        shared: the nodes where voxels meet: the tree's nodes first, each after the
-            one that carries it, then the others.
 
     Raises:
         InvalidInput: for masses that are not > 0 or do not fit, a negative
@@ -92,22 +86,22 @@ class Octahedra:
     """
 
     lattice: Lattice
+    """The voxels."""
     strut: Strut = field(default_factory=Strut)
+    """Section and material of their beams."""
     masses: np.ndarray | float = VOXEL_MASS
-    damping_ratio: float = DAMPING_RATIO
+    """Masses of the voxels (V,) [kg], or one number for all."""
+    damping_ratio: Annotated[float, non_negative()] = DAMPING_RATIO
+    """Damping ratio zeta of one voxel on one joint, c = 2 zeta sqrt(k_b I)."""
     shared: tuple[SharedNode, ...] = field(init=False, repr=False)
+    """The nodes where voxels meet: the tree's nodes first, each after the one that
+    carries it, then the others."""
 
     def __post_init__(self):
-        check_types(self, "octahedra")
         count = len(self.lattice.voxels)
         if np.ndim(self.masses) == 0:
             object.__setattr__(self, "masses", np.full(count, self.masses, float))
-        check(
-            self,
-            "octahedra",
-            masses=array((count,), "kg", entry=positive("kg")),
-            damping_ratio=non_negative(),
-        )
+        check(self, "octahedra", masses=array((count,), "kg", entry=positive("kg")))
         object.__setattr__(self, "shared", _cut(self.lattice))
 
     @property
@@ -213,7 +207,7 @@ class OctahedraPlant:
     """A lattice in a plant.
 
     Attributes:
-        octahedra: how the lattice was cut.
+        octahedra: cut of the lattice.
         plant: the plant.
         bodies: the voxels' bodies, in the lattice's order.
     """

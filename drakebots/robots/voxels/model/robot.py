@@ -16,12 +16,14 @@ the extension to the front voxels is ours (the frame gives the foot 10.3 mm, thi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import check, positive
+from drakebots.core.checks import positive
+from drakebots.core.fields import checked
 from drakebots.lattice.pom import (
     Conflict,
     Control,
@@ -84,28 +86,24 @@ def _given(name: str):
     return field(default_factory=lambda: parameters_of("voxel").number(name))
 
 
-@dataclass(frozen=True, eq=False)
+@checked(eq=False)
 class VoxelRobot:
     """The robot's kinematics.
-
-    Attributes:
-        pitch: edge of a voxel [m]; by default that of params.yaml.
-        stroke: largest displacement of an actuator's lower node in either direction
-            [m]; the actuator changes its length by twice that. By default that of
-            params.yaml.
-        ideality: share of the motion that reaches the nodes without an actuator.
 
     Raises:
         InvalidInput: for a pitch or stroke that is not > 0, or an ideality outside
             (0, 1].
     """
 
-    pitch: float = _given("pitch")
-    stroke: float = _given("stroke")
+    pitch: Annotated[float, positive("m")] = _given("pitch")
+    """Edge of a voxel; by default that of params.yaml."""
+    stroke: Annotated[float, positive("m")] = _given("stroke")
+    """Largest displacement of an actuator's lower node in either direction; the
+    actuator changes its length by twice that. By default that of params.yaml."""
     ideality: float = 1.0
+    """Share of the motion that reaches the nodes without an actuator."""
 
     def __post_init__(self):
-        check(self, "", pitch=positive("m"), stroke=positive("m"))
         self.core_model  # noqa: B018  refuses a bad ideality now
 
     @cached_property
@@ -204,4 +202,4 @@ class VoxelRobot:
                     why = "it contradicts other targets"
                 text = f"{what} is missed by {gap[:, i].max():.4g} m: {why}"
                 found.append(Conflict("unreachable", text, int(poses[0])))
-        return Kinematics(u, self.displacements(u), w, u @ S.T, tuple(found))
+        return Kinematics(u, self.displacements(u), u @ S.T, tuple(found))

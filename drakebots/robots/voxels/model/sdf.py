@@ -1,25 +1,37 @@
-"""Rigid octahedra as SDF: bodies, ball joints, bushings, ball constraints, feet.
+"""Rigid octahedra as SDF, and the walking robot as one: voxels, masses, feet.
 
-SDF can state everything but the actuators (distance constraints), which are added
-through Drake's API by :func:`drakebots.robots.voxels.plant.add_actuators`.
+SDF can state bodies, ball joints, bushings, ball constraints and feet; the actuators
+(distance constraints) are added through Drake's API by
+:func:`drakebots.robots.voxels.plant.Actuators`.
+
+The robot's core is 2x2x2 voxels with the actuators' mass spread over it; one more voxel
+hangs on either side of the front. It faces +x+y. Each back foot is a bar with a heel
+and a toe: with points for back feet the core's weight lies on the line between them,
+only 2 % of it rest on the front, and the robot tips over unless it moves slowly (it
+falls at 0.5 s a pose; at 1 s it stays up and gets nowhere). Source: Tebyani et al.
+(2022), section 3, and the authors' code for the nodes; the sizes of the feet are ours
+(params.yaml).
 """
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from typing import Annotated
 
 import numpy as np
-import yaml
 from pydrake.math import RotationMatrix
 
-from drakebots.core.checks import array, check, finite, positive
+from drakebots.core.checks import array, between, finite, flag, positive
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import check, checked
+from drakebots.formats import SdfGeometry, SdfLink, SdfModel, SdfPose, model_sdf
 from drakebots.lattice.pom import place_of
-from drakebots.lattice.shape import BEAMS, OFFSETS
-from drakebots.model import Point, SdfGeometry, SdfLink, SdfModel, SdfPose, model_sdf
+from drakebots.lattice.shape import BEAMS, OFFSETS, Strut
+from drakebots.model import Point, parameters_of
 from drakebots.robots.voxels.model.octahedra import AXIS_RPY, Octahedra
+from drakebots.robots.voxels.model.robot import FEET, VoxelRobot
 
 _DRAKE = "{http://drake.mit.edu}"
 
@@ -30,16 +42,9 @@ _CORE = (0.36, 0.47, 0.62, 1.0)
 _RUBBER = (0.16, 0.17, 0.19, 1.0)
 
 
-@dataclass(frozen=True)
+@checked("foot {name}")
 class Foot:
     """A sphere that may touch the ground, fixed to a voxel.
-
-    Attributes:
-        name: name of the sphere.
-        node: place of the lattice node it belongs to [half pitches].
-        offset: position of its centre from the node, in the lattice's axes (3,) [m].
-        radius: radius of the sphere [m].
-        friction: mu against a ground of mu 1; see :func:`surface_friction`.
 
     Raises:
         InvalidInput: for a radius that is not > 0 (Drake takes 0 as 1 m), or a
@@ -47,16 +52,20 @@ class Foot:
     """
 
     name: str
+    """Name of the sphere."""
     node: tuple[int, int, int]
-    offset: np.ndarray = field(default_factory=lambda: np.zeros(3))
-    radius: float = 4e-3
-    friction: float = 0.5
+    """Place of the lattice node it belongs to [half pitches]."""
+    offset: Annotated[np.ndarray, array((3,), "m")] = field(
+        default_factory=lambda: np.zeros(3)
+    )
+    """Position of its centre from the node, in the lattice's axes (3,)."""
+    radius: Annotated[float, positive("m")] = 4e-3
+    """Radius of the sphere."""
+    friction: Annotated[float, finite()] = 0.5
+    """Coefficient mu against a ground of mu 1; see :func:`surface_friction`."""
 
     def __post_init__(self):
         object.__setattr__(self, "node", place_of(self.node))
-        what = f"foot {self.name}"
-        check(self, what, offset=array((3,), "m"), radius=positive("m"))
-        check(self, what, friction=finite())
         surface_friction(self.friction)
 
     def place(self, cut: Octahedra) -> tuple[int, np.ndarray]:
@@ -117,7 +126,7 @@ def octahedra_sdf(
         for side, voxel in (("A", shared.A), ("C", shared.B)):
             pose = SdfPose(cut.in_body(voxel, shared.node), rpy)
             model.frames.append((f"node_{shared.node}_{side}", cut.names[voxel], pose))
-    return _finished(model_sdf(model), cut, feet)
+    return _finished(model_sdf(model), cut)
 
 
 def _drawn(cut: Octahedra, rgba) -> list[SdfGeometry]:
@@ -146,7 +155,9 @@ def _add_foot(links: dict[str, SdfLink], cut: Octahedra, foot: Foot) -> None:
     drawn = links[cut.names[voxel]].geometries
     ball = {"radius": foot.radius}
     drawn.append(SdfGeometry("visual", foot.name, SdfPose(p), "sphere", ball, _RUBBER))
-    drawn.append(SdfGeometry("collision", foot.name, SdfPose(p), "sphere", ball))
+    mu = surface_friction(foot.friction)
+    touching = SdfGeometry("collision", foot.name, SdfPose(p), "sphere", ball, None, mu)
+    drawn.append(touching)
     length = float(np.linalg.norm(foot.offset))
     if length > foot.radius:
         rpy = RotationMatrix.MakeFromOneVector(foot.offset / length, 2)
@@ -157,17 +168,11 @@ def _add_foot(links: dict[str, SdfLink], cut: Octahedra, foot: Foot) -> None:
         )
 
 
-def _finished(text: str, cut: Octahedra, feet: Sequence[Foot]) -> str:
-    """Adds what the SDF writer does not know: ball joints and drake: tags."""
+def _finished(text: str, cut: Octahedra) -> str:
+    """Adds what the SDF writer does not know: joints in loops, and bushings."""
     ET.register_namespace("drake", _DRAKE.strip("{}"))
     sdf = ET.fromstring(text)
     root = sdf.find("model")
-    friction = {foot.name: surface_friction(foot.friction) for foot in feet}
-    for collision in root.iter("collision"):
-        node = ET.SubElement(collision, f"{_DRAKE}proximity_properties")
-        mu = repr(friction[collision.get("name")])
-        for tag in ("mu_static", "mu_dynamic"):
-            ET.SubElement(node, _DRAKE + tag).text = mu
     for shared in cut.shared:
         A, B = cut.names[shared.A], cut.names[shared.B]
         p_A = _vec(cut.in_body(shared.A, shared.node))
@@ -212,38 +217,102 @@ def _vec(values) -> str:
     return " ".join(repr(float(f"{v:.12g}") + 0.0) for v in values)
 
 
-def octahedra_sidecar(
-    cut: Octahedra, feet: Sequence[Foot], points: dict[str, tuple] | None = None
-) -> str:
-    """The YAML beside the SDF: feet, named nodes, and the loops that the SDF closes.
+# --- the walking robot ---------------------------------------------------------
+
+HEADING = np.array([1.0, 1.0, 0.0]) / np.sqrt(2.0)
+"""The direction the robot faces, in the lattice's axes."""
+
+CORE = 8
+"""Number of voxels of the core, the first ones."""
+
+_ORANGE = (0.86, 0.52, 0.20, 1.0)
+_BLUE = (0.36, 0.47, 0.62, 1.0)
+
+
+def walker(front_mass: float = 0.0) -> Octahedra:
+    """The robot's ten voxels.
 
     Args:
-        cut: the lattice.
-        feet: its feet.
-        points: places of nodes by name [half pitches].
+        front_mass: mass of the parts that either front voxel carries [kg].
+    """
+    robot, given = VoxelRobot(), parameters_of("voxel")
+    masses = np.full(len(robot.lattice.voxels), given.number("voxel_mass") + front_mass)
+    masses[: len(robot.core.voxels)] = given.number("core_voxel_mass")
+    d = given.number("strut")
+    strut = Strut(d, d, **given.table("material"))
+    return Octahedra(robot.lattice, strut, masses, given.number("damping_ratio"))
+
+
+def _foot(group: str, name: str):
+    return field(default_factory=lambda: parameters_of("voxel").table(group)[name])
+
+
+@checked("feet")
+class Feet:
+    """The robot's feet on the ground; friction is the mean of both directions.
+
+    Raises:
+        InvalidInput: for numbers out of range.
     """
 
-    def numbers(p):
-        return [float(f"{v:.12g}") + 0.0 for v in p]
+    front: Annotated[float, between(0, 1.5)] = _foot("friction", "front")
+    """Friction coefficient of the front feet; by default that of params.yaml."""
+    back: Annotated[float, between(0, 1.5)] = _foot("friction", "back")
+    """Friction coefficient of the back feet; by default that of params.yaml."""
+    directional: Annotated[float, between(0, 1)] = 0.0
+    """Share s by which the feet slide more easily forward: mu (1 - s) forward, mu (1 +
+    s) backward."""
+    points: Annotated[bool, flag()] = False
+    """Whether the back feet are points, without heel and toe."""
+    heel_and_toe: Annotated[float, positive("m")] = _foot("foot", "heel_and_toe")
+    """Distance of heel and toe from the node that a back foot is under; by default that
+    of params.yaml."""
 
-    lines: dict = {"feet": {}, "points": {}, "loops": {}}
-    for foot in feet:
-        voxel, p = foot.place(cut)
-        lines["feet"][foot.name] = {
-            "body": cut.names[voxel],
-            "p": numbers(p),
-            "radius": foot.radius,
-        }
-    for name, place in (points or {}).items():
-        voxel, p = Foot(name, place).place(cut)
-        lines["points"][name] = {"body": cut.names[voxel], "p": numbers(p)}
-    for shared in cut.loops:
-        lines["loops"][f"node_{shared.node}"] = {
-            "A": cut.names[shared.A],
-            "p_A": numbers(cut.in_body(shared.A, shared.node)),
-            "B": cut.names[shared.B],
-            "p_B": numbers(cut.in_body(shared.B, shared.node)),
-            "rows": "ball",
-            "in_file": True,
-        }
-    return yaml.safe_dump(lines, sort_keys=False, default_flow_style=None)
+    def __post_init__(self):
+        pitch = parameters_of("voxel").number("pitch")
+        check(self, "feet", heel_and_toe=between(0, pitch, "m"))
+        if self.directional == 1:
+            raise InvalidInput("feet: directional must be < 1: mu forward would be 0")
+
+    def spheres(self) -> tuple[Foot, ...]:
+        """The spheres under the robot: FL, FR, and heel and toe of BL and BR."""
+        radius = parameters_of("voxel").table("foot")["radius"]
+        found = []
+        for name, node in FEET.items():
+            front = name[0] == "F"
+            mu, ends = self.front if front else self.back, {"": 0}
+            if not (front or self.points):
+                ends = {"_heel": -1, "_toe": 1}
+            for end, sign in ends.items():
+                offset = sign * self.heel_and_toe * HEADING
+                found.append(Foot(name + end, node, offset, radius, mu))
+        return tuple(found)
+
+
+def walker_sdf(
+    feet: tuple[Foot, ...] | None = None, cut: Octahedra | None = None
+) -> str:
+    """The SDF text of the robot, with its own feet and voxels or the given ones."""
+    robot = VoxelRobot()
+    core, all_voxels = len(robot.core.voxels), len(robot.lattice.voxels)
+    colors = [_BLUE] * core + [_ORANGE] * (all_voxels - core)
+    feet = Feet().spheres() if feet is None else feet
+    return octahedra_sdf(cut or walker(), feet, name="voxel", colors=colors)
+
+
+def rest_pose() -> np.ndarray:
+    """p_WL of the lattice's corner (3,) [m]: feet on z = 0, core over the origin."""
+    given = parameters_of("voxel")
+    pitch = given.number("pitch")
+    return np.array([-pitch, -pitch, given.table("foot")["radius"]])
+
+
+def core_tilt(poses: np.ndarray) -> float:
+    """Tilt of the core from upright [rad]: its voxels, which come first, tilt to either
+    side in turn.
+
+    Args:
+        poses: X_WV of all voxels (V, 4, 4).
+    """
+    up = poses[:CORE, 2, 2].mean()
+    return float(np.arccos(np.clip(up, -1.0, 1.0)))

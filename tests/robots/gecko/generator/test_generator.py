@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.robots.gecko.generator.generator import (
+from drakebots.robots.gecko.generator import (
     GaitPatternGenerator,
     GeneratorOptions,
+    LeastTime,
+    MotionPolynomial,
+    Published,
 )
-from drakebots.robots.gecko.generator.motion import MotionPolynomial
 from drakebots.robots.gecko.simulate import paper_course
 from tests.helpers.polynomial_gecko import half_cycle, run_polynomial
 
@@ -28,20 +30,20 @@ class BlackBox:
 
 def test_defaults_are_the_papers():
     options = GeneratorOptions()
-    assert (options.arrival, options.horizon) == pytest.approx((0.05, 4))
-    assert (options.sum, options.rule) == ("corrected", "least time")
+    assert (options.arrival, Published().horizon) == pytest.approx((0.05, 4))
+    assert Published().sum == "corrected" and options.rule == LeastTime()
 
 
 def test_horizon_grows_only_while_the_target_gets_further():
-    options = GeneratorOptions(rule="published")
+    options = GeneratorOptions(rule=Published())
     ahead = GaitPatternGenerator([[0.5, 0]], options).decide([0, 0], 0.0)
     assert ahead.n == 1 and ahead.distance < ahead.d0 == pytest.approx(0.5)
     assert np.degrees(ahead.q1) == pytest.approx(90)
-    options = GeneratorOptions(sum="paper", rule="published")
+    options = GeneratorOptions(rule=Published(sum="paper"))
     behind = GaitPatternGenerator([[-0.35, -0.2]], options).decide([0, 0], 0.0)
     assert behind.n == 4 and behind.distance > behind.d0
     assert (np.degrees(behind.q1), behind.q2) == pytest.approx((90, 0.5))
-    short = replace(options, horizon=2)
+    short = replace(options, rule=Published(horizon=2, sum="paper"))
     assert GaitPatternGenerator([[-0.35, -0.2]], short).decide([0, 0], 0.0).n == 2
 
 
@@ -80,10 +82,10 @@ def test_bad_input():
     with pytest.raises(InvalidInput, match="arrival"):
         GeneratorOptions(arrival=0)
     with pytest.raises(InvalidInput, match="horizon"):
-        GeneratorOptions(horizon=0)
+        Published(horizon=0)
     with pytest.raises(UnknownName, match="sum"):
-        GeneratorOptions(sum="other")
-    with pytest.raises(UnknownName, match="published"):
+        Published(sum="other")
+    with pytest.raises(InvalidInput, match="Rule"):
         GeneratorOptions(rule="other")
     with pytest.raises(InvalidInput, match="polynomial"):
         GeneratorOptions(motion=BlackBox())
@@ -109,8 +111,8 @@ def test_two_half_cycles_make_a_cycle():
     ],
 )
 def test_course_of_figure_12(sum, arrival, half_cycles):
-    published = {"rule": "published", "patience": None}
-    options = GeneratorOptions(arrival=arrival, sum=sum, **published)
+    rule = Published(sum=sum, patience=0)
+    options = GeneratorOptions(arrival=arrival, rule=rule)
     run = run_polynomial(
         GaitPatternGenerator(paper_course(), options), [0, 0], np.pi / 2
     )
@@ -122,8 +124,8 @@ def test_course_of_figure_12(sum, arrival, half_cycles):
 @pytest.mark.parametrize("sum", ["corrected", "paper"])
 @pytest.mark.parametrize("arrival", [0.05, 0.1])
 def test_course_from_anywhere(sum, arrival):
-    published = {"rule": "published", "patience": None}
-    options = GeneratorOptions(arrival=arrival, sum=sum, **published)
+    rule = Published(sum=sum, patience=0)
+    options = GeneratorOptions(arrival=arrival, rule=rule)
     rng = np.random.default_rng(12)
     for _ in range(20):
         start, heading = rng.uniform(-0.3, 0.3, 2), rng.uniform(-np.pi, np.pi)
@@ -152,7 +154,7 @@ def test_run_gives_up():
 
 
 def test_any_model_in_the_loop():
-    options = GeneratorOptions(rule="published")
+    options = GeneratorOptions(rule=Published())
     ours = run_polynomial(GaitPatternGenerator([[0.5, 0.2]], options), [0, 0], 0.0)
     options = replace(options, motion=BlackBox())
     run = run_polynomial(GaitPatternGenerator([[0.5, 0.2]], options), [0, 0], 0.0)
@@ -160,6 +162,6 @@ def test_any_model_in_the_loop():
 
 
 def test_far_target_is_approached_over_four_half_cycles():
-    options = GeneratorOptions(rule="published")
+    options = GeneratorOptions(rule=Published())
     generator = GaitPatternGenerator([[-0.35, -0.2]], options)
     assert generator.decide([0, 0], 0.0).n == 4

@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.generator.motion import (
+from drakebots.robots.gecko.engines import pose_step, relative_motion, walk
+from drakebots.robots.gecko.generator import (
     COMPONENTS,
-    Domain,
     MotionPolynomial,
     PoseStepMotion,
-    gait_domain,
-    mirror_pose,
 )
+from drakebots.robots.gecko.generator.motion import Domain, gait_domain, mirror_pose
 from drakebots.robots.gecko.model import fixation, gait_law, gecko, pose_at
-from drakebots.robots.gecko.pose_step import pose_step, relative_motion, walk
 
 ROBOT = gecko()
 

@@ -13,15 +13,15 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import ConvexHull
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.robots.gecko.generator.generator import (
+from drakebots.robots.gecko.generator import (
     GaitPatternGenerator,
     GeneratorOptions,
+    half_width,
+    plan_route,
 )
 from drakebots.robots.gecko.generator.obstacles import (
     check_obstacles,
     distance_to_obstacles,
-    half_width,
-    plan_route,
 )
 from tests.helpers.polynomial_gecko import run_polynomial
 

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.robots.gecko.generator.motion import Domain, MotionPolynomial
-from drakebots.robots.gecko.generator.planner import (
-    SUMS,
+from drakebots.robots.gecko.generator import (
+    MotionPolynomial,
     best_gait,
     cycle_count,
     distance,
-    in_body_frame,
 )
+from drakebots.robots.gecko.generator.motion import Domain
+from drakebots.robots.gecko.generator.planner import SUMS, in_body_frame
 
 TABLE = MotionPolynomial.table_3()
 FINE = np.meshgrid(

@@ -7,15 +7,17 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.robots.gecko.model.kinematics import (
+from drakebots.robots.gecko.model import (
+    Gecko,
     Pose,
     arc_end,
     fixation,
     gait_law,
+    gecko,
     limb_curves,
     pose_at,
 )
-from drakebots.robots.gecko.model.parameters import Gecko, Weights, gecko
+from drakebots.robots.gecko.model.robot import Weights
 
 ROBOT = gecko()
 MIRROR = [1, 0, 2, 4, 3]

@@ -10,9 +10,9 @@ from pydrake.systems.analysis import Simulator
 
 from drakebots import build_robot, load
 from drakebots.core.units import MM_G_MS
-from drakebots.robots.hamr.model.parameters import ACTUATORS
-from drakebots.robots.hamr.model.piezo import Encoder, hamr_encoder
-from drakebots.robots.hamr.simulate import HamrSimulation, build, run_dataset
+from drakebots.robots.hamr import Simulation, build
+from drakebots.robots.hamr.model import ACTUATORS, Encoder, hamr_encoder
+from drakebots.robots.hamr.simulate import run_dataset
 
 CIRCUIT = hamr_encoder()
 SUBSTEPS = 200
@@ -77,7 +77,7 @@ def test_sine_within_five_percent():
 
 def moving(**options):
     """20 ms of HAMR, logged as often as the encoders sample."""
-    built = build(HamrSimulation(frequency=50, log_period=4e-4, **options))
+    built = build(Simulation(frequency=50, log_period=4e-4, **options))
     simulator = Simulator(built.diagram)
     built.place(simulator.get_mutable_context())
     simulator.Initialize()

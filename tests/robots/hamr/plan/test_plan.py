@@ -9,26 +9,24 @@ import pytest
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.results import load_result
-from drakebots.robots.hamr.model.piezo import hamr_benders
-from drakebots.robots.hamr.plan.plan import plan
-from drakebots.robots.hamr.plan.programs import (
+from drakebots.robots.hamr import VoltageTable, export_voltages
+from drakebots.robots.hamr.model import hamr_benders
+from drakebots.robots.hamr.plan import (
     GaitProblem,
     GaitWeights,
     JumpProblem,
-    coarser,
+    WarmStart,
     gait_program,
-    hamr_system,
     jump_program,
-    swings,
+    packed,
+    plan,
+    simulated_gait,
 )
+from drakebots.robots.hamr.plan.programs import coarser, hamr_system, swings
 from drakebots.robots.hamr.plan.stored import plan_path
-from drakebots.robots.hamr.plan.warm_start import executed_gait, packed, simulated_gait
-from drakebots.robots.hamr.reference import (
-    as_reference,
-    export_voltages,
-    sampled_voltages,
-)
-from drakebots.robots.hamr.track.track import Tracking, track
+from drakebots.robots.hamr.plan.warm_start import executed_gait
+from drakebots.robots.hamr.reference import as_reference
+from drakebots.robots.hamr.track import Tracking, track
 from drakebots.trajopt.program import load_checkpoint
 
 pytestmark = pytest.mark.long
@@ -171,7 +169,7 @@ def test_a_plan_is_stored_and_executed(coarse, tmp_path):
 
 def test_a_plan_starts_another(coarse):
     weights = replace(GaitProblem().weights, slack=(500.0,))
-    again = plan(GaitProblem(knots=17, weights=weights, resume=coarse))
+    again = plan(GaitProblem(knots=17, weights=weights), resume=coarse)
     assert again.ok
     assert again.metrics["iterations"] < 60
 
@@ -180,7 +178,7 @@ def test_a_plan_starts_another(coarse):
 def test_an_executed_run_starts_another(coarse, tmp_path):
     """The guess is the run's own cycle, periodic and straight; a file does as well."""
     run = track(Tracking(coarse, cycles=3))
-    guess = executed_gait(GaitProblem(knots=17, from_run=run))
+    guess = executed_gait(GaitProblem(knots=17, start=WarmStart(run=run)))
     drift = guess.q[-1] - guess.q[0]
     assert np.abs(drift[1:]).max() < 1e-12
     assert 1e3 * guess.stride == pytest.approx(drift[0])
@@ -191,7 +189,9 @@ def test_an_executed_run_starts_another(coarse, tmp_path):
         np.abs(guess.q[:, 6:] - legs / hamr_system().robot.position_units()[6:]).max()
         < 0.15
     )
-    again = plan(GaitProblem(knots=17, from_run=run.save(tmp_path / "run.nc")))
+    again = plan(
+        GaitProblem(knots=17, start=WarmStart(run=run.save(tmp_path / "run.nc")))
+    )
     assert again.ok, again.message
     assert again.metrics["warm_start_stride_mm"] == pytest.approx(1e3 * guess.stride)
     assert again.metrics["momentum_defect"] <= 1e-8
@@ -200,8 +200,8 @@ def test_an_executed_run_starts_another(coarse, tmp_path):
 def test_runs_that_start_no_gait(coarse):
     run = track(Tracking(coarse, cycles=1))
     for problem in (
-        GaitProblem(from_run=coarse),
-        GaitProblem(frequency=2, from_run=run),
+        GaitProblem(start=WarmStart(run=coarse)),
+        GaitProblem(frequency=2, start=WarmStart(run=run)),
     ):
         with pytest.raises(InvalidInput, match="give a"):
             plan(problem)
@@ -211,10 +211,8 @@ def test_runs_that_start_no_gait(coarse):
 def test_a_calm_plan_is_calm(coarse):
     """Bounds of tilt and clearance hold, and rates fall; the stride is kept."""
     weights = GaitWeights(rates=200.0, slack=(500.0, 5e3, 5e4))
-    problem = GaitProblem(
-        knots=17, tilt=0.03, clearance=5e-4, weights=weights, resume=coarse
-    )
-    calm = plan(problem)
+    problem = GaitProblem(knots=17, tilt=0.03, clearance=5e-4, weights=weights)
+    calm = plan(problem, resume=coarse)
     assert calm.ok, calm.message
     assert calm.metrics["stride_mm"] >= 9.5
     assert calm.metrics["clearance_min_mm"] >= 0.5 - 1e-6
@@ -246,7 +244,7 @@ def test_an_interrupted_coarser_plan_comes_in_the_problems_knots():
 
 def test_voltages_for_a_drive(coarse, tmp_path):
     reference = as_reference(coarse)
-    times, values = sampled_voltages(reference, rate=2500.0, cycles=2, ramp=1.0)
+    times, values = VoltageTable(reference, cycles=2, ramp=1.0).sampled()
     assert len(times) == round(2500 * 2 * reference.duration)
     assert values.min() >= 0 and values.max() <= 225
     assert np.allclose(values[0], 112.5)
@@ -255,10 +253,10 @@ def test_voltages_for_a_drive(coarse, tmp_path):
     assert lines[0].startswith("time_s,FLs_V,FLl_V")
     assert len(lines) == 1 + round(2500 * reference.duration)
     with pytest.raises(InvalidInput, match="rate"):
-        sampled_voltages(reference, rate=10.0)
+        VoltageTable(reference, rate=10.0).sampled()
     for ramp in (np.nan, np.inf, -1.0):
         with pytest.raises(InvalidInput, match="ramp"):
-            sampled_voltages(reference, rate=2500.0, ramp=ramp)
+            VoltageTable(reference, ramp=ramp)
 
 
 def test_the_warm_start_is_periodic_and_straight():
@@ -282,8 +280,8 @@ def test_the_warm_start_is_periodic_and_straight():
         ({"stride": 9.5}, InvalidInput, "stride"),
         ({"tilt": 0.0}, InvalidInput, "tilt"),
         ({"clearance": -1e-3}, InvalidInput, "clearance"),
-        ({"phases": {"front": 0.5}}, UnknownName, "FL"),
-        ({"phases": {"FL": float("nan")}}, InvalidInput, "phase of FL"),
+        ({"start": WarmStart(phases={"front": 0.5})}, UnknownName, "FL"),
+        ({"start": WarmStart(phases={"FL": np.nan})}, InvalidInput, "phase of FL"),
         ({"frequency": 0.0}, InvalidInput, "frequency"),
     ],
 )
@@ -294,12 +292,12 @@ def test_bad_plans_are_refused(change, error, words):
 
 def test_a_missing_checkpoint_is_named(tmp_path):
     with pytest.raises(FileProblem, match="no such"):
-        plan(GaitProblem(knots=9, resume=tmp_path / "none.npz"))
+        plan(GaitProblem(knots=9), resume=tmp_path / "none.npz")
 
 
 def test_only_plans_can_be_executed(coarse):
     run = track(Tracking(coarse, cycles=1))
-    for use in (as_reference, Tracking, lambda run: plan(GaitProblem(resume=run))):
+    for use in (as_reference, Tracking, lambda run: plan(GaitProblem(), resume=run)):
         with pytest.raises(DrakebotsError, match="plan of HAMR"):
             use(run)
 
@@ -343,4 +341,4 @@ def test_only_plans_with_an_end_rest_there():
 
 def test_a_jump_starts_from_a_stored_plan():
     with pytest.raises(InvalidInput, match="time limit"):
-        plan(JumpProblem(resume=plan_path("jump"), time_limit=1e-6))
+        plan(JumpProblem(time_limit=1e-6), resume=plan_path("jump"))

@@ -15,17 +15,12 @@ from drakebots.core.errors import (
     UnknownName,
 )
 from drakebots.results import load_result
-from drakebots.robots.hamr.plan.stored import (
-    open_plan,
-    plan_path,
-    store_plan,
-    stored_plan,
-    stored_plans,
-)
+from drakebots.robots import names_stored_plan, warn_if_failed
+from drakebots.robots.hamr.plan import open_plan, store_plan, stored_plan, stored_plans
+from drakebots.robots.hamr.plan.stored import plan_path
 from drakebots.robots.hamr.reference import as_reference
-from drakebots.robots.show import names_stored_plan, warn_if_failed
-from drakebots.trajopt.contact_implicit.result import audit_parts
-from drakebots.trajopt.program.checkpoint import (
+from drakebots.trajopt.contact_implicit import audit
+from drakebots.trajopt.program import (
     read_arrays,
     save_checkpoint,
 )
@@ -47,7 +42,7 @@ def test_there_are_nine_gaits_and_a_jump():
 @pytest.mark.parametrize("name", [*GAITS, "jump"])
 def test_a_stored_plan_obeys_mechanics_and_contact(name):
     problem, program, x = opened(name)
-    found = audit_parts(problem, program.view(x))
+    found = audit(problem, program.view(x))
     assert found["complementarity_max"] <= 1e-6
     assert found["del_residual_max"] <= 1e-8
     assert found["loop_gap_max"] <= 1e-8
@@ -59,7 +54,7 @@ def test_a_stored_plan_obeys_mechanics_and_contact(name):
 def test_no_gait_is_driven_by_a_jump_of_momentum(name):
     """p+ of the last interval is p- of the first: the Legendre condition."""
     problem, program, x = opened(name)
-    found = audit_parts(problem, program.view(x))
+    found = audit(problem, program.view(x))
     assert found["momentum_defect"] <= 1e-8
     assert program.view(x)["q"][-1, 0] >= 9.5  # mm
 
@@ -69,7 +64,7 @@ def test_a_free_momentum_jump_would_be_seen():
     problem, program, x = opened(GAITS[0])
     parts = {k: np.array(v) for k, v in program.view(x).items()}
     parts["q"][0, 0] -= 0.1
-    assert audit_parts(problem, parts)["momentum_defect"] > 1e-4
+    assert audit(problem, parts)["momentum_defect"] > 1e-4
 
 
 # --- run as they are ---

@@ -9,13 +9,9 @@ import pytest
 from pydrake.systems.analysis import Simulator
 
 from drakebots import InvalidInput
-from drakebots.robots.hamr.model.parameters import FORWARD, UP
-from drakebots.robots.hamr.model.piezo import hamr_benders
-from drakebots.robots.hamr.track.controller import (
-    Command,
-    LegController,
-    feedback_signs,
-)
+from drakebots.robots.hamr.model import FORWARD, UP, hamr_benders
+from drakebots.robots.hamr.track import Gains
+from drakebots.robots.hamr.track.feedback import Command, LegController, feedback_signs
 from drakebots.robots.hamr.track.leg_map import hamr_leg_map
 from tests.helpers.still_reference import still
 
@@ -23,7 +19,7 @@ SAMPLE = 4e-4
 
 
 def command_voltages(command, legs, velocity=None, ticks=1, **gains):
-    controller = LegController(command, **gains)
+    controller = LegController(command, Gains(**gains))
     simulator = Simulator(controller)
     context = simulator.get_mutable_context()
     controller.GetInputPort("legs").FixValue(context, np.ravel(legs))

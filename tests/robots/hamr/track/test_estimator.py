@@ -10,7 +10,7 @@ from pydrake.systems.primitives import LogVectorOutput
 
 from drakebots import InvalidInput
 from drakebots.robots.hamr.reference import CHASSIS
-from drakebots.robots.hamr.track.estimator import LegEstimator, MotionCapture
+from drakebots.robots.hamr.track.feedback import LegEstimator, MotionCapture
 from drakebots.robots.hamr.track.leg_map import hamr_leg_map
 
 SAMPLE = 4e-4
@@ -117,9 +117,9 @@ def test_step_shows_up_after_the_latency(chain):
     assert np.abs(seen[~shown] - before).max() < 1e-12
     assert np.abs(seen[shown] - after).max() < 1e-12
     # Without encoders the estimator can do no better; it samples at 33.2 ms.
-    told = times > 33.2 + 1e-6
-    assert np.abs(estimated[~told][1:] - before).max() < 1e-12
-    assert np.abs(estimated[told] - after).max() < 1e-12
+    reported = times > 33.2 + 1e-6
+    assert np.abs(estimated[~reported][1:] - before).max() < 1e-12
+    assert np.abs(estimated[reported] - after).max() < 1e-12
 
 
 def test_noise_of_the_frames(chain):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from drakebots import load
-from drakebots.robots.hamr.model.parameters import FORWARD, UP
+from drakebots.robots.hamr.model import FORWARD, UP
 from drakebots.robots.hamr.reference import CHASSIS
-from drakebots.robots.hamr.track.leg_map import build_leg_map, hamr_leg_map
+from drakebots.robots.hamr.track import build_leg_map
+from drakebots.robots.hamr.track.leg_map import hamr_leg_map
 from tests.helpers.scripts import DATA
 
 

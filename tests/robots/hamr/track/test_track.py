@@ -9,12 +9,12 @@ import pytest
 
 from drakebots import InvalidInput, UnknownName, build_robot, load
 from drakebots.core.run import Verdict
-from drakebots.multibody.hard_contact.timestepping import TimeStepper
+from drakebots.multibody import TimeStepper
 from drakebots.results import load_result
-from drakebots.robots.hamr.model.sdf import hamr_variant
+from drakebots.robots.hamr import Simulation, simulate
+from drakebots.robots.hamr.model import hamr_variant
 from drakebots.robots.hamr.reference import recorded_reference
-from drakebots.robots.hamr.simulate import HamrSimulation, simulate
-from drakebots.robots.hamr.track.track import Tracking, track
+from drakebots.robots.hamr.track import Gains, Mismatch, Tracking, track
 from tests.helpers.still_reference import still
 
 pytestmark = pytest.mark.long
@@ -60,7 +60,7 @@ def test_data_of_a_run(run, plan, tmp_path):
 
 def test_feedback_helps(run, plan):
     contact = run.metrics["contact"]
-    free = track(Tracking(plan, cycles=1, contact=contact, kp=0.0, kd=0.0))
+    free = track(Tracking(plan, cycles=1, contact=contact, gains=Gains(kp=0.0, kd=0.0)))
     for name in ("leg_error_x_mm", "leg_error_z_mm"):
         assert run.metrics[name] < 0.75 * free.metrics[name]
     assert free.metrics["clipped_share"] == 0
@@ -72,10 +72,8 @@ def test_other_springs_and_noise(plan):
             plan,
             cycles=1,
             ramp=1,
-            stiffness_scale=0.5,
-            serial_stiffness=1e-3,
-            kp=10e3,
-            kd=2.0,
+            gains=Gains(kp=10e3, kd=2.0),
+            mismatch=Mismatch(stiffness=0.5, serial_stiffness=1e-3),
             mocap_noise=2e-5,
             encoder_noise=1e-6,
         )
@@ -89,7 +87,7 @@ def test_other_springs_and_noise(plan):
 
 
 def test_jump_starts_in_the_plan():
-    jump = simulate(HamrSimulation(gait="jump")).data
+    jump = simulate(Simulation(gait="jump")).data
     plan = recorded_reference(jump, 0.0, 0.25, periodic=False, friction=0.51)
     done = track(Tracking(plan, after=0.0))
     assert done.ok
@@ -100,7 +98,7 @@ def test_jump_starts_in_the_plan():
 
 
 def test_a_jump_goes_on_after_its_plan():
-    jump = simulate(HamrSimulation(gait="jump")).data
+    jump = simulate(Simulation(gait="jump")).data
     plan = recorded_reference(jump, 0.0, 0.1, periodic=False, friction=0.51)
     done = track(Tracking(plan, after=0.02))
     assert done.data.time.values[-1] == pytest.approx(0.12)
@@ -127,23 +125,33 @@ def test_odd_period_counts_every_cycle(plan):
         ({"contact": "soft"}, UnknownName, "contact model 'soft'"),
         ({"cycles": 0}, InvalidInput, "cycles"),
         ({"cycles": 1.5}, InvalidInput, "cycles"),
-        ({"kp": -1.0}, InvalidInput, "kp must be"),
-        ({"kd": np.nan}, InvalidInput, "kd must be"),
-        ({"kf": np.inf}, InvalidInput, "kf must be"),
-        ({"friction_scale": -0.1}, InvalidInput, "friction_scale"),
-        ({"stiffness_scale": 0.0}, InvalidInput, "stiffness_scale"),
         ({"seed": -1}, InvalidInput, "seed"),
         ({"ramp": np.nan}, InvalidInput, "ramp"),
         ({"mocap_noise": -1e-6}, InvalidInput, "mocap_noise"),
         ({"time_step": 0.0}, InvalidInput, "time_step"),
         ({"time_step": 2e-3}, InvalidInput, "cannot resolve"),
-        ({"serial_stiffness": 0.1}, InvalidInput, "too stiff"),
+        ({"mismatch": Mismatch(serial_stiffness=0.1)}, InvalidInput, "too stiff"),
     ],
 )
 def test_tracking_refuses(change, error, words):
     with pytest.raises(error, match=words) as caught:
         Tracking(still(), **change)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "words"),
+    [
+        (Gains, {"kp": -1.0}, "kp must be"),
+        (Gains, {"kd": np.nan}, "kd must be"),
+        (Gains, {"kf": np.inf}, "kf must be"),
+        (Mismatch, {"friction": -0.1}, "mismatch: friction"),
+        (Mismatch, {"stiffness": 0.0}, "mismatch: stiffness"),
+    ],
+)
+def test_parts_of_tracking_refuse(part, change, words):
+    with pytest.raises(InvalidInput, match=words):
+        part(**change)
 
 
 def test_variants():

@@ -8,28 +8,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
+from drakebots.robots.quads.motion import (
+    MOTIONS,
+    MotionInput,
+    library_motion,
+    read_motion,
+    stride_length,
+)
 from drakebots.robots.quads.motion.gait import (
     Gait,
     horse_swing,
     smooth_swing,
-    stride_length,
     synthesize,
 )
-from drakebots.robots.quads.motion.io import motion_from_csv, read_motion, write_motion
 from drakebots.robots.quads.motion.library import (
     CROUCH,
-    MOTIONS,
     leg_height,
-    library_motion,
     lift,
+    motion_from_csv,
     roles,
     trot,
     walk,
 )
-from drakebots.robots.quads.motion.motion import Footfall, MotionInput
-from drakebots.robots.quads.robot.links_skin import skin_on_links
-from drakebots.robots.quads.space_time.check import check_motion, static_torques
-from drakebots.robots.quads.space_time.problem import SpaceTime
+from drakebots.robots.quads.motion.motion import Footfall
+from drakebots.robots.quads.robot import skin_on_links
+from drakebots.robots.quads.space_time import SpaceTime, check_motion
+from drakebots.robots.quads.space_time.check import static_torques
+from tests.helpers.motion_files import write_motion
 from tests.helpers.quad_skeletons import nearest_links, upright
 
 
@@ -140,12 +145,12 @@ def test_a_skin_counts_in_the_requested_com(cow):
 
 
 # ------------------------------------------------------------------ refused
-def _standing(quad, frames=41, **changes):
-    contact = np.ones((frames, 4), bool)
+def _standing(quad, steps=41, **changes):
+    contact = np.ones((steps, 4), bool)
     fields = {
         "footfall": Footfall(quad.feet, contact, 5e-3),
-        "com": np.repeat(quad.com(quad.rest), frames, axis=0),
-        "feet": np.repeat(quad.rest_feet[None], frames, axis=0),
+        "com": np.repeat(quad.com(quad.rest), steps, axis=0),
+        "feet": np.repeat(quad.rest_feet[None], steps, axis=0),
     }
     return MotionInput(**(fields | changes))
 
@@ -254,7 +259,7 @@ def test_yaml_names_a_motion_a_gait_or_a_lift(cow, tmp_path):
         ("motion: fly", "unknown motion 'fly'"),
         ("motion: walk\nspeeed: 1", "speeed"),
         ("gait: {period: 1}", "gait"),
-        ("gait: {period: x, duty: 0.8, lift: 0.1, phases: {}}", "gait period"),
+        ("gait: {period: x, duty: 0.8, lift: 0.1, phases: {}}", "gait.period"),
         ("lift: [tail]", "unknown foot 'tail'"),
         ("[1, 2", "not YAML"),
         ("motion: walk\nspeed: .nan", "speed|period|number"),

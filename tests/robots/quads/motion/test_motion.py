@@ -8,18 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.robots.quads.motion import cop_of_forces, margin, near_contact, zmp
 from drakebots.robots.quads.motion.motion import (
     Footfall,
     bar_footfall,
-    cop_of_forces,
     gait_footfall,
-    margin,
-    near_contact,
     polygon,
     runs,
-    zmp,
 )
-from drakebots.robots.quads.robot.quad import half_planes
+from drakebots.robots.quads.robot import half_planes
 
 FEET = ("fl", "fr", "rl", "rr")
 PHASES = {"rl": 0.0, "fl": 0.25, "rr": 0.5, "fr": 0.75}
@@ -27,26 +24,26 @@ PHASES = {"rl": 0.0, "fl": 0.25, "rr": 0.5, "fr": 0.75}
 
 @given(duty=st.floats(0.1, 1.0), period=st.floats(0.2, 3.0))
 def test_each_foot_is_down_for_its_duty(duty, period):
-    frames = 4001
-    pattern = gait_footfall(FEET, PHASES, period=period, duty=duty, frames=frames)
-    # Over many periods, to one frame a period and one period of the run.
+    steps = 4001
+    pattern = gait_footfall(FEET, PHASES, period=period, duty=duty, steps=steps)
+    # Over many periods, to one step a period and one period of the run.
     share = pattern.contact.mean(axis=0)
-    assert np.abs(share - duty).max() <= 5e-3 / period + period / (frames * 5e-3)
+    assert np.abs(share - duty).max() <= 5e-3 / period + period / (steps * 5e-3)
 
 
 def test_slow_walk_keeps_three_feet_down_and_a_fast_trot_flies():
-    walk = gait_footfall(FEET, PHASES, period=2.0, duty=0.8, frames=401)
+    walk = gait_footfall(FEET, PHASES, period=2.0, duty=0.8, steps=401)
     assert walk.contact.sum(axis=1).min() == 3
     assert walk.unsupported() == []
     trot = {"fl": 0, "rr": 0, "fr": 0.5, "rl": 0.5}
-    fast = gait_footfall(FEET, trot, period=0.5, duty=0.4, frames=101)
+    fast = gait_footfall(FEET, trot, period=0.5, duty=0.4, steps=101)
     gaps = fast.unsupported()
     assert gaps[0] == (40, 50)
 
 
 def test_bars_are_runs_of_contact():
     pattern = bar_footfall(
-        ["a", "b"], {"a": [(0, 0.1), (0.2, 0.3)], "b": [(0, 1)]}, frames=41, dt=0.01
+        ["a", "b"], {"a": [(0, 0.1), (0.2, 0.3)], "b": [(0, 1)]}, steps=41, dt=0.01
     )
     assert pattern.bars("a") == [(0, 10), (20, 30)]
     assert pattern.bars("b") == [(0, 41)]
@@ -61,23 +58,23 @@ def test_bars_are_runs_of_contact():
         (lambda: Footfall(("a",), np.ones((4, 2)), 0.01), InvalidInput, "shape"),
         (lambda: Footfall(("a",), np.ones((4, 1)), 0.0), InvalidInput, "dt"),
         (
-            lambda: gait_footfall(FEET, PHASES, period=1, duty=0, frames=9),
+            lambda: gait_footfall(FEET, PHASES, period=1, duty=0, steps=9),
             InvalidInput,
             "duty",
         ),
         (
-            lambda: gait_footfall(FEET, {"fl": 0}, period=1, duty=0.5, frames=9),
+            lambda: gait_footfall(FEET, {"fl": 0}, period=1, duty=0.5, steps=9),
             InvalidInput,
             "fr, rl, rr",
         ),
         (
-            lambda: gait_footfall(FEET, {"tail": 0}, period=1, duty=0.5, frames=9),
+            lambda: gait_footfall(FEET, {"tail": 0}, period=1, duty=0.5, steps=9),
             UnknownName,
             "tail",
         ),
-        (lambda: bar_footfall(["a"], {"b": []}, frames=9), UnknownName, "'b'"),
+        (lambda: bar_footfall(["a"], {"b": []}, steps=9), UnknownName, "'b'"),
         (
-            lambda: bar_footfall(["a"], {"a": [(1, 0)]}, frames=9),
+            lambda: bar_footfall(["a"], {"a": [(1, 0)]}, steps=9),
             InvalidInput,
             "before it starts",
         ),

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
 
-from drakebots.model.loops import find_body
-from drakebots.robots.quads.motion.library import library_motion
-from drakebots.robots.quads.space_time import program
-from drakebots.robots.quads.space_time.problem import SpaceTime
+from drakebots.model import find_body
+from drakebots.robots.quads.motion import library_motion
+from drakebots.robots.quads.space_time import SpaceTime, program
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -84,7 +83,7 @@ def test_inverse_dynamics_and_contact_are_drakes(quads, name):
                 context, JacobianWrtVariable.kV, frame, sole.p_BF, world, world
             )
             pulled += J.T @ np.concatenate([t, f])
-        J = tree.contact_jacobian(quad.soles)(q).full()
+        J = quad.contact_jacobian(q)
         wrench = np.concatenate([F.ravel(), T.ravel()])
         assert J.T @ wrench == pytest.approx(pulled, abs=1e-10)
         tau = rng.normal(0, 1, len(quad.joints))

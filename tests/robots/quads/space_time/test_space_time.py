@@ -10,20 +10,20 @@ from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Verdict
-from drakebots.model.loops import find_body
+from drakebots.model import find_body
 from drakebots.results import load_result
+from drakebots.robots.quads.motion import MotionInput, margin
 from drakebots.robots.quads.motion.gait import Gait, synthesize
 from drakebots.robots.quads.motion.library import lift
-from drakebots.robots.quads.motion.motion import Footfall, MotionInput, margin, polygon
-from drakebots.robots.quads.space_time.problem import SpaceTime, Weights
-from drakebots.robots.quads.space_time.solve import (
-    frame_motion,
-    patch_forces,
+from drakebots.robots.quads.motion.motion import Footfall, polygon
+from drakebots.robots.quads.space_time import (
+    SpaceTime,
+    Weights,
+    motion_at_steps,
     plan_space_time,
-    spline_motion,
 )
-from drakebots.trajopt.solvers.ipopt_exact import solve_exact
-from drakebots.trajopt.solvers.solve import solve
+from drakebots.robots.quads.space_time.solve import patch_forces, spline_motion
+from drakebots.trajopt.solvers import solve, solve_exact
 from tests.helpers.quad_skeletons import cloud_of_skin
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -48,7 +48,7 @@ def test_a_walk_is_found_and_holds_every_constraint(plan):
     assert plan.ok, plan.solution.summary()
     problem, parts = plan.problem, plan.parts
     quad, contact = problem.quad, problem.contact
-    K = len(problem.frames)
+    K = len(problem.knots)
     p, F = parts["p"].reshape(K, -1, 3), parts["F"].reshape(K, -1, 3)
     T = parts["T"].reshape(K, -1, 3)
     assert quad.foot_positions(parts["q"]) == pytest.approx(p, abs=1e-6)
@@ -72,9 +72,8 @@ def test_a_walk_is_found_and_holds_every_constraint(plan):
         moment = p[k, :, :2] * F[k, :, 2:] + np.stack([-T[k, :, 1], T[k, :, 0]], 1)
         cop = moment.sum(axis=0) / F[k, :, 2].sum()
         corners = [
-            p[k, j, :2]
-            + s.corners @ quad.tree.sole_axes_function(s)(q[k]).full()[:2, :2].T
-            for j, s in enumerate(quad.soles)
+            p[k, j, :2] + s.corners @ R[:2, :2].T
+            for j, (s, R) in enumerate(zip(quad.soles, quad.sole_axes(q[k])))
             if contact[k, j]
         ]
         assert margin(polygon(np.vstack(corners)), cop) > -1e-4
@@ -112,8 +111,8 @@ def test_its_torques_are_drakes_inverse_dynamics(beetle):
 
 
 def test_motion_at_frames_has_the_knots_rates(plan):
-    q, v, a = frame_motion(plan)
-    at, h = plan.problem.frames, plan.problem.step
+    q, v, a = motion_at_steps(plan)
+    at, h = plan.problem.knots, plan.problem.step
     assert v[at] == pytest.approx(plan.parts["v"], abs=1e-6)
     assert a[at] == pytest.approx(plan.parts["a"], abs=1e-4)
     assert q[at] - plan.parts["q"] == pytest.approx(
@@ -128,7 +127,7 @@ def test_between_knots_the_motion_is_of_second_order(beetle):
     for knot_spacing in (10, 5):
         problem = SpaceTime(beetle, motion, knot_spacing=knot_spacing)
         path = np.cos(2 * np.pi * motion.times)[:, None] * np.ones(beetle.nv)
-        q, _, _ = spline_motion(problem, path[problem.frames])
+        q, _, _ = spline_motion(problem, path[problem.knots])
         errors.append(np.abs(q - path).max())
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.1)
 
@@ -167,7 +166,7 @@ def test_patches_share_a_foots_load(beetle):
 @pytest.mark.long
 def test_a_motion_to_follow_draws_the_plan(plan):
     """A step to the side is possible, and costs E_COM and E_EE."""
-    q, _, _ = frame_motion(plan)
+    q, _, _ = motion_at_steps(plan)
     target = q.copy()
     target[:, 1] += 0.01
     gap = []
@@ -177,7 +176,7 @@ def test_a_motion_to_follow_draws_the_plan(plan):
         )
         found = plan_space_time(problem, warm=plan)
         assert found.ok, found.solution.summary()
-        at = found.problem.frames
+        at = found.problem.knots
         gap.append(np.abs(found.parts["q"] - target[at])[:, 1].mean())
     assert gap[0] > 5e-3 and gap[1] < 0.1 * gap[0]
 
@@ -248,9 +247,49 @@ def test_loads_begin_and_end_with_the_contact(beetle):
     assert (problem.loaded <= problem.contact).all()
     assert problem.loaded.any(axis=1).all()
     assert (problem.loaded != problem.contact).any()
-    for k, f in enumerate(problem.frames):
-        # The cycle's last frame is its first.
+    for k, f in enumerate(problem.knots):
+        # The cycle's last step is its first.
         around = [(f + i) % (len(contact) - 1) for i in range(-2, 3)]
         steady = contact[around].all(axis=0)
         if steady.any():
             np.testing.assert_array_equal(problem.loaded[k], steady)
+
+
+def test_its_program_is_open_in_si(plan):
+    """Names, forces of the skin, and the momentum with the skin on the links."""
+    problem = plan.problem
+    program = problem.mathematical_program(start=plan.result())
+    K, knot, quad = len(problem.knots), 3, problem.quad
+    turning = program.angular_momentum(knot)
+    height = program.position(knot, quad.soles[0].name)[2]
+    program.prog.AddLinearConstraint(height >= -1e-9)
+    result = program.solve()
+    again = program.plan(result)
+    assert again.ok and again.kind == plan.result().kind
+    q, v = program.values(result, "q"), program.values(result, "v")
+    feet = quad.foot_positions(q).reshape(K, -1)
+    assert program.values(result, "foot_position") == pytest.approx(feet, abs=1e-6)
+    torque = problem.skin_forces(q, problem.knots)[:, 6:]
+    assert program.values(result, "skin_torque") == pytest.approx(torque, abs=1e-9)
+    assert program.values(result, "com")[knot] == pytest.approx(
+        [result.GetSolution(e).Evaluate() for e in program.com(knot)]
+    )
+    # Links with their skin as bodies of Drake's.
+    plant = quad.tree.plant
+    context = plant.CreateDefaultContext()
+    plant.SetPositions(context, q[knot])
+    plant.SetVelocities(context, v[knot])
+    com = quad.com(q[knot : knot + 1], problem.inertia[knot : knot + 1])[0]
+    expected = np.zeros(3)
+    for name, (m, hx, hy, hz, *moments) in zip(quad.tree.bodies, problem.inertia[knot]):
+        body = find_body(plant, name)
+        X, V = body.EvalPoseInWorld(context), body.EvalSpatialVelocityInWorld(context)
+        R, h = X.rotation().matrix(), np.array([hx, hy, hz])
+        xx, yy, zz, xy, xz, yz = moments
+        I_o = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T
+        p = m * V.translational() + np.cross(V.rotational(), R @ h)
+        expected += I_o @ V.rotational() + np.cross(R @ h, V.translational())
+        expected += np.cross(X.translation() - com, p)
+    found = [result.GetSolution(e).Evaluate() for e in turning]
+    assert found == pytest.approx(expected, abs=1e-9)
+    assert np.abs(expected).max() > 1e-4

@@ -8,9 +8,8 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
 
 from drakebots import InvalidInput
-from drakebots.lattice.frame import Load, Supports, lattice_frame
-from drakebots.lattice.frame.solve import solve_frame
-from drakebots.lattice.shape.lattice import Lattice, Strut, block
+from drakebots.lattice.frame import Load, Supports, lattice_frame, solve_frame
+from drakebots.lattice.shape import Lattice, Strut, block
 from tests.helpers.bushing_beams import (
     add_bushing_beams,
     beam_constants,

@@ -16,19 +16,22 @@ from pydrake.multibody.tree import MultibodyForces
 from pydrake.systems.analysis import Simulator
 
 from drakebots import InvalidInput
-from drakebots.lattice.frame import Load, Supports, lattice_frame
-from drakebots.lattice.frame.solve import solve_frame
-from drakebots.lattice.pom.pom import Control
-from drakebots.lattice.shape.lattice import Lattice, Strut, block
-from drakebots.robots.voxels.model.octahedra import (
+from drakebots.lattice.frame import Load, Supports, lattice_frame, solve_frame
+from drakebots.lattice.pom import Control
+from drakebots.lattice.shape import Lattice, Strut, block
+from drakebots.robots.voxels.model import (
+    FEET,
+    MARKERS,
+    Feet,
+    Foot,
     Octahedra,
     find_octahedra,
+    octahedra_sdf,
     place_at_rest,
+    rest_pose,
+    walker,
 )
-from drakebots.robots.voxels.model.robot import FEET, MARKERS
-from drakebots.robots.voxels.model.sdf import Foot, octahedra_sdf
-from drakebots.robots.voxels.model.walker import rest_pose, walker, walker_feet
-from drakebots.robots.voxels.plant import add_actuators
+from drakebots.robots.voxels.plant import Actuators
 from tests.helpers.octahedra_in_code import add_octahedra, gaps
 from tests.helpers.scripts import load_script
 
@@ -185,7 +188,7 @@ def test_actuator_moves_the_plane_it_drives():
     cut = Octahedra(block(2, 2, 2))
     plant = discrete()
     built = add_octahedra(plant, cut)
-    actuators = add_actuators(built, [Control((2, 1, 1), "z", "blue")])
+    actuators = Actuators(built, [Control((2, 1, 1), "z", "blue")])
     plant.Finalize()
     simulator = Simulator(plant)
     context = simulator.get_mutable_context()
@@ -222,7 +225,7 @@ def test_masses_feet_and_lattices_that_cannot_be():
     cut = Octahedra(block(1, 1, 2))
     built = add_octahedra(discrete(), cut)
     with pytest.raises(InvalidInput, match="one rigid voxel"):
-        add_actuators(built, [Control((0, 1, 1), "x")])
+        Actuators(built, [Control((0, 1, 1), "x")])
 
 
 def test_walker_is_the_robot():
@@ -232,12 +235,12 @@ def test_walker_is_the_robot():
     for place in (*MARKERS.values(), *FEET.values()):
         cut.lattice.node(place)
     rest = rest_pose()
-    for foot in walker_feet():
+    for foot in Feet().spheres():
         voxel, p = foot.place(cut)
         height = (rest + cut.centres[voxel] + p)[2]
         assert height == pytest.approx(foot.radius)
 
 
 def test_model_is_what_its_parameters_make():
-    script = load_script("make_voxel_model.py")
+    script = load_script("make_voxel_model")
     assert script.main(["--check"]) == 0

@@ -1,0 +1,310 @@
+"""The forms of commands for what robots do: the fields of a problem are its options."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+from drakebots.cli.inputs import (
+    find_input,
+    kind_of,
+    load_model,
+    model_argument,
+    stored_motion,
+)
+from drakebots.cli.options import (
+    Command,
+    Form,
+    Variant,
+    completes,
+    field_options,
+    field_values,
+    first_field,
+    option,
+    output_argument,
+    output_arguments,
+    picture_argument,
+    refuse,
+    switch,
+    table_argument,
+)
+from drakebots.cli.output import finish, tell, write_data
+from drakebots.cli.progress import progress_bar
+from drakebots.core.checks import positive
+from drakebots.core.convert import from_word
+from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked, declared
+from drakebots.core.files import check_output
+from drakebots.core.lazy import late
+from drakebots.model import Model, available_models
+from drakebots.results import Result
+from drakebots.robots import Task, is_scenario, kinds, read_scenario, resolve, robots
+from drakebots.skin import write_vtu
+from drakebots.view import write_mcap
+
+programs = late("drakebots.trajopt.program")
+
+
+def robot_forms(command: str) -> tuple[Form, ...]:
+    """The forms of `simulate`, `mpc` or `plan`: one for each robot that does it."""
+    found = []
+    for robot in robots().values():
+        task = getattr(robot, command)
+        if task is not None and robot.name != "any":
+            load = partial(task_variant, task, command, robot.name)
+            found.append(Form(robot.name, robot.is_named, load))
+    title = "a scenario file (.yaml)"
+    scenario = Form(title, is_scenario, partial(scenario_variant, command))
+    # Ahead of robots that are files themselves, as lattices.
+    return (*found[:1], scenario, *found[1:])
+
+
+def scenario_variant(command: str) -> Variant:
+    """The form of these commands for a scenario file, which has all options."""
+
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("model", help="a scenario file (.yaml)")
+        output_arguments(parser)
+
+    def run(args: argparse.Namespace) -> int:
+        scenario = read_scenario(args.model)
+        if scenario.command != command:
+            raise InvalidInput(
+                f"{args.model} is a scenario to {scenario.command}; run `drakebots "
+                f"{scenario.command} {args.model}`"
+            )
+        with progress_bar(f"{command} {scenario.robot}") as progress:
+            result = resolve(scenario.task.run)(scenario.problem, progress=progress)
+        return finish(args, result)
+
+    file = {"simulate": "trot", "mpc": "push", "plan": "walk"}[command]
+    example = f"drakebots {command} examples/{file}.yaml -o run.nc"
+    return Variant(f"{command} what a scenario file says", example, arguments, run)
+
+
+def kind_forms(command: str) -> tuple[Form, ...]:
+    """The forms of `track`, `refine` or `export`: one a kind of plan that has it."""
+    found: dict[object, Form] = {}
+    names: dict[object, list[str]] = {}
+    for kind in kinds().values():
+        entry = getattr(kind, command)
+        if not entry:
+            continue
+        names.setdefault(entry, []).append(kind.name)
+        load = partial(task_variant, entry, command, kind.name)
+        of_kind = tuple(names[entry])
+        found[entry] = Form(
+            "a result of kind " + " or ".join(of_kind),
+            lambda word, of_kind=of_kind: kind_of(word) in of_kind,
+            load,
+        )
+    return tuple(found.values())
+
+
+@checked()
+class Solving:
+    """By which solver it is solved, for how long, and from where."""
+
+    solver: str = "exact"
+    """Solver: exact or structured (IPOPT with exact Hessians), snopt or ipopt
+    (Drake's)."""
+    time_limit: Annotated[float | None, positive("s")] = None
+    """Limit of wall time."""
+    checkpoint: Path | None = None
+    """File that keeps the best iterate (.npz)."""
+    resume: Path | None = None
+    """Checkpoint to continue from, or a plan to start from (.nc)."""
+
+
+def solving_options(parser: argparse.ArgumentParser, run: Callable) -> None:
+    """Adds the options among these that a function takes beside its problem."""
+    taken = signature(run).parameters
+    others = [name for name in declared(Solving) if name not in taken]
+    field_options(parser, Solving, but=others)
+    parser.set_defaults(of_run=[name for name in declared(Solving) if name in taken])
+
+
+def solving_values(args: argparse.Namespace) -> dict[str, Any]:
+    """Those that were given, checked before any work.
+
+    Raises:
+        InvalidInput: for a bad value.
+        FileProblem: for a checkpoint that cannot be read or written.
+    """
+    found = field_values(args, Solving, args.of_run)
+    solving = Solving(**found)
+    if solving.checkpoint is not None:
+        check_output(solving.checkpoint)
+    if solving.resume is not None and solving.resume.suffix != ".nc":
+        programs.read_checkpoint(solving.resume)
+    return found
+
+
+def task_variant(task: Task, command: str, name: str) -> Variant:
+    """A task's form: the fields of its problem are the options.
+
+    So a robot that is registered from outside has a command line at once.
+
+    Args:
+        task: of a robot or a kind.
+        command: "simulate", "mpc", "plan", "track", "refine" or "export".
+        name: of the robot, or of the kind of plan.
+    """
+    kinds = [resolve(reference) for reference in (task.problem, *task.also)]
+    subject = _subject(kinds[0], command, name)
+    of_plan = command in _OF_PLANS
+
+    def arguments(parser: argparse.ArgumentParser) -> None:
+        if of_plan:
+            parser.add_argument("plan", help=f"a result of kind {name} (.nc)")
+        elif _takes_model(kinds[0]):
+            model_argument(parser)
+        else:
+            action = parser.add_argument("model", help=name)
+            completes(action, filter(robots()[name].is_named, available_models()))
+        taken = {subject}
+        for kind in kinds:
+            group, title = parser, _title(kind)
+            if kind is not kinds[0]:
+                group = parser.add_argument_group(title)
+                switch(group, f"--{title}", f"as_{title}", f"a {title}")
+            field_options(group, kind, but=taken)
+            taken |= set(declared(kind))
+        if command == "export":
+            file, text = option(task.file), f"{task.help} (.csv)"
+            output_argument(parser, file, dest=task.file, help=text)
+            export_arguments(parser)
+            return
+        solving_options(parser, resolve(task.run))
+        output_arguments(parser)
+        for picture, draw in task.pictures:
+            text = f"picture of the {picture} to write as well (.png)"
+            picture_argument(parser, f"--{picture}", resolve(draw), text)
+
+    def run(args: argparse.Namespace) -> int:
+        posed, model = _posed(args, kinds, subject, of_plan)
+        if command == "export":
+            return _export(args, task, posed)
+        call = resolve(task.run)
+        more = solving_values(args)
+        if "path" in signature(call).parameters:
+            more["path"] = args.output
+        word = args.plan if of_plan else args.model
+        title = model.name if model else f"{command} {word}"
+        with progress_bar(title) as progress:
+            result = call(posed, progress=progress, **more)
+        return finish(args, result, model)
+
+    typed = "plan.nc" if of_plan else name
+    example = task.example or f"drakebots {command} {typed} -o run.nc"
+    return Variant(task.help, example, arguments, run)
+
+
+_OF_PLANS = ("track", "refine", "export")
+
+
+def _subject(problem: type, command: str, name: str) -> str:
+    """The field that the word behind the command names; "" for none."""
+    if command in _OF_PLANS:
+        return first_field(problem)
+    known = declared(problem)
+    return next((field for field in ("model", name) if field in known), "")
+
+
+def _takes_model(problem: type) -> bool:
+    """Whether a problem's robot may be any that is loaded."""
+    entry = declared(problem).get("model")
+    return entry is not None and Model in get_args(entry.kind)
+
+
+def _title(problem: type) -> str:
+    """A further problem of a robot as a word: JumpProblem as "jump"."""
+    return problem.__name__.removesuffix("Problem").lower()
+
+
+def _posed(
+    args: argparse.Namespace, kinds: Sequence[type], subject: str, of_plan: bool
+) -> tuple[Any, Model | None]:
+    """The problem that the options describe, and the model that was loaded for it.
+
+    Raises:
+        InvalidInput: for options of another problem, and for bad values.
+    """
+    others = kinds[1:]
+    kind = next((one for one in others if getattr(args, f"as_{_title(one)}")), kinds[0])
+    names = {name for one in kinds for name in declared(one) if hasattr(args, name)}
+    refuse(args, sorted(names - set(declared(kind)) - {subject}), f"a {_title(kind)}")
+    own = sorted(names & set(declared(kind)) - {subject})
+    chosen = field_values(args, kind, own)
+    if of_plan:
+        return kind(stored_motion(args.plan), **chosen), None
+    if subject:
+        entry = declared(kind)[subject].kind
+        chosen[subject] = from_word(entry, args.model, subject)
+    problem, model = kind(**chosen), None
+    if _takes_model(kind):  # after bad numbers, since it may take long
+        model = load_model(args)
+        problem = replace(problem, model=model)
+    return problem, model
+
+
+def _export(args: argparse.Namespace, task: Task, problem: Any) -> int:
+    path, own = getattr(args, task.file), []
+    if path is not None:
+        own.append(resolve(task.run)(problem, path))
+    facts = {task.file: str(path)} if own else {}
+    written = export_result(args, stored_motion(args.plan), own)
+    return tell(args, facts | {"files": list(map(str, written))}, *written)
+
+
+# --- what is written of any result --------------------------------------------
+
+
+def export_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the files that `export` writes of any result."""
+    table_argument(parser, "the result's time series as a table (.csv)")
+    output_argument(
+        parser,
+        "--mcap",
+        write=write_mcap,
+        help="a log for Foxglove and Lichtblick (.mcap): series, bodies, shapes, skin",
+    )
+    output_argument(
+        parser,
+        "--vtu",
+        write=write_vtu,
+        help="the skin for ParaView (.pvd), and a folder of .vtu files beside it",
+    )
+
+
+def export_result(
+    args: argparse.Namespace, result: Result, written: Sequence[Path] = ()
+) -> list[Path]:
+    """Writes those files, after what the result's kind has of its own.
+
+    Raises:
+        InvalidInput: where none is wanted.
+    """
+    paths = [*written, *write_data(args, result)]
+    if not paths:
+        names = ", ".join(option(entry.name) for entry in args.outputs)
+        raise InvalidInput(f"say what to write of a result: {names}")
+    return paths
+
+
+# --- the commands -------------------------------------------------------------
+
+SIMULATE, MPC = (
+    Command(
+        name,
+        task_variant(getattr(robots()["any"], name), name, "any"),
+        forms=lambda name=name: robot_forms(name),
+        find=find_input,
+    )
+    for name in ("simulate", "mpc")
+)

@@ -1,0 +1,476 @@
+"""References of a controller: a pose, a place to go to, a clock for its feet.
+
+A reference is called as (t, q, v) -> (q_ref, v_ref) and answers for knots at t, t + h,
+... (:mod:`drakebots.control`). The base is asked to go on from where it is measured, so
+that a push leaves no debt to catch up with: along its path at its speed, and where it
+has a goal, back across to its line within RETURN; at the height, tilt and heading of
+the standing pose, but for a turn that is asked for. The joints are those of the
+standing pose or, with a gait, of feet that step on the spot or along the path by a
+clock. Where feet come down is the controller's choice: the clock only bends the joints'
+reference, whose weight is small.
+
+Where the ground is not flat, the base follows the plane through the ground about its
+feet in height and tilt. Each foot follows the ground under it, and a foot in the air
+the highest ground that it may come to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+from pydrake.systems.framework import Context
+
+from drakebots.control.problem import MpcCost, Weights
+from drakebots.core.checks import between, positive
+from drakebots.core.fields import checked
+from drakebots.core.units import GRAVITY
+from drakebots.model import actuators_of, gravity, joints_of, slides
+from drakebots.multibody import Flat, Robot, Terrain, base_body
+from drakebots.trajopt.contact_implicit import ContactSystem
+from drakebots.trajopt.locomotion import base_axes
+
+WEIGHTS = {
+    "position": {"x": 5.0, "y": 5.0, "z": 40.0, "tilt": 200.0, "yaw": 50.0},
+    "joints": 20.0,
+    "velocity": {"x": 2.0, "y": 2.0, "z": 2.0, "tilt": 30.0, "yaw": 30.0},
+    "joint_rates": 1.5,
+    "effort": 0.7,
+    "terminal": 0.2,
+}
+"""Weights of the cost, one set for all robots; masses, lengths and times are in units
+of the robot's mass m, the height l of its centre of mass, and sqrt(l/g). The effort of
+a sliding actuator is in units of m g times its lever, the speed of a foot per its own,
+with loops closed."""
+
+RETURN = 0.6
+"""Time in which a deviation across the path should fade to 1/e [s]."""
+
+PHASES = 40
+"""Number of phases of the table of stepping joints."""
+
+ABOUT = 0.3
+"""The base's plane is fitted to the ground up to this far before and behind each foot,
+as a share of the base's height, so that the base begins to rise before its feet do."""
+
+SAMPLES = 17
+"""Number of points at which the ground along such a line is looked at; the middle one
+is under the foot."""
+
+OVER = 0.5
+"""A foot in the air passes over an edge by its clearance and this share of the edge's
+height, since it may be some way off from where it was asked to be."""
+
+DAMPING = 3e-5
+"""Damping of the joints' change that lifts a foot, over the trace of its Jacobian's
+square: a straight leg cannot lift its foot, to first order."""
+
+
+@checked("trot")
+class Trot:
+    """A clock by which every second leg, round the robot, steps in turn: diagonal
+    pairs of four legs, the tripods of six, the left and the right one of two.
+    """
+
+    period: Annotated[float, positive("s")] = 0.5
+    """Period of a cycle."""
+    duty: Annotated[float, between(0.1, 0.95)] = 0.55
+    """Share of it in which a foot stands."""
+    clearance: Annotated[float, positive("m")] = 0.05
+    """Height of a foot halfway through its swing."""
+
+    def swing(self, time: np.ndarray, first: np.ndarray) -> np.ndarray:
+        """Share of its swing that each foot has behind it (..., nc); 0 on the ground.
+
+        Args:
+            time: (...) [s].
+            first: whether a foot is of the legs that swing at time 0 (nc,).
+        """
+        phase = np.mod(np.asarray(time)[..., None] / self.period + 0.5 * ~first, 1.0)
+        return np.where(phase < 1 - self.duty, phase / (1 - self.duty), 0.0)
+
+    def stance(self, time: np.ndarray, first: np.ndarray) -> np.ndarray:
+        """Share of its stance behind it (..., nc); 0 in the air."""
+        phase = np.mod(np.asarray(time)[..., None] / self.period + 0.5 * ~first, 1.0)
+        return np.where(phase < 1 - self.duty, 0.0, (phase - 1 + self.duty) / self.duty)
+
+
+def alternate(legs: Sequence[str], feet: np.ndarray) -> np.ndarray:
+    """Whether each foot is of every second leg (nc,), counted round their middle from
+    straight ahead to the left.
+
+    Args:
+        legs: the link of every foot; feet of one link are one leg's.
+        feet: x (ahead) and y (left) of the feet (nc, 2).
+    """
+    names = list(dict.fromkeys(legs))
+    at = np.array([names.index(leg) for leg in legs])
+    places = np.array([feet[at == k].mean(axis=0) for k in range(len(names))])
+    x, y = (places - places.mean(axis=0)).T
+    order = np.argsort(np.mod(np.arctan2(y, x), 2 * np.pi), kind="stable")
+    rank = np.empty(len(names), int)
+    rank[order] = np.arange(len(names))
+    return rank[at] % 2 == 0
+
+
+def default_cost(
+    robot: Robot, motion: ReferenceMotion, height: float, effort: Weights | None = None
+) -> MpcCost:
+    """The cost of :data:`WEIGHTS` for a robot.
+
+    Args:
+        robot: on a base whose velocities are the positions' rates.
+        motion: its reference, from its standing pose.
+        height: of its centre of mass when it stands [m].
+        effort: weight of efforts in place of that of WEIGHTS, as in `MpcCost`.
+    """
+    nv, plant = robot.plant.num_velocities(), robot.plant
+    g = gravity(plant) or GRAVITY
+    context = plant.CreateDefaultContext()
+    plant.SetPositions(context, motion.q)
+    weight, time2 = plant.CalcTotalMass(context) * g, height / g
+    position = np.full(nv, WEIGHTS["joints"])
+    velocity = np.full(nv, WEIGHTS["joint_rates"] * time2)
+    efforts = np.full(plant.num_actuators(), weight * height)
+    for motor, lever in _levers(robot, context, list(motion.axes.values())):
+        efforts[motor.input_start()] = weight * lever
+    for joint in joints_of(plant):
+        if slides(joint):
+            i = joint.velocity_start()
+            position[i], velocity[i] = np.array([position[i], velocity[i]]) / height**2
+    for axis, i in motion.axes.items():
+        length2 = height**2 if axis in "xyz" else 1.0
+        name = "tilt" if axis in ("roll", "pitch") else axis
+        position[i] = WEIGHTS["position"][name] / length2
+        velocity[i] = WEIGHTS["velocity"][name] * time2 / length2
+    end = WEIGHTS["terminal"]
+    return MpcCost(
+        position=position,
+        velocity=velocity,
+        effort=WEIGHTS["effort"] / efforts**2 if effort is None else effort,
+        terminal_position=end * position,
+        terminal_velocity=end * velocity,
+    )
+
+
+def _levers(robot: Robot, context: Context, base: list[int]):
+    """Each sliding actuator, and the speed of the fastest foot per its own: the base at
+    rest, loops closed."""
+    plant = robot.plant
+    motors = actuators_of(plant)
+    one = np.eye(plant.num_velocities())
+    loops = robot.closure.evaluate(context)[1]
+    driven = one[[motor.joint().velocity_start() for motor in motors]]
+    rates = np.linalg.pinv(np.vstack([loops, one[base], driven]))[:, -len(motors) :]
+    feet = (robot.feet_jacobian(context) @ rates).reshape(-1, 3, len(motors))
+    for motor, lever in zip(motors, np.linalg.norm(feet, axis=1).max(axis=0)):
+        if slides(motor.joint()) and lever > 0:
+            yield motor, float(lever)
+
+
+class ReferenceMotion:
+    """Motion that a controller is to follow: a reference; see the module.
+
+    Args:
+        robot: on a base whose velocities are the positions' rates ("euler", "fixed").
+        q: the standing pose at the start (nq,).
+        step: between knots [s].
+        knots: number of intervals.
+        goal: goal of the base, from its start (2,) [m]; None to go on with
+            `speed` ahead and `turn`.
+        speed: largest speed [m/s].
+        turn: rate of the heading without a goal [rad/s].
+        gait: clock of the feet; None for a pose.
+        terrain: the ground, on which q stands.
+
+    Attributes:
+        axes: index of each coordinate of the base by name ("x", ..., "yaw").
+        q: the standing pose at the start (nq,).
+        gait: clock of the feet, or None.
+        terrain: the ground.
+        horizon: duration of what a call answers [s].
+        first: with a gait, whether a foot is of the legs that swing first (nc,).
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        q: np.ndarray,
+        *,
+        step: float,
+        knots: int,
+        goal: np.ndarray | None = None,
+        speed: float = 0.0,
+        turn: float = 0.0,
+        gait: Trot | None = None,
+        terrain: Terrain | None = None,
+    ):
+        names = ContactSystem(robot).coordinates
+        self.axes = {a: names.index(name) for a, name in base_axes(robot).items()}
+        self.q, self.gait = np.array(q, float), gait
+        self.terrain = Flat() if terrain is None else terrain
+        self._step, self._times = step, step * np.arange(knots + 1)
+        self.horizon = float(self._times[-1])
+        self._plane = [self.axes[a] for a in "xy" if a in self.axes]
+        size = len(self._plane)
+        self._goal, self._speed, self._turn = None, speed, turn
+        self._ahead = np.eye(2)[0, :size]
+        if goal is not None:
+            self._goal = np.asarray(goal, float)[:size]
+            away = float(np.linalg.norm(self._goal))
+            self._ahead = self._goal / away if away > 0 else self._ahead
+            self._turn = 0.0
+        self._tables(robot)
+
+    # --- the base ---
+
+    def __call__(
+        self, t: float, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (knots + 1, nq) and velocities (knots + 1, nv) from time t on."""
+        return self.sample(t + self._times, q)
+
+    def sample(self, times: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The reference at times (n,) for a robot that is at q at the first of them."""
+        after = times - times[0]
+        out = np.tile(self.q, (len(times), 1))
+        rates = np.zeros_like(out)
+        here = q[self._plane] - self.q[self._plane]
+        where, speed = self._path(times, after, here)
+        out[:, self._plane] += where
+        rates[:, self._plane] = speed
+        share = np.ones(len(times))
+        if self._speed:
+            share = np.linalg.norm(speed, axis=1) / self._speed
+        if "yaw" in self.axes:
+            yaw = self.axes["yaw"]
+            out[:, yaw] += self._turn * times
+            # The turn that is nearest to the robot's.
+            out[:, yaw] += 2 * np.pi * np.round((q[yaw] - out[0, yaw]) / (2 * np.pi))
+            rates[:, yaw] = self._turn
+        if self.gait is not None:
+            joints, moving = self._stepping(times, share)
+            out[:, self._joints], rates[:, self._joints] = joints, moving
+        if not isinstance(self.terrain, Flat):
+            self._over_ground(times, share, out, rates)
+        return out, rates
+
+    def _path(self, times, after, here) -> tuple[np.ndarray, np.ndarray]:
+        """Reference of the base in the plane, from its start, and its velocity."""
+        if self._goal is None:
+            yaw = self._turn * times if len(self._plane) == 2 else 0 * times
+            ahead = np.stack([np.cos(yaw), np.sin(yaw)], 1)[:, : len(self._plane)]
+            velocity = self._speed * ahead
+            steps = np.diff(after, prepend=after[0])[:, None]
+            return here + np.cumsum(steps * velocity, axis=0), velocity
+        length = float(np.linalg.norm(self._goal))
+        done = float(here @ self._ahead)
+        # Slower towards the goal, as a robot that brakes in half a second.
+        along = [min(max(done, 0.0), length)]
+        speeds = []
+        for dt in np.diff(after, append=after[-1] + self._step):
+            speeds.append(min(self._speed, 2.0 * (length - along[-1])))
+            along.append(along[-1] + dt * speeds[-1])
+        across = here - done * self._ahead
+        fading = np.exp(-after / RETURN)[:, None] * across
+        where = np.array(along[:-1])[:, None] * self._ahead + fading
+        return where, np.array(speeds)[:, None] * self._ahead
+
+    # --- the clock ---
+
+    def _tables(self, robot: Robot) -> None:
+        """The feet under q and their ground; with a gait, joints by phase for steps on
+        the spot, and at full speed and turn."""
+        plant, base = robot.plant, set(self.axes.values())
+        self._joints = np.array([i for i in range(len(self.q)) if i not in base])
+        context = plant.CreateDefaultContext()
+        plant.SetPositions(context, self.q)
+        feet = robot.feet_positions(context)
+        # The base's coordinates before its tilt say where it is.
+        centre = np.zeros(3)
+        centre[: len(self._plane)] = self.q[self._plane]
+        self._arms = arms = feet - centre
+        self._radius = max((foot.radius for foot in robot.model.feet), default=0.0)
+        stands = plant.EvalBodyPoseInWorld(context, base_body(plant)).translation()
+        self._about = ABOUT * float(stands[2] - feet[:, 2].mean())
+        # Feet in a line do not determine the slope across it.
+        self._middle = arms[:, :2].mean(axis=0)
+        sides = arms[:, :2] - self._middle
+        sides = sides * (np.ptp(sides, axis=0) > self._about)
+        self._fit = np.linalg.pinv(np.column_stack([np.ones(len(arms)), sides]))
+        level, slopes = self._plane_under(self.q[None])
+        self._under = level[0], slopes[0]
+        self.first = alternate([f.body for f in robot.model.feet], arms[:, :2])
+        ahead = np.zeros(3)
+        ahead[: len(self._plane)] = self._speed * self._ahead
+        self._passing = ahead + self._turn * np.cross([0, 0, 1.0], arms)
+        self._table = [self.q[None, self._joints]]
+        if self.gait is not None:
+            times = self.gait.period * np.arange(PHASES) / PHASES
+            self._table = [
+                follow_feet(
+                    robot, context, self.q, self._joints, feet + self._steps(times, v)
+                )
+                for v in (np.zeros_like(self._passing), self._passing)
+            ]
+        if not isinstance(self.terrain, Flat):
+            self._lifts = self._lifting(robot, context)
+
+    def _along(self, times: np.ndarray, passing: np.ndarray) -> np.ndarray:
+        """Displacements of the feet along the ground (n, nc, 3) when the base passes
+        them at (nc, 3)."""
+        gait = self.gait
+        swing, stance = (
+            f(times, self.first)[..., None] for f in (gait.swing, gait.stance)
+        )
+        smooth = swing - np.sin(2 * np.pi * swing) / (2 * np.pi)
+        stride = gait.duty * gait.period * passing
+        return np.where(swing > 0, smooth - 0.5, 0.5 - stance) * stride
+
+    def _steps(self, times: np.ndarray, passing: np.ndarray) -> np.ndarray:
+        """Displacements of the feet (n, nc, 3) when the base passes them at (nc, 3)."""
+        along = self._along(times, passing)
+        rise = (along[..., :2] @ self._under[1])[..., None] * [0, 0, 1]
+        swing = self.gait.swing(times, self.first)[..., None]
+        return (
+            along + rise + self.gait.clearance * np.sin(np.pi * swing) ** 2 * [0, 0, 1]
+        )
+
+    def _stepping(self, times, share) -> tuple[np.ndarray, np.ndarray]:
+        """The stepping joints (n, nj) and their rates, at shares of full speed (n,)."""
+        at = np.mod(times / self.gait.period, 1.0) * PHASES
+        low = at.astype(int) % PHASES
+        still, fast = ([table[low], table[(low + 1) % PHASES]] for table in self._table)
+        part, share = (at - low)[:, None], share[:, None]
+        a, b = (s + share * (f - s) for s, f in zip(still, fast))
+        return a + part * (b - a), (b - a) * PHASES / self.gait.period
+
+    # --- the ground ---
+
+    def _over_ground(self, times, share, out, rates) -> None:
+        """Adds what the ground changes to a reference for flat ground.
+
+        Args:
+            times: (n,) [s].
+            share: of the full speed, by time (n,).
+            out, rates: the reference and its rates (n, nq); are changed.
+        """
+        along, swinging = np.zeros((1, *self._arms.shape)), np.zeros(1, bool)
+        reach, phase = self._radius, np.zeros(len(times), int)
+        if self.gait is not None:
+            along = share[:, None, None] * self._along(times, self._passing)
+            swinging = self.gait.swing(times, self.first) > 0
+            length = np.linalg.norm(self._passing, axis=1).max(initial=0.0)
+            reach += self.gait.duty * self.gait.period * length / 2
+            phase = (np.mod(times / self.gait.period, 1.0) * PHASES).astype(int)
+            phase %= PHASES
+        level, slopes = self._plane_under(out)
+        arms = (self._arms + along)[..., :2]
+        places = arms[:, :, None] + self._line(reach)
+        plane = np.einsum("kcsi,ki->kcs", places - self._middle, slopes)
+        off = self._heights(out, places) - level[:, None, None] - plane
+        # A foot in the air passes over the highest place that it may come to.
+        over = off.max(axis=2) + OVER * np.ptp(off, axis=2)
+        own = np.where(swinging, over, off[:, :, SAMPLES // 2])
+        lifts = np.einsum("ki,kij->kj", own, self._lifts[phase])
+        angles = np.arctan(slopes) - np.arctan(self._under[1])
+        changes = {
+            "z": level - self._under[0],
+            "pitch": -angles[:, 0],
+            "roll": angles[:, 1],
+        }
+        for name, change in changes.items():
+            if name in self.axes:
+                out[:, self.axes[name]] += change
+                rates[:, self.axes[name]] += _rates(change, times)
+        out[:, self._joints] += lifts
+        rates[:, self._joints] += _rates(lifts, times)
+
+    def _plane_under(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The plane through the ground about the feet of robots at q (n, nq): its
+        height in their middle (n,) [m], its slopes ahead and to the left (n, 2)."""
+        places = self._arms[None, :, None, :2] + self._line(self._about)
+        fitted = self._heights(q, places).mean(axis=2) @ self._fit.T
+        return fitted[:, 0], fitted[:, 1:]
+
+    def _line(self, reach: float) -> np.ndarray:
+        """Points (SAMPLES, 2) up to `reach` [m] behind and before, along the path."""
+        ahead = np.zeros(2)
+        ahead[: len(self._plane)] = self._ahead
+        return np.linspace(-reach, reach, SAMPLES)[:, None] * ahead
+
+    def _heights(self, q: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Heights of the ground (n, nc, k) [m] under robots at q (n, nq), at places
+        (n, nc, k, 2) from the base [m]. Places turn with the robot: they are along the
+        world's axes where its heading is that of the standing pose."""
+        yaw, here = np.zeros(len(q)), np.zeros((len(q), 2))
+        if "yaw" in self.axes:
+            yaw = q[:, self.axes["yaw"]] - self.q[self.axes["yaw"]]
+        here[:, : len(self._plane)] = q[:, self._plane]
+        x, y = places[..., 0], places[..., 1]
+        c, s = np.cos(yaw)[:, None, None], np.sin(yaw)[:, None, None]
+        x_0, y_0 = here.T[:, :, None, None]
+        return self.terrain.heights(x_0 + c * x - s * y, y_0 + s * x + c * y)
+
+    def _lifting(self, robot: Robot, context: Context) -> np.ndarray:
+        """Change of the joints by phase that lifts a foot by 1 m, to first order
+        (phases, nc, nj)."""
+        plant, q, table = robot.plant, self.q.copy(), []
+        up, T = np.array([0.0, 0.0, 1.0]), _leading(robot, self._joints)
+        for joints in self._table[0]:
+            q[self._joints] = joints
+            plant.SetPositions(context, q)
+            J = (robot.feet_jacobian(context)[:, self._joints] @ T).reshape(
+                len(self._arms), 3, -1
+            )
+            JJ = J @ J.swapaxes(1, 2)
+            size = np.trace(JJ, axis1=1, axis2=2)[:, None, None]
+            damped = JJ + DAMPING * size * np.eye(3)
+            lifts = np.einsum("cij,ci->cj", J, np.linalg.solve(damped, up))
+            table.append(lifts @ T.T)
+        return np.array(table)
+
+
+def _rates(values: np.ndarray, times: np.ndarray) -> np.ndarray | float:
+    """Rates of values (n, ...) at times (n,); 0 at a single one."""
+    return np.gradient(values, times, axis=0) if len(times) > 1 else 0.0
+
+
+def _leading(robot: Robot, joints: np.ndarray) -> np.ndarray:
+    """T (nj, n): changes of joints by those of the ones that follow no other."""
+    T = robot.closure.leading()[joints]
+    return T[:, np.abs(T).max(axis=0) > 0]
+
+
+def follow_feet(
+    robot: Robot, context, q: np.ndarray, joints: np.ndarray, targets: np.ndarray
+) -> np.ndarray:
+    """Joints (n, nj) whose feet are at targets (n, nc, 3) in the world, the base held.
+
+    Args:
+        robot: the robot.
+        context: of its plant; is overwritten.
+        q: positions that the first target is sought from (nq,), with joints that
+            follow others where these have them.
+        joints: indices of the joints that may move (nj,), with those that follow them.
+        targets: of the feet; they are missed where the joints do not reach [m].
+    """
+    plant, out, q = robot.plant, [], np.array(q, float)
+    T = _leading(robot, joints)
+    for target in targets:
+        for _ in range(20):
+            plant.SetPositions(context, q)
+            miss = [(target - robot.feet_positions(context)).ravel()]
+            J = [robot.feet_jacobian(context)[:, joints]]
+            if robot.closure.num_rows:
+                c, C = robot.closure.evaluate(context)
+                miss.append(-c)
+                J.append(C[:, joints])
+            # Damped: a leg without a joint sideways cannot follow all.
+            A, b = np.vstack(J) @ T, np.concatenate(miss)
+            q[joints] += T @ np.linalg.solve(
+                A.T @ A + 1e-6 * np.eye(T.shape[1]), A.T @ b
+            )
+        out.append(q[joints])
+    return np.array(out)

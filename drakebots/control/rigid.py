@@ -1,0 +1,298 @@
+"""A rigid robot on its ground that takes commands step by step.
+
+Drake's SAP, or hard contact, which only tracks plans. Both have the same face:
+`state()`, `forces()` of the ground on the feet, and `advance(command)` by one time
+step. All quantities are in the plant's units.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from pydrake.common.value import Value
+from pydrake.geometry import Box
+from pydrake.math import RigidTransform
+from pydrake.multibody.math import SpatialForce
+from pydrake.multibody.plant import ExternallyAppliedSpatialForce, MultibodyPlant
+from pydrake.multibody.tree import SpatialInertia
+from pydrake.systems.analysis import Simulator
+from pydrake.systems.framework import DiagramBuilder
+
+from drakebots.control.system import Command
+from drakebots.core.fields import checked
+from drakebots.model import Model, actuators_of, bodies_of
+from drakebots.multibody import (
+    Ground,
+    Step,
+    Terrain,
+    TimeStepper,
+    add_soles,
+    base_body,
+    build_robot,
+    touch_by_soles,
+)
+from drakebots.multibody.posture import Servos
+
+PENETRATION = 1e-3
+"""Depth to which the robot's weight on one foot presses it into the ground, as a share
+of the height of the centre of mass."""
+
+DISSIPATION = 20.0
+"""Hunt-Crossley dissipation of the ground [1/sqrt(g l)]: impacts are inelastic."""
+
+
+def stiff_ground(model: Model, height: float, friction: float, g: float) -> Ground:
+    """Ground that is stiff for a robot of this mass.
+
+    Args:
+        model: the robot's model.
+        height: height of its centre of mass above the ground [m].
+        friction: friction coefficient.
+        g: magnitude of gravity [m/s^2].
+    """
+    return Ground(
+        friction,
+        # The soles are as stiff as the ground: two springs in series.
+        stiffness=2 * model.summary.mass * g / (PENETRATION * height),
+        dissipation=DISSIPATION / np.sqrt(g * height),
+    )
+
+
+def add_terrain(plant: MultibodyPlant, terrain: Terrain, ground: Ground) -> None:
+    """Adds the shape of a step, which lies on the floor, before Finalize."""
+    if not isinstance(terrain, Step):
+        return
+    length = terrain.end - terrain.start
+    place = [(terrain.start + terrain.end) / 2, 0.0, terrain.height / 2]
+    plant.RegisterCollisionGeometry(
+        plant.world_body(),
+        RigidTransform(place),
+        Box(length, 100.0, terrain.height),
+        "drakebots_step",
+        ground.material(),
+    )
+
+
+class SapPlant:
+    """A robot in Drake's discrete plant; its feet touch the ground as points.
+
+    Other bodies touch the ground with their own collision geometry, and no two bodies
+    of the robot touch each other.
+
+    Args:
+        model: the robot.
+        base: see :mod:`drakebots.multibody.base`.
+        time_step: time step of the plant [s].
+        ground: the ground z <= 0.
+        terrain: its shape; all but a step is flat.
+        servos: servos at the motors, which take a command's targets.
+        mass_error: share by which all masses differ from the model's.
+    """
+
+    rolls = True
+    """Whether friction acts at the lowest points of round feet."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        base: str,
+        time_step: float,
+        ground: Ground,
+        terrain: Terrain | None = None,
+        servos: Servos | None = None,
+        mass_error: float = 0.0,
+    ):
+        builder, soles = DiagramBuilder(), []
+
+        def prepare(plant: MultibodyPlant) -> None:
+            soles.extend(add_soles(plant, model.feet, ground.material()))
+            add_terrain(plant, terrain, ground)
+            if servos is not None:
+                servos.add_to(plant)
+
+        self.robot = build_robot(
+            model,
+            builder,
+            time_step=time_step,
+            base=base,
+            ground=ground,
+            prepare=prepare,
+        )
+        self.plant, self.time_step = self.robot.plant, time_step
+        touch_by_soles(self.plant, self.robot.scene_graph, soles)
+        self._soles = {key: foot for foot, key in enumerate(soles)}
+        self._simulator = Simulator(builder.Build())
+        root = self._simulator.get_mutable_context()
+        self._context = self.plant.GetMyMutableContextFromRoot(root)
+        self._steps, self._trunk = 0, base_body(self.plant)
+        self._motors = actuators_of(self.plant)
+        self._served = self._servo_ports() if servos is not None else []
+        if mass_error:
+            _scale_masses(self.plant, self._context, 1 + mass_error)
+
+    def _servo_ports(self) -> list[tuple]:
+        """Ports of the servos' targets, each with its rows of a command's."""
+        found = []
+        for instance in {m.model_instance(): None for m in self._motors}:
+            own = [
+                k for k, m in enumerate(self._motors) if m.model_instance() == instance
+            ]
+            rows = own + [len(self._motors) + k for k in own]
+            found.append((self.plant.get_desired_state_input_port(instance), rows))
+        return found
+
+    def start(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Sets the state; the servos hold the motors where they are."""
+        self.plant.SetPositions(self._context, q)
+        self.plant.SetVelocities(self._context, v)
+        joints = [motor.joint() for motor in self._motors]
+        held = [q[joint.position_start()] for joint in joints]
+        held += [v[joint.velocity_start()] for joint in joints]
+        zero = np.zeros(self.plant.num_actuators())
+        self._set_inputs(Command(zero, np.array(held)))
+
+    def _set_inputs(self, command: Command, forces: Sequence[np.ndarray] = ()) -> None:
+        plant, context = self.plant, self._context
+        if plant.num_actuators():
+            plant.get_actuation_input_port().FixValue(context, command.efforts)
+        for port, rows in self._served:
+            port.FixValue(context, command.targets[rows])
+        pushes = []
+        if len(forces):
+            push = ExternallyAppliedSpatialForce()
+            push.body_index = self._trunk.index()
+            push.p_BoBq_B = self._trunk.default_com()
+            push.F_Bq_W = SpatialForce(np.zeros(3), np.sum(forces, axis=0))
+            pushes.append(push)
+        plant.get_applied_spatial_force_input_port().FixValue(
+            context, Value[list[ExternallyAppliedSpatialForce]](pushes)
+        )
+
+    def state(self) -> tuple[np.ndarray, np.ndarray]:
+        """q and v."""
+        plant, context = self.plant, self._context
+        return plant.GetPositions(context).copy(), plant.GetVelocities(context).copy()
+
+    def efforts(self) -> np.ndarray:
+        """Net efforts of the actuators in the last step (nu,), servos included."""
+        port = self.plant.get_net_actuation_output_port()
+        return port.Eval(self._context).copy()
+
+    def forces(self) -> np.ndarray:
+        """Forces of the ground on the feet in the last step, world (nc, 3)."""
+        force = np.zeros((len(self.robot.model.feet), 3))
+        results = self.plant.get_contact_results_output_port().Eval(self._context)
+        for k in range(results.num_point_pair_contacts()):
+            info = results.point_pair_contact_info(k)
+            pair = info.point_pair()
+            # The contact force is that on body B.
+            for key, sign in ((pair.id_B, 1.0), (pair.id_A, -1.0)):
+                if key in self._soles:
+                    force[self._soles[key]] += sign * info.contact_force()
+        return force
+
+    def advance(self, command: Command, forces: Sequence[np.ndarray] = ()) -> None:
+        """One time step under a command and forces (3,) at the trunk's centre of mass.
+
+        Raises:
+            RuntimeError: when Drake's contact solver fails.
+        """
+        self._set_inputs(command, forces)
+        self._steps += 1
+        self._simulator.AdvanceTo(self._steps * self.time_step)
+
+
+def _scale_masses(plant: MultibodyPlant, context, factor: float) -> None:
+    """Makes every body heavier by a factor, of the same shape."""
+    for body in bodies_of(plant)[1:]:
+        M = body.CalcSpatialInertiaInBodyFrame(context)
+        if M.get_mass() > 0:
+            scaled = SpatialInertia(
+                M.get_mass() * factor, M.get_com(), M.get_unit_inertia()
+            )
+            body.SetSpatialInertiaInBodyFrame(context, scaled)
+
+
+class HardPlant:
+    """A robot moved by :class:`TimeStepper`; only its feet touch the ground.
+
+    Args:
+        model: the robot.
+        base: "euler" or "fixed".
+        time_step: time step [s].
+        friction: friction coefficient of the ground z = 0.
+    """
+
+    rolls = False
+    """Whether friction acts at the lowest points of round feet: at their centres."""
+
+    def __init__(self, model: Model, *, base: str, time_step: float, friction: float):
+        self.robot = build_robot(model, base=base, time_step=0)
+        self.plant, self.time_step = self.robot.plant, time_step
+        self._stepper = TimeStepper(self.robot, time_step, friction=friction)
+        self._force = np.zeros((len(model.feet), 3))
+
+    def start(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Sets the state."""
+        self._q, self._v = np.array(q, float), np.array(v, float)
+
+    def state(self) -> tuple[np.ndarray, np.ndarray]:
+        """q and v."""
+        return self._q.copy(), self._v.copy()
+
+    def forces(self) -> np.ndarray:
+        """Forces of the ground on the feet in the last step, world (nc, 3)."""
+        return self._force
+
+    def advance(self, command: Command, forces: Sequence[np.ndarray] = ()) -> None:
+        """One time step under a command, without other forces.
+
+        Raises:
+            NoSolution: when the contact problem is not solved.
+        """
+        found = self._stepper.step(self._q, self._v, command.efforts)
+        self._q, self._v, contact = found
+        self._force = np.column_stack([contact.friction, contact.normal])
+
+
+# --- contact models by value --------------------------------------------------
+
+
+class ContactModel(ABC):
+    """What is under a robot's feet."""
+
+    @abstractmethod
+    def plant(
+        self,
+        model: Model,
+        *,
+        base: str,
+        time_step: float,
+        height: float,
+        friction: float,
+        g: float,
+    ) -> SapPlant | HardPlant:
+        """A robot on flat ground; `height` of its centre of mass and `g` in its units,
+        else as :class:`SapPlant`."""
+
+
+@checked("ground")
+class Sap(ContactModel):
+    """Drake's SAP on stiff ground."""
+
+    def plant(self, model, *, base, time_step, height, friction, g) -> SapPlant:
+        """The robot in Drake's plant."""
+        ground = stiff_ground(model, height, friction, g)
+        return SapPlant(model, base=base, time_step=time_step, ground=ground)
+
+
+@checked("ground")
+class Hard(ContactModel):
+    """Time stepping with hard contact."""
+
+    def plant(self, model, *, base, time_step, height, friction, g) -> HardPlant:
+        """The robot in time stepping."""
+        return HardPlant(model, base=base, time_step=time_step, friction=friction)

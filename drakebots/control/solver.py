@@ -1,0 +1,425 @@
+"""Newton steps on a horizon: from a measured state to a plan with feedback.
+
+The unknowns are positions at the knots, efforts, and forces of feet and loops on the
+intervals; velocities are differences of positions. A step linearises all rows with
+exact slopes, eliminates the forces and solves the linear-quadratic problem that
+remains, within the limits of efforts (`riccati`); the Hessian is Gauss-Newton's. Its
+length is found by backtracking on the exact penalty
+
+    m = cost + sum_i w_i |row_i|,   w_i > |y_i|,
+
+with the multipliers y of the step, for which it is a descent (Nocedal and Wright 2006,
+18.3).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from drakebots.control.problem import MpcCost, MpcPlan, MpcProblem, Reference
+from drakebots.control.riccati import eliminate, misses, regulate_within
+from drakebots.control.stage import Stage, cost_model, difference, retract
+from drakebots.core.checks import RANGES, array, check_value
+from drakebots.core.errors import InvalidInput
+from drakebots.core.units import GRAVITY
+from drakebots.model import gravity, joints_of
+
+LADDER = (1000.0, 100.0, 10.0, 1.0)
+"""Factors of the barrier of a plan that starts from nothing. Softer contact acts at a
+distance, and the horizon of hard contact has many poor minima
+(docs/evidence/control.md)."""
+
+UNSETTLED = 0.1
+"""A first plan whose dynamics are missed by this share of the weight is made anew."""
+
+RISE = 0.05
+"""Share of the merit by which a step that finds no descent may raise it: the plan is
+then nearly as good as the one before, and answers to a newer state."""
+
+STEPS = 12
+"""Newton steps on every rung of the ladder by default."""
+
+
+@dataclass
+class _Point:
+    """An iterate: knots q, v and intervals tau, f, l; see `MpcPlan`."""
+
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    f: np.ndarray
+    l: np.ndarray  # noqa: E741
+
+
+class MpcSolver:
+    """Solves a problem again and again, each time from the plan before.
+
+    Args:
+        problem: the problem. Its functions are compiled once and kept on disk.
+
+    Attributes:
+        problem: the problem.
+        barrier: phi n of a foot [N m].
+
+    Raises:
+        InvalidInput: for joints without a tangent space.
+    """
+
+    def __init__(self, problem: MpcProblem):
+        self.problem, self._stage = problem, Stage(problem)
+        plant, sizes = problem.robot.plant, self._stage.sizes
+        self._sizes, self._bases = sizes, self._stage.bases
+        self._B = np.array(plant.MakeActuationMatrix(), order="C")
+        g = gravity(plant) or GRAVITY
+        weight = g * plant.CalcTotalMass(plant.CreateDefaultContext())
+        length = g * problem.step**2
+        given = problem.barrier
+        self.barrier = 1e-2 * weight * length if given is None else given
+        self._contact = length, weight, float(problem.friction), float(problem.slip)
+        self._relaxed = np.full(problem.knots, self.barrier / (length * weight))
+        self._weights = self._arrays(problem.cost)
+        self._limits, self._places = self._room()
+        self._rows, self._slopes = (
+            _Mapped(f, problem.knots) for f in self._stage.functions
+        )
+
+    def _room(self):
+        """Limits as `cost_model` takes them."""
+        plant, nq = self.problem.robot.plant, self._sizes["nq"]
+        low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+        places = np.full(nq, -1)
+        for joint in joints_of(plant):
+            if joint.num_positions() == joint.num_velocities() == 1:
+                at = joint.position_start()
+                if np.isfinite([low[at], high[at]]).any() and low[at] < high[at]:
+                    places[at] = joint.velocity_start()
+        return (low, high), places
+
+    def effort_limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limits of the efforts (nu,) [N m, N]; maybe infinite."""
+        plant = self.problem.robot.plant
+        return plant.GetEffortLowerLimits(), plant.GetEffortUpperLimits()
+
+    # --- solving -----------------------------------------------------------------
+
+    def solve(
+        self,
+        q: np.ndarray,
+        v: np.ndarray,
+        reference: Reference,
+        *,
+        time: float = 0.0,
+        warm: MpcPlan | None = None,
+        iterations: int | None = None,
+    ) -> MpcPlan:
+        """Plans from a state.
+
+        Args:
+            q, v: measured positions (nq,) and velocities (nv,).
+            reference: target of the cost.
+            time: of the measurement [s].
+            warm: the plan before, which is shifted to `time`; None to start from rest
+                at q, with contact that is hardened step by step.
+            iterations: Newton steps, without `warm` on every rung of the ladder; None
+                for the problem's, without `warm` for STEPS.
+
+        Raises:
+            InvalidInput: for a state or a reference that is not finite or not within
+                the range of numbers, or a reference of another shape.
+        """
+        began = _clock()
+        q = check_value("mpc: q", q, array((self._sizes["nq"],)))
+        v = check_value("mpc: v", v, array((self._sizes["nv"],)))
+        wanted = self._wanted(reference, time, q, v)
+        count = iterations or (self.problem.iterations if warm else STEPS)
+
+        def plan(start, ladder, falls=False):
+            found = self._climb(start, wanted, ladder, count, falls)
+            return self._plan(*found, wanted, time, began)
+
+        if warm is not None:
+            return plan(self._shifted(warm, time, q, v), LADDER[-1:])
+        rest = self._rest(q, v)
+        if self._sizes["nc"]:
+            # Where the merit may only fall, a plan cannot run away; but some are found
+            # only by way of worse ones.
+            for falls in (True, False):
+                found = plan(rest, LADDER, falls)
+                missed = found.residuals["dynamics"] / self._contact[1]
+                if missed < UNSETTLED and (found.ok or not falls):
+                    return found
+        # Soft contact may throw a light robot up, to where nothing holds it.
+        return plan(rest, LADDER[-1:])
+
+    def _climb(self, point: _Point, wanted, ladder, count: int, falls: bool = False):
+        """Up to `count` Newton steps on every rung: the iterate, gains, and whether the
+        last step was good. With `falls` a rung ends before a step that is not."""
+        ok, gains = True, None
+        for factor in ladder:
+            for _ in range(count):
+                new, gains_new, ok = self._step(point, wanted, factor * self._relaxed)
+                if new is None or (falls and not ok):
+                    break
+                point, gains = new, gains_new
+        return point, gains, ok
+
+    def _wanted(self, reference, time, q, v):
+        """Positions and velocities at the knots, and the weights of the cost."""
+        n, sizes = self.problem.knots + 1, self._sizes
+        answer, out = reference(time, q, v), []
+        weights = self._arrays(answer[2]) if len(answer) > 2 else self._weights
+        for name, values, size in zip("qv", answer[:2], ("nq", "nv")):
+            values = np.array(values, float)
+            try:
+                values = np.ascontiguousarray(np.broadcast_to(values, (n, sizes[size])))
+            except ValueError as error:
+                raise InvalidInput(
+                    f"mpc: reference {name} must be {n} x {sizes[size]} numbers, got "
+                    f"{' x '.join(map(str, values.shape))}"
+                ) from error
+            if not is_measurement(values, values):
+                # The merits of steps would overflow, and compare as nothing.
+                raise InvalidInput(
+                    f"mpc: reference {name} at {time:g} s must be finite numbers, "
+                    f"none larger than {RANGES[''][1]:g}"
+                )
+            out.append(values)
+        return tuple(out), weights
+
+    def _arrays(self, cost: MpcCost) -> tuple:
+        """Weights as `cost_model` takes them."""
+        weights = cost.arrays(self._sizes["nv"], self._sizes["nu"])
+        return (*(np.array(w) for w in weights), float(cost.limits))
+
+    def _rest(self, q, v) -> _Point:
+        """Point at rest where the robot is, with the relaxed contact forces there."""
+        N, n = self.problem.knots, self._sizes
+        knots, rates = np.tile(q, (N + 1, 1)), np.zeros((N + 1, n["nv"]))
+        rates[0] = v
+        empty = np.zeros((N, 3 * n["nc"])), np.zeros((N, n["nl"]))
+        point = _Point(knots, rates, np.zeros((N, n["nu"])), *empty)
+        if n["nc"]:
+            gap = self._evaluate(point, self._rows)[1]
+            most = self._contact[1] / n["nc"]
+            near = np.maximum(gap, self.barrier / most)
+            point.f[:, 2::3] = self.barrier / near
+        return point
+
+    def _shifted(self, plan: MpcPlan, time: float, q, v) -> _Point:
+        """The plan before from `time` on, linear between its knots, held at its end."""
+        N, h = self.problem.knots, self.problem.step
+        at = np.clip((time - plan.time) / h, 0.0, N) + np.arange(N + 1)
+        knots = self._between(plan, np.minimum(at, N))
+        knots[0] = q
+
+        def on_intervals(values):
+            values = values.reshape(N, -1)
+            first = np.clip(at[:-1], 0, N - 1)
+            low = np.minimum(first.astype(int), N - 2)
+            share = (first - low)[:, None]
+            return (1 - share) * values[low] + share * values[low + 1]
+
+        rates = self._rates(knots, v)
+        parts = plan.tau, plan.forces, plan.loop_forces
+        return _Point(knots, rates, *(on_intervals(part) for part in parts))
+
+    def _between(self, plan: MpcPlan, at: np.ndarray) -> np.ndarray:
+        """Positions of a plan at knots that are not whole (k, nq)."""
+        low = np.minimum(at.astype(int), self.problem.knots - 1)
+        d = difference(self._bases, plan.q[low + 1], plan.q[low])
+        return retract(self._bases, plan.q[low], (at - low)[:, None] * d)
+
+    def _rates(self, knots, v) -> np.ndarray:
+        d = difference(self._bases, knots[1:], knots[:-1])
+        return np.vstack([v, d / self.problem.step])
+
+    def _evaluate(self, x: _Point, functions: _Mapped) -> tuple[np.ndarray, ...]:
+        a = (x.v[1:] - x.v[:-1]) / self.problem.step
+        return functions(x.q[1:], x.v[1:], a, x.f, x.l)
+
+    def _step(self, x: _Point, wanted, relaxed):
+        """One Newton step: the iterate or None, gains, and whether it is good."""
+        p, nv = self.problem, self._sizes["nv"]
+        out = self._evaluate(x, self._slopes)
+        values, slopes = out[:4], out[4:]
+        now = self._misses(x, values, relaxed)
+        cost, Q, g, R, r = self._cost(x, wanted)
+        low, high = self.effort_limits()
+        try:
+            A, b, c, D, Y = eliminate(
+                self._bases,
+                p.step,
+                x.v[1:],
+                self._B,
+                x.tau,
+                x.f,
+                values,
+                slopes,
+                self._contact,
+                relaxed,
+            )
+            dx, du, K, price = regulate_within(
+                A, b, c, Q, g, R, r, low - x.tau, high - x.tau
+            )
+        except np.linalg.LinAlgError:
+            return None, None, False
+        if not (np.isfinite(dx).all() and np.isfinite(du).all()):
+            return None, None, False
+        steps = np.hstack([dx[:-1], du, np.ones((p.knots, 1))])
+        forces = np.einsum("kij,kj->ki", D, steps)
+        df, dl = np.split(forces, [x.f.shape[1]], axis=1)
+        y = np.abs(np.einsum("kij,kj->ki", Y, price))
+        weights = 2 * y + y.mean(0)
+        miss = float(np.sum(weights * np.abs(now)))
+        merit = cost + miss
+        descent = np.sum(g * dx) + np.sum(r * du) - miss
+        best, length = None, 1.0
+        for _ in range(p.trials):
+            knots = retract(self._bases, x.q, length * dx[:, :nv])
+            trial = _Point(
+                knots,
+                self._rates(knots, x.v[0]),
+                x.tau + length * du,
+                x.f + length * df,
+                x.l + length * dl,
+            )
+            values = self._evaluate(trial, self._rows)
+            there = self._misses(trial, values, relaxed)
+            value = self._cost(trial, wanted)[0] + np.sum(weights * np.abs(there))
+            if value <= merit + 1e-4 * length * descent + 1e-12 * abs(merit):
+                return trial, K, True
+            if np.isfinite(value) and (best is None or value < best[0]):
+                best = value, trial
+            length *= 0.5
+        if best is None:
+            return None, K, False
+        return best[1], K, bool(best[0] <= merit + RISE * abs(merit))
+
+    def _cost(self, x: _Point, wanted):
+        return cost_model(
+            self._bases,
+            self.problem.step,
+            x.q,
+            x.v,
+            x.tau,
+            *wanted,
+            self._limits,
+            self._places,
+        )
+
+    def _misses(self, x: _Point, values, relaxed) -> np.ndarray:
+        return misses(values, x.tau @ self._B.T, x.f, self._contact, relaxed)
+
+    def _plan(self, x: _Point, gains, ok, wanted, time, began) -> MpcPlan:
+        N, n = self.problem.knots, self._sizes
+        values = self._evaluate(x, self._rows)
+        rows = self._misses(x, values, self._relaxed)
+        ends = [n["nv"], n["nv"] + 3 * n["nc"]]
+        dynamics, contact, loops = np.split(rows, ends, axis=1)
+        contact = contact.reshape(N, n["nc"], 3)
+        p = values[2].reshape(N, n["nc"], 2)
+        w = np.sqrt((p**2).sum(2) + self.problem.slip**2)[:, :, None]
+
+        def most(values):
+            return float(np.abs(values).max(initial=0.0))
+
+        residuals = {
+            "dynamics": most(dynamics),
+            "contact": self._contact[0] * most(contact[:, :, 2]),
+            "friction": most(contact[:, :, :2] / w),
+            "loops": most(loops),
+        }
+        cost = float(self._cost(x, wanted)[0])
+        if gains is None:
+            gains = np.zeros((N, n["nu"], 2 * n["nv"]))
+        finite = all(np.isfinite(a).all() for a in (x.q, x.v, x.tau, x.f, gains))
+        return MpcPlan(
+            time=float(time),
+            step=self.problem.step,
+            q=x.q,
+            v=x.v,
+            forces=x.f.reshape(N, n["nc"], 3),
+            loop_forces=x.l,
+            tau=x.tau,
+            gains=gains,
+            cost=cost,
+            residuals=residuals,
+            seconds=_clock() - began,
+            ok=bool(ok and finite),
+        )
+
+    # --- commanding --------------------------------------------------------------
+
+    def command(
+        self, plan: MpcPlan, time: float, q: np.ndarray, v: np.ndarray
+    ) -> np.ndarray:
+        """Efforts (nu,) at a time from a measured state, within the limits.
+
+        u = tau_k + K_k [q_ref ⊖ q; v_ref - v], with the reference linear between knots.
+        """
+        k, q_ref, v_ref = self.planned(plan, time)
+        u = plan.tau[k]
+        if is_measurement(q, v):
+            dq = difference(self._bases, q_ref[None], np.array(q)[None])[0]
+            u = u + plan.gains[k] @ np.concatenate([dq, v_ref - v])
+        return np.clip(u, *self.effort_limits())
+
+    def planned(self, plan: MpcPlan, time: float) -> tuple[int, np.ndarray, np.ndarray]:
+        """State of a plan at a time [s]: the number of its interval, positions (nq,)
+        and velocities (nv,), both linear between knots."""
+        N = self.problem.knots
+        at = np.clip((time - plan.time) / plan.step, 0.0, N - 1e-9)
+        k = int(at)
+        v_ref = plan.v[k] + (at - k) * (plan.v[k + 1] - plan.v[k])
+        return k, self._between(plan, np.array([at]))[0], v_ref
+
+
+def is_measurement(q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether these are numbers that a sensor may have measured: NaN is none, nor is
+    what a plant gives that has blown up."""
+    largest = RANGES[""][1]
+    return bool((np.abs(q) < largest).all() and (np.abs(v) < largest).all())
+
+
+def _clock() -> float:
+    """Processor time of this thread [s]; other work on the machine does not count."""
+    return time.thread_time()
+
+
+class _Mapped:
+    """A CasADi function of all intervals at once, without copies.
+
+    Arguments are rows (N, n); an output (rows, columns) is returned transposed, as
+    (N, columns, rows), and (N, rows) where it is a column.
+    """
+
+    def __init__(self, function, count: int):
+        self._function = function.map(count)
+        self._buffer, self._run = self._function.buffer()
+        sizes = [function.size_in(i)[0] for i in range(function.n_in())]
+        self._inputs = [np.zeros((count, n)) for n in sizes]
+        self._outputs = []
+        for i in range(function.n_out()):
+            rows, columns = function.size_out(i)
+            vector = columns == 1 and i < 4
+            shape = (count, rows) if vector else (count, columns, rows)
+            self._outputs.append(np.zeros(shape))
+        for i, values in enumerate(self._inputs):
+            if values.size:
+                self._buffer.set_arg(i, memoryview(values))
+        for i, values in enumerate(self._outputs):
+            # CasADi writes an output's nonzeros, and asks for no more room than that.
+            if values.size != self._function.nnz_out(i):
+                name = self._function.name_out(i)
+                raise InvalidInput(f"output {name} of {function.name()} is not dense")
+            if values.size:
+                self._buffer.set_res(i, memoryview(values))
+
+    def __call__(self, *arguments) -> tuple[np.ndarray, ...]:
+        for place, values in zip(self._inputs, arguments):
+            place[:] = values
+        self._run()
+        return tuple(self._outputs)

@@ -1,0 +1,327 @@
+"""An interval's equations and the cost of a horizon, with their derivatives.
+
+At the end of an interval the rows are
+
+    dynamics   M(q) a + bias(q, v) - J(q)'f - C(q)'l      (nv,), without the actuators
+    gap        phi(q) of every foot                       (nc,)
+    slide      tangential velocity of every foot          (2 nc,)
+    loops      c(q)                                       (nl,)
+
+and their slopes are with respect to v, a and d, a step of q in the tangent space; of
+that the first order is enough, dq = N(q) d. The motion of a foot is that of the
+material point in contact, and J its slope with respect to v, for any joints.
+
+Deviations are differences in the tangent space, e = q ⊖ r, with slope E1(e) under steps
+of q. Limits of positions are logarithmic barriers in the share z of the room that is
+left, relaxed to a parabola below RELAXED (Feller and Ebenbauer 2017), so that they are
+finite everywhere and smooth to the second derivative.
+
+Positions are a manifold, with steps and differences in the tangent space:
+
+    q1 = q0 ⊕ d,    d = q1 ⊖ q0   (nv,)
+
+Of all coordinates these are sum and difference, but of free bases with a quaternion:
+there d holds Drake's velocities times a second, a rotation vector in the world before
+the translation, and
+
+    R1 = exp([d]) R0,    d = log(R1 R0')
+
+Under small steps d0 and d1 of q0 and q1 a difference changes by E1 d1 - E0 d0, with the
+inverse left Jacobian E1(d) of the rotation and E0 = E1'; both are the identity for all
+other coordinates. `bases` (n, 2) names the first position and velocity of each such
+base; every other coordinate follows in the same order in q and d.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from drakebots.control.problem import MpcProblem
+from drakebots.core.errors import InvalidInput
+from drakebots.core.kernels import njit
+from drakebots.model import find_body, joint_slices
+from drakebots.multibody.twin import Twin
+from drakebots.trajopt.program import compiled
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The rows of all intervals of a problem at once.
+
+    Args:
+        problem: the problem.
+
+    Raises:
+        InvalidInput: for a joint whose positions are no tangent space of ours.
+    """
+
+    problem: MpcProblem
+
+    @cached_property
+    def twin(self) -> Twin:
+        """The plant as CasADi expressions."""
+        return Twin(self.problem.robot.plant)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """nq, nv, nu, nc feet and nl loop rows."""
+        robot = self.problem.robot
+        return {
+            "nq": self.twin.nq,
+            "nv": self.twin.nv,
+            "nu": robot.plant.num_actuators(),
+            "nc": len(self.problem.feet),
+            "nl": robot.closure.num_rows,
+        }
+
+    @cached_property
+    def bases(self) -> np.ndarray:
+        """First position and velocity of every free base with a quaternion (n, 2)."""
+        found = []
+        for link in self.twin.links:
+            a, b = joint_slices(link.joint)
+            kind = link.joint.type_name()
+            if kind == "quaternion_floating":
+                found.append((a.start, b.start))
+            elif kind in ("rpy_floating", "ball_rpy"):
+                raise InvalidInput(
+                    f"joint {link.joint.name()!r} of type {kind!r} has no tangent "
+                    "space in mpc; build the robot with base 'quaternion' or 'euler'"
+                )
+        return np.array(found, int).reshape(-1, 2)
+
+    @cached_property
+    def symbols(self) -> dict[str, ca.SX]:
+        """q, v, a, f (3 nc: t1, t2, n of each foot) and l."""
+        n = self.sizes
+        sizes = {"q": n["nq"], "v": n["nv"], "a": n["nv"]}
+        sizes |= {"f": 3 * n["nc"], "l": n["nl"]}
+        return {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+
+    @cached_property
+    def rows(self) -> dict[str, ca.SX]:
+        """The rows as expressions of the symbols."""
+        s = self.symbols
+        q, v = s["q"], s["v"]
+        gap, motion = self._feet(q, v)
+        dynamics = self.twin.inverse_dynamics(q, v, s["a"])
+        if s["f"].numel():
+            dynamics -= ca.jtimes(motion, v, s["f"], True)
+        c = self.twin.closure(q, self.problem.robot.closure)
+        if s["l"].numel():
+            pull = ca.jtimes(c, q, s["l"], True)
+            dynamics -= ca.jtimes(self.twin.rates(q, v), v, pull, True)
+        slide = [motion[3 * i : 3 * i + 2] for i in range(self.sizes["nc"])]
+        slide = ca.vertcat(*slide) if slide else ca.SX.zeros(0, 1)
+        return {"dynamics": dynamics, "gap": gap, "slide": slide, "loops": c}
+
+    def _feet(self, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """phi (nc,) and the velocity (3 nc,) of the points in contact, along t1, t2, n.
+
+        Of a round foot that is the point of the sphere nearest to the ground.
+        """
+        if not self.problem.feet:
+            return ca.SX.zeros(0, 1), ca.SX.zeros(0, 1)
+        poses = self.twin.poses(q)
+        speeds = {link.body: (w, u) for link, w, u in self.twin.body_velocities(q, v)}
+        terrain, gap, motion = self.problem.terrain, [], []
+        for foot in self.problem.feet:
+            body = int(find_body(self.problem.robot.plant, foot.body).index())
+            X_WB, (w_B, u_B) = poses[body], speeds[body]
+            p_WF = X_WB.point(foot.p_BF)
+            n, t1, t2 = terrain.frame(p_WF)
+            gap.append(terrain.distance(p_WF) - foot.radius)
+            p_BC = ca.SX(foot.p_BF) - foot.radius * (X_WB.R.T @ n)
+            v_WC = X_WB.R @ (u_B + ca.cross(w_B, p_BC))
+            motion += [ca.dot(t, v_WC) for t in (t1, t2, n)]
+        return ca.vertcat(*gap), ca.vertcat(*motion)
+
+    @cached_property
+    def functions(self) -> tuple[ca.Function, ca.Function]:
+        """(q, v, a, f, l) -> the rows, and -> the rows and their slopes; compiled."""
+        s, rows = self.symbols, self.rows
+        q, v, a = s["q"], s["v"], s["a"]
+        N = ca.jacobian(self.twin.rates(q, v), v)
+        slopes = {
+            "dynamics_d": ca.jacobian(rows["dynamics"], q) @ N,
+            "dynamics_v": ca.jacobian(rows["dynamics"], v),
+            "mass": ca.jacobian(rows["dynamics"], a),
+            "feet": ca.jacobian(self._feet(q, v)[1], v),
+            "slide_d": ca.jacobian(rows["slide"], q) @ N,
+            "loops_d": ca.jacobian(rows["loops"], q) @ N,
+        }
+
+        def function(name, outputs):
+            return ca.Function(name, [*s.values()], [ca.densify(o) for o in outputs])
+
+        values = list(rows.values())
+        both = function("mpc_slopes", [*values, *slopes.values()])
+        functions = function("mpc_rows", values), both
+        sources = [f.serialize() for f in functions]
+        what = f"the controller of {self.problem.robot.model.name}"
+        return compiled(functions, sources, what)
+
+
+# --- positions as a manifold --------------------------------------------------
+
+
+@njit(cache=True)
+def retract(bases, q, d):
+    """q ⊕ d of rows (k, nq) and (k, nv), as (k, nq)."""
+    out = np.empty_like(q)
+    for k in range(len(q)):
+        i = j = b = 0
+        while i < q.shape[1]:
+            if b < len(bases) and bases[b, 0] == i:
+                _turned(q[k, i : i + 4], d[k, j : j + 3], out[k, i : i + 4])
+                i, j, b = i + 4, j + 3, b + 1
+            else:
+                out[k, i] = q[k, i] + d[k, j]
+                i, j = i + 1, j + 1
+    return out
+
+
+@njit(cache=True)
+def difference(bases, q1, q0):
+    """q1 ⊖ q0 of rows (k, nq), as (k, nv)."""
+    nv = q1.shape[1] - len(bases)
+    out = np.empty((len(q1), nv))
+    for k in range(len(q1)):
+        i = j = b = 0
+        while i < q1.shape[1]:
+            if b < len(bases) and bases[b, 0] == i:
+                _angles(q1[k, i : i + 4], q0[k, i : i + 4], out[k, j : j + 3])
+                i, j, b = i + 4, j + 3, b + 1
+            else:
+                out[k, j] = q1[k, i] - q0[k, i]
+                i, j = i + 1, j + 1
+    return out
+
+
+@njit(cache=True)
+def slope(bases, d):
+    """E1 (nv, nv) of one difference d (nv,); E0 is its transpose."""
+    E = np.eye(len(d))
+    for b in range(len(bases)):
+        j = bases[b, 1]
+        r = d[j : j + 3]
+        square = r[0] ** 2 + r[1] ** 2 + r[2] ** 2
+        if square < 1e-8:
+            c = 1 / 12
+        else:
+            angle = np.sqrt(square)
+            c = 1 / square - (1 + np.cos(angle)) / (2 * angle * np.sin(angle))
+        K = np.array([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
+        E[j : j + 3, j : j + 3] += -0.5 * K + c * (K @ K)
+    return E
+
+
+@njit(cache=True)
+def _turned(quat, r, out):
+    """exp([r]) after a rotation, as unit quaternions."""
+    angle = np.sqrt(r[0] ** 2 + r[1] ** 2 + r[2] ** 2)
+    w = np.cos(angle / 2)
+    s = 0.5 if angle < 1e-8 else np.sin(angle / 2) / angle
+    x, y, z = s * r[0], s * r[1], s * r[2]
+    a, b, c, d = quat[0], quat[1], quat[2], quat[3]
+    out[0] = w * a - x * b - y * c - z * d
+    out[1] = w * b + x * a + y * d - z * c
+    out[2] = w * c - x * d + y * a + z * b
+    out[3] = w * d + x * c - y * b + z * a
+    out /= np.sqrt(out[0] ** 2 + out[1] ** 2 + out[2] ** 2 + out[3] ** 2)
+
+
+@njit(cache=True)
+def _angles(quat1, quat0, out):
+    """log(R1 R0'), the shorter way round."""
+    a, b, c, d = quat1[0], quat1[1], quat1[2], quat1[3]
+    w, x, y, z = quat0[0], -quat0[1], -quat0[2], -quat0[3]
+    real = a * w - b * x - c * y - d * z
+    out[0] = a * x + b * w + c * z - d * y
+    out[1] = a * y - b * z + c * w + d * x
+    out[2] = a * z + b * y - c * x + d * w
+    if real < 0:
+        real = -real
+        out *= -1
+    sine = np.sqrt(out[0] ** 2 + out[1] ** 2 + out[2] ** 2)
+    out *= 2 / real if sine < 1e-9 else 2 * np.arctan2(sine, real) / sine
+
+
+# --- the cost ---------------------------------------------------------------
+
+
+RELAXED = 0.02
+"""Share of the room between limits below which a barrier is a parabola."""
+
+
+@njit(cache=True)
+def barrier(z):
+    """-log(z), relaxed, and its two derivatives."""
+    if z > RELAXED:
+        return -np.log(z), -1 / z, 1 / z**2
+    y = (z - 2 * RELAXED) / RELAXED
+    return 0.5 * (y * y - 1) - np.log(RELAXED), y / RELAXED, 1 / RELAXED**2
+
+
+@njit(cache=True)
+def _sides(x, low, high):
+    """Value and derivatives in x of the barriers of both sides of a range."""
+    value = first = second = 0.0
+    room = 0.5 * (high - low) if np.isfinite(high - low) else 1.0
+    for limit, sign in ((low, 1.0), (high, -1.0)):
+        if np.isfinite(limit):
+            b, b1, b2 = barrier(sign * (x - limit) / room)
+            value += b
+            first += sign * b1 / room
+            second += b2 / room**2
+    return value, first, second
+
+
+@njit(cache=True)
+def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
+    """The cost and its Gauss-Newton model about (q, v, tau).
+
+    Args:
+        bases: see the module.
+        h: step.
+        q, v, tau: at the knots (N + 1, nq), (N + 1, nv) and intervals (N, nu).
+        wanted: positions and velocities that are asked for, shaped as q and v.
+        weights: P, V, R, T, W of `MpcCost.arrays`, and the weight of limits.
+        limits: lower and upper limits of positions (nq,), infinite where there is none.
+        places: index of each position in a velocity, -1 for those without limits.
+
+    Returns:
+        the cost; Q (N + 1, 2 nv, 2 nv) and q (N + 1, 2 nv) by steps (d, dv) of the
+        knots; diagonals R and r (N, nu) by efforts.
+    """
+    N, nv = len(tau), v.shape[1]
+    P, V, effort, T, W, walls = weights
+    low, high = limits
+    Q, g = np.zeros((N + 1, 2 * nv, 2 * nv)), np.zeros((N + 1, 2 * nv))
+    R, r = np.empty_like(tau), np.empty_like(tau)
+    error, total = difference(bases, q, wanted[0]), 0.0
+    for k in range(1, N + 1):
+        E, e, dv = slope(bases, error[k]), error[k], v[k] - wanted[1][k]
+        p, s = (h * P, h * V) if k < N else (T, W)
+        total += 0.5 * (np.sum(p * e * e) + np.sum(s * dv * dv))
+        Et = np.ascontiguousarray(E.T)
+        Q[k, :nv, :nv] = (Et * p) @ E
+        g[k, :nv] = Et @ (p * e)
+        for j in range(nv):
+            Q[k, nv + j, nv + j] = s[j]
+            g[k, nv + j] = s[j] * dv[j]
+        for i in range(len(low)):
+            if places[i] >= 0:
+                value, first, second = _sides(q[k, i], low[i], high[i])
+                total += h * walls * value
+                g[k, places[i]] += h * walls * first
+                Q[k, places[i], places[i]] += h * walls * second
+    for k in range(N):
+        for i in range(tau.shape[1]):
+            total += 0.5 * h * effort[i] * tau[k, i] ** 2
+            r[k, i], R[k, i] = h * effort[i] * tau[k, i], h * effort[i]
+    return total, Q, g, R, r

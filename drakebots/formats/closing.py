@@ -1,0 +1,286 @@
+"""Loops closed and counted: positions with c(q) = 0, and rows that are independent.
+
+:func:`close_loops` moves joints as little as it can until their loops close;
+:func:`independent_rows` finds which rows of C(q) depend on the others, as most of a
+planar mechanism's rows do when its joints are hinges in space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+import scipy.linalg
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.systems.framework import Context
+
+from drakebots.model import (
+    ROWS,
+    LoopClosure,
+    is_floating,
+    joint_slices,
+    joints_of,
+)
+
+TOLERANCE = 1e-12
+"""Largest |c(q)| of closed loops, in the plant's unit of length or rad."""
+CLOSED = 1e-9
+"""Loops with a smaller |c(q)| count as closed."""
+_RANK = 1e-7
+"""Rows whose share of the largest pivot is less depend on the others."""
+_STEP = 0.3
+"""Largest step of a joint in one iteration [rad], or of its loops' size [m]."""
+
+
+def close_loops(
+    closure: LoopClosure,
+    context: Context,
+    *,
+    held: Collection[int] = (),
+    tries: int = 8,
+) -> float:
+    """Moves the positions in a context until the loops close.
+
+    Gauss-Newton steps of least weighted length, dv = -W^-1 J' (J W^-1 J')^+ e, halved
+    until the error falls. Rows may depend on each other. Where that ends in loops that
+    are still open, it starts again from other positions, ever farther away.
+
+    Args:
+        closure: of the loops.
+        context: of the plant; its positions are where to start and the answer, or the
+            least open ones found.
+        held: velocities (indices) of joints that move ten times less readily than the
+            others: motors, a base.
+        tries: number of starts.
+    """
+    plant, rng = closure.plant, np.random.default_rng(0)
+    start = plant.GetPositions(context).copy()
+    free = np.ones(plant.num_velocities())
+    free[list(held)] = 0.1
+    in_loops = np.abs(closure.errors(context, 1.0)[1]).max(axis=0, initial=0.0) > 0
+    best, best_q = np.inf, start
+    for number in range(tries):
+        if number:
+            spread = 2.0 * number / tries * free * in_loops
+            v = spread * rng.uniform(-1, 1, plant.num_velocities())
+            plant.SetPositions(context, start)
+            q = start + plant.MapVelocityToQDot(context, v)
+            plant.SetPositions(context, _normalised(plant, q))
+        found = _newton(closure, context, free)
+        if found < best:
+            best, best_q = found, plant.GetPositions(context).copy()
+        if best < CLOSED:
+            break
+    plant.SetPositions(context, best_q)
+    return best
+
+
+def _newton(closure, context, free) -> float:
+    """Gauss-Newton from the positions of a context."""
+    plant = closure.plant
+    length = max(float(np.max(closure.gaps(context), initial=0.0)), 1e-3)
+    e, J = closure.errors(context, length)
+    for _ in range(60):
+        if np.abs(e).max(initial=0.0) < TOLERANCE / max(length, 1.0):
+            break
+        v = -free * np.linalg.lstsq(J * free, e, rcond=1e-9)[0]
+        v *= min(1.0, _STEP / max(np.abs(v).max(), 1e-12))
+        q, before = plant.GetPositions(context).copy(), float(e @ e)
+        for share in 0.5 ** np.arange(6):
+            plant.SetPositions(context, q)
+            move = plant.MapVelocityToQDot(context, share * v)
+            plant.SetPositions(context, _normalised(plant, q + move))
+            e, J = closure.errors(context, length)
+            if e @ e < before * (1 - 1e-3 * share):
+                break
+        else:
+            if e @ e >= before:
+                plant.SetPositions(context, q)
+            break
+    e = closure.errors(context, 1.0)[0]
+    return float(np.abs(e).max(initial=0.0))
+
+
+def _normalised(plant: MultibodyPlant, q: np.ndarray) -> np.ndarray:
+    """The positions with unit quaternions."""
+    for joint in joints_of(plant):
+        if joint.type_name() == "quaternion_floating":
+            at = slice(joint.position_start(), joint.position_start() + 4)
+            q[at] /= np.linalg.norm(q[at])
+    return q
+
+
+def independent_rows(C: np.ndarray) -> np.ndarray:
+    """The rows of a Jacobian that do not depend on the others, by rising number.
+
+    QR with pivoting of the rows, each scaled to unit length; columns are scaled first,
+    so that the answer does not depend on metres or radians.
+
+    Args:
+        C: of closed loops (m, nv).
+    """
+    columns = np.linalg.norm(C, axis=0)
+    C = C / np.where(columns > 0, columns, 1.0)
+    lengths = np.linalg.norm(C, axis=1)
+    if not lengths.any():
+        return np.zeros(0, int)
+    C = C / np.where(lengths > _RANK * lengths.max(), lengths, np.inf)[:, None]
+    R, order = scipy.linalg.qr(C.T, mode="r", pivoting=True)
+    pivots = np.abs(np.diag(R))
+    return np.sort(order[: int((pivots > _RANK * pivots[0]).sum())])
+
+
+def drop_dependent_rows(closure: LoopClosure, context: Context) -> LoopClosure:
+    """The loops and couplers with only the rows that do not depend on the others.
+
+    They are counted where most are independent, at the closed positions of the
+    context and at some near them: a mechanism stretched out in its default pose has
+    fewer there than anywhere else.
+
+    Args:
+        closure: of loops that are closed in the context.
+        context: of the plant; its positions are kept.
+    """
+    plant = closure.plant
+    start = plant.GetPositions(context).copy()
+    rng = np.random.default_rng(0)
+    best = independent_rows(closure.jacobian(context))
+    if len(best) == closure.num_rows:
+        return closure
+    in_loops = np.abs(closure.jacobian(context)).max(axis=0, initial=0.0) > 0
+    for size in (0.05, 0.1, 0.2):
+        plant.SetPositions(context, start)
+        v = size * rng.uniform(-1, 1, plant.num_velocities()) * in_loops
+        q = start + plant.MapVelocityToQDot(context, v)
+        plant.SetPositions(context, _normalised(plant, q))
+        if close_loops(closure, context, tries=1) < CLOSED:
+            rows = independent_rows(closure.jacobian(context))
+            best = rows if len(rows) > len(best) else best
+    plant.SetPositions(context, start)
+    return _with_rows(closure, best)
+
+
+def settle_loops(
+    closure: LoopClosure, context: Context, driven: Collection[str] = ()
+) -> tuple[LoopClosure, dict[str, tuple[float, ...]], list[str]]:
+    """Closes the loops of a model near a pose, and drops rows that say nothing new.
+
+    Joints that follow others go where their leaders have them; then the loops close.
+
+    Args:
+        closure: of all rows.
+        context: of the plant (SI); its positions are moved where loops are open.
+        driven: names of joints with motors, which move least.
+
+    Returns:
+        The loops and couplers with independent rows; positions of the joints that had
+        to move to close them, by name [rad, m]; notes on changes, one line each.
+    """
+    plant, notes = closure.plant, []
+    start = plant.GetPositions(context).copy()
+    slips = closure.slips(context)
+    if slips.max(initial=0.0) > 1e-9:
+        closure.follow(context)
+        moved = [x.follower for x, s in zip(closure.couplers, slips) if s > 1e-9]
+        notes.append(
+            "joints that follow others are not where these have them at the default "
+            f"positions, and are put there: {', '.join(moved)}"
+        )
+    error = float(np.abs(closure.errors(context, 1.0)[0]).max(initial=0.0))
+    if error > 1e-9:
+        gap = float(closure.gaps(context).max(initial=0.0))
+        closure, left, words = _closed(closure, context, driven)
+        end = "closed there" if left < CLOSED else f"left open by {left:.3g}"
+        notes += [
+            *words,
+            f"its loops are open by {gap:.3g} m, {error:.3g} rad at the default "
+            f"positions: {end}",
+        ]
+    settled = drop_dependent_rows(closure, context)
+    if dropped := closure.num_rows - settled.num_rows:
+        notes.append(
+            f"{dropped} of {closure.num_rows} rows of its loops depend on the others "
+            "and are left out"
+        )
+    q, moved = plant.GetPositions(context), {}
+    for joint in joints_of(plant):
+        at = joint_slices(joint)[0]
+        if np.any(q[at] != start[at]) and not is_floating(joint):
+            moved[joint.name()] = tuple(q[at].tolist())
+    return settled, moved, notes
+
+
+def _closed(
+    closure: LoopClosure, context: Context, driven: Collection[str]
+) -> tuple[LoopClosure, float, list[str]]:
+    """Open loops closed, as ball joints where they must; what is left open; notes."""
+    plant = closure.plant
+    start = plant.GetPositions(context).copy()
+    v = np.arange(plant.num_velocities())
+    held = [
+        k
+        for joint in joints_of(plant)
+        if joint.name() in driven or is_floating(joint)
+        for k in v[joint_slices(joint)[1]]
+    ]
+    left = close_loops(closure, context, held=held)
+    if left <= CLOSED:
+        return closure, left, []
+    plant.SetPositions(context, start)
+    closure, words = _with_balls(closure, context, held)
+    return closure, close_loops(closure, context, held=held, tries=1), words
+
+
+def _with_balls(closure, context, held) -> tuple[LoopClosure, list[str]]:
+    """Loops that cannot all close, some of them with their positions only.
+
+    A mechanism with more rows than joints closes only if its dimensions agree; where
+    those of the file do not, loops keep their directions in the order of how well
+    they are met, as long as all still close.
+
+    Args:
+        closure: of loops that do not close.
+        context: start of the search; closed on return, if possible.
+        held: as in :func:`close_loops`.
+    """
+    plant, loops = closure.plant, list(closure.loops)
+    errors = [
+        float(np.abs(LoopClosure(plant, [loop]).errors(context, 1.0)[0]).max())
+        for loop in loops
+    ]
+    kept = [
+        replace(loop, rows="ball") if ROWS[loop.rows] > ROWS["ball"] else loop
+        for loop in loops
+    ]
+    if close_loops(closure.with_loops(kept), context, held=held, tries=5) > CLOSED:
+        return closure, []
+    for k in np.argsort(errors, kind="stable"):
+        trial = [*kept[:k], loops[k], *kept[k + 1 :]]
+        q = plant.GetPositions(context).copy()
+        trial_closure = closure.with_loops(trial)
+        if close_loops(trial_closure, context, held=held, tries=1) < CLOSED:
+            kept = trial
+        else:
+            plant.SetPositions(context, q)
+    balls = [a.name for a, b in zip(loops, kept) if a.rows != b.rows]
+    words = (
+        f"the dimensions of {len(loops)} loops disagree: {', '.join(balls)} close as "
+        "ball joints only"
+    )
+    return closure.with_loops(kept), [words]
+
+
+def _with_rows(closure: LoopClosure, rows: np.ndarray) -> LoopClosure:
+    """Loops and couplers that keep rows, numbered over all of a closure."""
+    found, couplers, start = [], [], 0
+    for loop in closure.loops:
+        mine = [n for k, n in enumerate(loop.row_numbers) if start + k in rows]
+        start += loop.num_rows
+        whole = len(mine) == loop.num_rows
+        found.append(loop if whole else replace(loop, kept=tuple(mine)))
+    for coupler in closure.couplers:
+        lost = coupler.kept and start not in rows
+        couplers.append(replace(coupler, kept=False) if lost else coupler)
+        start += coupler.kept
+    return closure.with_loops(found, couplers)

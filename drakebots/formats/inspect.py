@@ -1,0 +1,284 @@
+"""Inspecting a model: what Drake makes of it, if that can be in metres, and upright.
+
+Drake's ground is z = 0, and nearly all files have z up. Some are drawn with y up, by
+the habit of computer graphics or of biomechanics (ISB), and their users turn the base.
+Such a robot lies on its back with z up and stands well with y up: on feet that are
+mirror images of one another, level, and under its centre of mass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from pydrake.math import RigidTransform
+from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, MultibodyPlant
+from pydrake.systems.framework import DiagramBuilder
+
+from drakebots.core.errors import DrakebotsError, ModelProblem, UnknownName
+from drakebots.formats.closing import independent_rows
+from drakebots.formats.read.findings import Findings, Reading, note_messages
+from drakebots.formats.read.urdf import TURNS
+from drakebots.model import (
+    DRAKE_REFUSALS,
+    FootCandidate,
+    Links,
+    LoopClosure,
+    Summary,
+    actuators_of,
+    drake_message,
+    driven_joints,
+    find_body,
+    foot_candidates,
+    force_elements,
+    is_floating,
+    joint_slices,
+    joints_of,
+    parse_model,
+    shape_points,
+    sidecar_path,
+    single_joints,
+)
+
+SINGULAR = 1e-13
+"""Smallest eigenvalue of a regular mass matrix whose diagonal is scaled to 1."""
+
+PART = 0.1
+"""A coordinate belongs to a singular direction with at least this part of it."""
+
+WATER = 1000.0
+"""Density of water [kg/m^3]."""
+
+SLENDER = 1e-3
+"""Thickness of the rod, over its length."""
+
+_REMEDIES = {
+    "": "if its lengths are in mm, divide them by 1000 and its inertias by 10^6",
+    "old Drake": "if it is in mm, g and ms, give --units mm-g-ms",
+}
+
+
+def _check_positions(path: Path, plant: MultibodyPlant) -> None:
+    """Refuses default positions that are not finite, which Drake takes."""
+    for joint in joints_of(plant):
+        if not np.isfinite(joint.default_positions()).all():
+            raise ModelProblem(
+                path, f"default position of joint {joint.name()!r} must be finite"
+            )
+
+
+def inspect_model(
+    path: Path, reading: Reading, findings: Findings
+) -> tuple[Summary, Links]:
+    """Summary of a model's contents, and its links at its default positions.
+
+    What Drake warns of is added to the findings.
+
+    Raises:
+        ModelProblem: for what Drake refuses, or masses that are not finite; for a
+            loop or a point of a body that does not exist.
+    """
+    plant, scene_graph = AddMultibodyPlantSceneGraph(DiagramBuilder(), 1e-3)
+    said: list[str] = []
+    parse_model(plant, path, reading.text, reading.ending, reading.packages, said)
+    note_messages(said, findings)
+    try:
+        plant.Finalize()
+        context = plant.CreateDefaultContext()
+        _check_positions(path, plant)
+        mass = plant.CalcTotalMass(context)
+        closure = LoopClosure(plant, reading.loops, couplers=reading.couplers)
+        gaps, C = closure.gaps(context), closure.jacobian(context)
+        M = plant.CalcMassMatrix(context)
+        for point in (*reading.points, *reading.feet):
+            find_body(plant, point.body)
+    except UnknownName as error:
+        raise ModelProblem(sidecar_path(path), str(error)) from error
+    except DrakebotsError:
+        raise
+    except DRAKE_REFUSALS as error:
+        raise ModelProblem(path, drake_message(error)) from error
+    if not np.isfinite(M).all() or not np.isfinite(mass):
+        raise ModelProblem(path, "its mass matrix is not finite; check the inertias")
+    if light := moving_without_inertia(plant, M):
+        message = f"nothing has inertia that moves with {', '.join(light)}"
+        raise ModelProblem(path, f"{message}; give it mass and inertia, or fix it")
+    rank = len(independent_rows(C)) if C.size else 0
+    single = single_joints(plant)
+    driven = {joint.index() for joint in driven_joints(plant)}
+    summary = Summary(
+        positions=tuple(plant.GetPositionNames(always_add_suffix=False)),
+        velocities=tuple(plant.GetVelocityNames(always_add_suffix=False)),
+        actuators=tuple(motor.name() for motor in actuators_of(plant)),
+        bodies=plant.num_bodies() - 1,
+        springs=len(force_elements(plant)),
+        constraints=plant.num_constraints(),
+        mass=float(mass),
+        loop_rows=closure.num_rows,
+        independent_rows=rank,
+        loop_gap=float(gaps.max()) if gaps.size else 0.0,
+        joints=tuple(joint.name() for joint in single),
+        driven=tuple(j.name() for j in single if j.index() in driven),
+        bases=sum(j.is_ephemeral() and is_floating(j) for j in joints_of(plant)),
+    )
+    return summary, Links(plant, scene_graph.model_inspector(), context, reading.loops)
+
+
+def with_fewest_rows(path: Path, reading: Reading) -> Reading:
+    """Reading with hinges as planar loops where the rows left out are redundant.
+
+    In a mechanism with few degrees of freedom most rows of its hinges depend on
+    the others; programs and time stepping need independent ones.
+    """
+    loops = tuple(replace(loop, rows="planar") for loop in reading.loops)
+    planar = replace(reading, loops=loops)
+    before, after = (
+        inspect_model(path, one, Findings())[0].independent_rows
+        for one in (reading, planar)
+    )
+    return planar if before == after else reading
+
+
+def moving_without_inertia(plant: MultibodyPlant, M: np.ndarray) -> tuple[str, ...]:
+    """The joints that move without inertia, "link 'toe' on joint 'ankle'" each.
+
+    Args:
+        plant: finalized.
+        M: its mass matrix (nv, nv).
+
+    Returns:
+        One text for every joint with a coordinate in the null space of M; none for a
+        regular matrix.
+    """
+    if not M.size:
+        return ()
+    diagonal = np.maximum(np.diag(M), 0.0)
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
+    null = np.abs(vectors[:, values < SINGULAR]).max(axis=1, initial=0.0) > PART
+    found = []
+    for joint in joints_of(plant):
+        if null[joint_slices(joint)[1]].any():
+            link = f"link {joint.child_body().name()!r}"
+            on = "" if is_floating(joint) else f" on joint {joint.name()!r}"
+            found.append(link + on)
+    return tuple(found)
+
+
+def doubt_on_lengths(links: Links, kind: str = "") -> str:
+    """Evidence against lengths in metres, in one line; "" where there is none.
+
+    A robot of length l weighs more than a rod of water of that length that is a
+    thousandth as thick,
+
+        m > rho pi/4 (l / 1000)^2 l = 7.9e-4 kg/m^3 l^3
+
+    with l the diagonal of the box about links and shapes of contact. Of 206 models,
+    most of them public, robots have m / l^3 from 0.05 kg/m^3 (an ant of five times the
+    density of air) to 400. Lengths in mm make it 1e9 times less where masses are in kg,
+    and 1e6 times less where they are in g.
+
+    Args:
+        links: of the model, posed; what is fixed to the world does not count.
+        kind: of the :class:`Reading`, on which the remedy depends.
+    """
+    plant, context = links.plant, links.context
+    mass, origins = 0.0, [np.zeros((0, 3))]
+    shapes: list[tuple[float, str, np.ndarray]] = []
+    for body in links.bodies:
+        if links.group[body.index()] == 0:
+            continue
+        X_WB = plant.EvalBodyPoseInWorld(context, body)
+        mass += body.get_mass(context)
+        origins.append(X_WB.translation()[None])
+        for shape in plant.GetCollisionGeometriesForBody(body):
+            points, radius = shape_points(links.inspector.GetShape(shape))
+            if len(points):
+                X_WG = X_WB.multiply(links.inspector.GetPoseInFrame(shape))
+                p_WP = points @ X_WG.rotation().matrix().T + X_WG.translation()
+                corners = np.vstack([p_WP - radius, p_WP + radius])
+                shapes.append((_diagonal(corners), body.name(), corners))
+    length = _diagonal(np.vstack([*origins, *(corners for _, _, corners in shapes)]))
+    least = WATER * np.pi / 4 * SLENDER**2 * length**3
+    if not 0.0 < mass < least:
+        return ""
+    largest, link = max((shape[:2] for shape in shapes), default=(0.0, ""))
+    what, remedy = "it", _REMEDIES.get(kind, _REMEDIES[""])
+    if largest > length / 2 and _diagonal(np.vstack(origins)) < length / 30:
+        what, length = f"a shape of link {link!r}", largest
+        remedy = "if its mesh is in mm, scale it by 0.001"
+    return (
+        f"{what} is {length:.3g} m long, but the robot weighs {mass:.3g} kg, less than "
+        f"a rod of water a thousandth as thick: {remedy}"
+    )
+
+
+def _diagonal(points: np.ndarray) -> float:
+    """Diagonal of the box about points (n, 3) [m]; 0 for none."""
+    return float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
+
+
+# --- which way is up --------------------------------------------------------
+
+_LEVEL = 0.1
+"""Feet of a robot that stands are level to this share of its size,"""
+_HIGH = 0.5
+"""its centre of mass is at least this share of it above them,"""
+_OVER = 0.35
+"""and at most this share of it beside their middle."""
+_BESIDE = 0.5
+"""A robot lies if its centre of mass is farther than this beside its feet."""
+
+
+def upright_axis(links: Links, candidates: Sequence[FootCandidate]) -> str:
+    """The axis of a file that points up: "z" but where only another one can.
+
+    Args:
+        links: of the robot, with z up; its base is moved and put back.
+        candidates: its feet with z up.
+    """
+    plant, context = links.plant, links.context
+    bases = [plant.get_body(index) for index in plant.GetFloatingBaseBodies()]
+    first, beside, _ = _footing(links, candidates)
+    if len(bases) != 1 or first < 1 or beside < _BESIDE:
+        return "z"
+    q = plant.GetPositions(context).copy()
+    found = "z"
+    for axis in ("y", "x"):
+        X_WB = RigidTransform(TURNS[axis], np.zeros(3))
+        plant.SetFloatingBaseBodyPoseInWorldFrame(context, bases[0], X_WB)
+        feet, _, stands = _footing(links, foot_candidates(links))
+        if stands and feet >= first:
+            found = axis
+            break
+    plant.SetPositions(context, q)
+    return found
+
+
+def _footing(
+    links: Links, candidates: Sequence[FootCandidate]
+) -> tuple[int, float, bool]:
+    """Layout of the feet under a robot, lengths as shares of its size.
+
+    Returns:
+        The number of feet; how far the centre of mass is from their middle across the
+        ground; whether a robot can stand like this.
+    """
+    feet = [foot for foot in candidates if foot.chosen]
+    if not feet:
+        return 0, 0.0, False
+    p_WF = np.array([foot.p_WF for foot in feet])
+    p_WC = links.plant.CalcCenterOfMassPositionInWorld(links.context)
+    size = np.linalg.norm(p_WF - p_WC, axis=1).max() or 1.0
+    offset = (p_WC - p_WF.mean(axis=0)) / size
+    beside = float(np.linalg.norm(offset[:2]))
+    stands = (
+        len(feet) >= 2
+        and all(foot.mirrored for foot in feet)
+        and np.ptp(p_WF[:, 2]) / size < _LEVEL
+        and offset[2] > _HIGH
+        and beside < _OVER
+    )
+    return len(feet), beside, bool(stands)

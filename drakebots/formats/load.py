@@ -1,0 +1,260 @@
+"""Loading a model: its file read, what Drake makes of it inspected, the rest decided.
+
+model = drakebots.load("hamr")            # by name, from the models folder
+model = drakebots.load("my_robot.urdf")   # or any URDF, SDF, MJCF, dmd.yaml
+print(model.report())
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from drakebots.core.errors import InvalidInput, UnknownName, one_line
+from drakebots.core.units import SI, Scaling
+from drakebots.formats.closing import settle_loops
+from drakebots.formats.inspect import doubt_on_lengths, inspect_model, upright_axis
+from drakebots.formats.read.findings import Findings, Options, Reading
+from drakebots.formats.read.read import read_robot
+from drakebots.formats.read.urdf import TURNS
+from drakebots.model import (
+    Actuator,
+    Links,
+    LoopClosure,
+    Model,
+    choose_actuators,
+    file_hashes,
+    find_model,
+    find_srdf,
+    foot_candidates,
+    model_stem,
+    named_feet,
+    read_srdf,
+    split_names,
+    standing,
+)
+
+LOG = logging.getLogger(__name__)
+
+_AS_READ = ("feet", "points", "text", "ending", "packages", "uncoupled")
+"""What a model keeps of its reading as it is."""
+
+
+def load(
+    name_or_path: str | Path,
+    *,
+    units: Scaling = SI,
+    feet: str | Sequence[str] | None = None,
+    actuate: str | Sequence[str] | None = None,
+    effort: float | None = None,
+    packages: Mapping[str, str | Path] | None = None,
+    strict: bool = False,
+    free_base: bool = False,
+    up: str | None = None,
+    alone: bool = False,
+) -> Model:
+    """Loads and checks a model.
+
+    Args:
+        name_or_path: a name from :func:`available_models`, or a path to a
+            URDF, SDF, MJCF or dmd.yaml; URDFs in the format of old Drake
+            (loop_joint, force_element) load too.
+        units: the units of the numbers in an old-format URDF.
+        feet: the feet to use: names of links, frames and geometries, patterns
+            ("*_foot"), points of links ("link:x,y,z") [m]; as a list, or one text
+            with commas between. None for those of the file or the YAML beside it,
+            else those found by shape; see :func:`drakebots.model.foot_candidates`.
+        actuate, effort: joints that get a motor, and its largest effort [N m, N];
+            see :func:`drakebots.model.choose_actuators`.
+        packages: folders of packages by name, searched before all others.
+        strict: whether a file is refused where something in it had to be changed,
+            or is ignored by Drake.
+        free_base: whether a base that the file fixes to the world moves freely.
+        up: the axis that points up in a URDF: "x", "y" or "z"; its root link, and
+            what is said of points in it, is turned to make it z. None to find out;
+            see :func:`drakebots.formats.inspect.upright_axis`.
+        alone: whether free bodies that no joint moves (a ball, a box of an MJCF's or
+            SDF's scene) are left out, where joints move others.
+
+    Raises:
+        UnknownName: for an unknown name of a model, a foot, a joint or an axis.
+        InvalidInput: for motors that cannot be added.
+        ModelProblem: for a file that Drake or our checks refuse.
+    """
+    if up is not None and up not in TURNS:
+        raise UnknownName("axis", up, TURNS)
+    path = find_model(name_or_path)
+    files = file_hashes(path)
+    asked = (units, feet, actuate, effort, packages, strict, free_base, up, alone)
+    return replace(_loaded(path, Options(*asked)), files=files)
+
+
+def _loaded(path: Path, options: Options) -> Model:
+    """The model of a file: read, inspected, and what it leaves open decided."""
+    reading = read_robot(path, options)
+    model, links, on_motors = _inspect(path, options, reading)
+    named = reading.feet and options.feet is None
+    candidates = () if named else foot_candidates(links)
+    if options.up is None and reading.ending == "urdf" and not reading.feet:
+        axis = upright_axis(links, candidates)
+        if axis != "z":
+            return _loaded(path, replace(options, up=axis))
+    model = replace(model, candidates=candidates, options=options.given())
+    return _decide(model, reading, links, on_motors)
+
+
+def _inspect(
+    path: Path, options: Options, reading: Reading
+) -> tuple[Model, Links, list[str]]:
+    """Model as Drake reads it, its loops closed, standing; with notes on its motors."""
+    findings = Findings()
+    summary, links = inspect_model(path, reading, findings)
+    if doubt := doubt_on_lengths(links, reading.kind):
+        findings.note(doubt)
+    findings.check(path, strict=options.strict)
+    wanted = reading.motors or None if options.actuate is None else options.actuate
+    motors, on_motors = choose_actuators(
+        summary.joints,
+        summary.driven,
+        reading.efforts,
+        actuate=wanted,
+        effort=options.effort,
+        followers={coupler.follower for coupler in reading.couplers},
+    )
+    added = tuple(motor.joint for motor in motors)
+    closure = LoopClosure(links.plant, reading.loops, couplers=reading.couplers)
+    settled, positions, on_loops = settle_loops(
+        closure, links.context, (*summary.driven, *added)
+    )
+    srdf = find_srdf(path, links.model_names())
+    poses, on_poses = ({}, []) if srdf is None else read_srdf(srdf, summary.joints)
+    poses |= reading.poses
+    gaps = settled.gaps(links.context)
+    links.pose(standing(poses))
+    model = Model(
+        name=one_line(model_stem(path)) or "model",
+        path=path,
+        loops=settled.loops,
+        summary=replace(
+            summary,
+            actuators=(*summary.actuators, *added),
+            loop_rows=closure.num_rows,
+            independent_rows=settled.num_rows,
+            loop_gap=float(gaps.max(initial=0.0)),
+        ),
+        notes=(*reading.notes, *findings.notes, *on_loops, *on_poses),
+        actuators=motors,
+        poses=poses,
+        closed=positions,
+        couplers=settled.couplers,
+        **{name: getattr(reading, name) for name in _AS_READ},
+    )
+    is_asked = wanted is not None
+    return model, links, on_motors if is_asked or reading.kind == "ROS" else []
+
+
+def _decide(
+    model: Model, reading: Reading, links: Links, on_motors: list[str]
+) -> Model:
+    """The model with feet, with motors where it has feet but none, and all notes.
+
+    Args:
+        model, links, on_motors: as inspected.
+        reading: of its files.
+    """
+    feet, on_feet = _feet(model, links)
+    summary, motors = model.summary, model.actuators
+    asked = reading.motors or "actuate" in model.options
+    if reading.kind == "ROS" and feet and not summary.actuators and not asked:
+        followers = {coupler.follower for coupler in model.couplers}
+        leading = tuple(name for name in summary.joints if name not in followers)
+        motors = tuple(map(Actuator, leading))
+        summary = replace(summary, actuators=leading)
+        on_motors = [_UNLIMITED] if leading else []
+    notes = list(model.notes)
+    if model.couplers:
+        pairs = [f"{x.follower} ({x.leader})" for x in model.couplers]
+        notes.append(f"joints that follow others, and need no motor: {_some(pairs)}")
+    if (up := model.options.get("up", "z")) != "z":
+        notes.append(f"the file's {up} axis points up: its root link is turned upright")
+    notes += on_feet
+    if not feet and summary.bases and summary.actuators:
+        notes.append("no feet are found: --feet names links, or points LINK:x,y,z")
+    notes += on_motors
+    for note in notes:
+        LOG.info("%s: %s", model.name, note)
+    return replace(
+        model, feet=feet, summary=summary, actuators=motors, notes=tuple(notes)
+    )
+
+
+_UNLIMITED = (
+    "has neither motors nor effort limits: all joints get motors without a limit; "
+    "--effort gives one"
+)
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first eight names, and whether there are more."""
+    return ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
+
+
+def _feet(model: Model, links: Links) -> tuple[tuple, list[str]]:
+    """The feet (points), and what to say of those that were found by shape.
+
+    Args:
+        model: with the feet that its files name, and candidates.
+        links: of the model, in the pose it stands in.
+    """
+    feet, words = model.feet, []
+    if not feet:
+        chosen = [foot for foot in model.candidates if foot.chosen]
+        feet = tuple(point for foot in chosen for point in foot.points)
+        if chosen:
+            names = [foot.name for foot in chosen]
+            words = [f"feet found by shape: {_some(names)}"]
+        bare = [foot.name for foot in chosen if foot.shape == "frame"]
+        if bare:
+            words.append(
+                f"feet without a shape touch at their link's origin: {', '.join(bare)} "
+                "(--feet LINK:x,y,z puts them elsewhere)"
+            )
+    if (wanted := model.options.get("feet")) is not None:
+        names = split_names(wanted) if isinstance(wanted, str) else list(wanted)
+        known = (*feet, *(point for foot in model.candidates for point in foot.points))
+        feet, words = named_feet(names, known, links), []
+    return feet, words
+
+
+# --- loading again ----------------------------------------------------------
+
+
+def robot_alone(model: Model) -> Model:
+    """The model without other free bodies of its file; itself where it has none.
+
+    See `alone` of :func:`load`.
+
+    Raises:
+        InvalidInput: for two free bodies or more that carry joints.
+        ModelProblem: for a file that has changed and cannot be loaded any more.
+    """
+    alone = model
+    if model.summary.bases > 1 and "alone" not in model.options:
+        alone = load(model.path, **load_arguments(model.options), alone=True)
+    if alone.summary.bases > 1:
+        raise InvalidInput(
+            f"{model.name} has {alone.summary.bases} free bodies that joints move; "
+            "plan for one robot: join or remove the others"
+        )
+    return alone
+
+
+def load_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of :func:`load` that `Model.options` says."""
+    chosen = dict(options)
+    if "units" in chosen:
+        chosen["units"] = Scaling(*chosen["units"])
+    return chosen

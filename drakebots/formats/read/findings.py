@@ -1,0 +1,295 @@
+"""Results of reading a model file: problems, notes, and the input of Drake's parser.
+
+A file may have hundreds of things to say of the same kind. Findings of one kind make
+one line, with the items that they are about, counted. Tags of URDF and SDF that Drake
+passes over without a word make some.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pydrake
+
+from drakebots.core.errors import ModelProblem
+from drakebots.core.units import SI, Scaling
+from drakebots.model import Coupler, Loop, Point
+
+ITEMS = 8
+"""A line names so many items and counts the others."""
+
+PROBLEMS = 20
+"""A message names so many problems and counts the others."""
+
+LENGTH = 160
+"""A longer message is cut."""
+
+_KINDS = [
+    (
+        r"The attribute '(.*?)' found in a '(.*?)' tag .*unsupported",
+        "Drake ignores",
+        "{1} {0}",
+    ),
+    (
+        r"The tag '(.*?)' found as a child of '.*?' .*unsupported",
+        "Drake ignores",
+        "<{0}>",
+    ),
+    (
+        r"Ignoring unsupported SDFormat element in (\w+): ?(\w+)",
+        "Drake ignores",
+        "<{1}>",
+    ),
+    (r"XML Element\[(.*?)\],.*not defined in SDF", "Drake ignores", "<{0}>"),
+    (
+        r'Skipping transmission .* joint "(.*?)" which has a zero effort limit',
+        "a motor whose effort limit is 0 is left out (raise the limit in the file, or "
+        "--actuate all --effort 10)",
+        "{0}",
+    ),
+    (r".*non-zero value for the 'friction'", "Drake ignores joint friction", ""),
+    (r".*mechanicalReduction", "Drake ignores <mechanicalReduction>", ""),
+    (r"A link named (\S+) has invalid inertia", "an inertia is invalid", "{0}"),
+    (r"While (parsing|re-expressing)", "Drake replaces an invalid inertia", ""),
+    (r".* name '(.*?)' has already been used, renaming", "Drake renames", "{0}"),
+    (
+        r"Joint '(.*?)' specified as type floating",
+        "a floating joint leaves its link free",
+        "{0}",
+    ),
+]
+"""A message of Drake, the line that it becomes, and the item that the line names."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a file is to be loaded: the arguments of :func:`drakebots.load` beside it."""
+
+    units: Scaling = SI
+    feet: str | Sequence[str] | None = None
+    actuate: str | Sequence[str] | None = None
+    effort: float | None = None
+    packages: Mapping[str, str | Path] | None = None
+    strict: bool = False
+    free_base: bool = False
+    up: str | None = None
+    alone: bool = False
+
+    def given(self) -> dict[str, Any]:
+        """Those that are not the default, as plain values."""
+        units, packages = self.units, self.packages
+        plain = {
+            "units": None if units == SI else [units.length, units.mass, units.time],
+            "packages": packages
+            and {name: str(Path(x).absolute()) for name, x in packages.items()},
+        }
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            name: value if isinstance(value, str | float | int | dict) else list(value)
+            for name, value in (values | plain).items()
+            if value is not None and value is not False
+        }
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Input of Drake's parser.
+
+    Attributes:
+        text: in place of the file, with absolute paths; None for the file itself.
+        ending: format of the text: "urdf" or "sdf".
+        notes: changes, and parts left out or ignored, one line each.
+        packages: folders of packages by name, for a file that Drake reads itself.
+        efforts: the largest effort of joints by name [N m, N], which a URDF states
+            without making motors of it.
+        loops: of the file, or of the YAML beside it; the text closes those that say so.
+        poses: joint positions that the file names, by joint [rad, m].
+        couplers: joints that follow others, which Drake couples in SAP by the text.
+        uncoupled: included files of whose joints that is not known.
+        feet, points: that the file, or the YAML beside it, names.
+        motors: joints with motors, of the YAML that joins frames.
+        kind: "ROS" or "old Drake" for a URDF; else empty.
+    """
+
+    text: str | None = field(default=None, repr=False)
+    ending: str = "sdf"
+    notes: tuple[str, ...] = ()
+    packages: Mapping[str, Path] = field(default_factory=dict)
+    efforts: Mapping[str, float] = field(default_factory=dict)
+    loops: tuple[Loop, ...] = ()
+    poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    couplers: tuple[Coupler, ...] = ()
+    uncoupled: tuple[str, ...] = ()
+    feet: tuple[Point, ...] = ()
+    points: tuple[Point, ...] = ()
+    motors: tuple[str, ...] = ()
+    kind: str = ""
+
+    def parsed(self, path: Path) -> str:
+        """The text that Drake parses, of the file itself where none replaces it."""
+        return self.text or path.read_text(encoding="utf-8", errors="replace")
+
+
+class Findings:
+    """Collects problems and notes of one file.
+
+    Attributes:
+        problems: faults that make the file unusable, a sentence each, in order.
+    """
+
+    def __init__(self):
+        self.problems: list[str] = []
+        self._notes: dict[str, Counter[str]] = {}
+
+    def problem(self, message: str) -> None:
+        """Something that makes the file unusable: the item, the fault, the remedy."""
+        if message not in self.problems:
+            self.problems.append(message)
+
+    def note(self, line: str, item: str = "", count: int = 1) -> None:
+        """Something that was changed or left out.
+
+        Args:
+            line: the event; findings with the same line are reported together.
+            item: its subject; none for the file as a whole.
+            count: number of times.
+        """
+        self._notes.setdefault(line, Counter())[item] += count
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """One line for every kind of note: "<line>: a, b (3 times), and 4 more"."""
+        return tuple(_line(line, items) for line, items in self._notes.items())
+
+    def check(self, path: Path, *, strict: bool = False) -> None:
+        """Raises if there is a problem; with `strict`, also if there is a note.
+
+        Raises:
+            ModelProblem: with all problems in one line.
+        """
+        found = self.problems + (list(self.notes) if strict else [])
+        if found:
+            more = len(found) - PROBLEMS
+            rest = [f"and {more} more"] if more > 0 else []
+            raise ModelProblem(path, "; ".join(found[:PROBLEMS] + rest))
+
+
+def _line(line: str, items: Counter[str]) -> str:
+    named = [
+        item + (f" ({count} times)" if count > 1 else "")
+        for item, count in items.items()
+        if item
+    ]
+    if not named:
+        count = items[""]
+        return line + (f" ({count} times)" if count > 1 else "")
+    more = len(named) - ITEMS
+    if more > 0:
+        named[ITEMS:] = [f"and {more} more"]
+    return f"{line}: {', '.join(named)}"
+
+
+def note_messages(messages: Iterable[str], findings: Findings) -> None:
+    """Notes what Drake said, one line for each kind of message.
+
+    Drake warns once for every element.
+
+    Args:
+        messages: one line each, without the path of the file.
+        findings: to add to.
+    """
+    for message in messages:
+        for pattern, line, item in _KINDS:
+            if match := re.match(pattern, message):
+                findings.note(line, item.format(*match.groups()))
+                break
+        else:
+            sentence = re.split(r"(?<=[.;]) ", message)[0].rstrip(".;")
+            findings.note(f"Drake says: {sentence[:LENGTH]}")
+
+
+URDF_TAGS = frozenset(
+    """robot link joint material transmission inertial visual collision origin mass
+    inertia geometry box cylinder sphere capsule mesh ellipsoid color texture parent
+    child axis calibration dynamics limit mimic safety_controller type actuator
+    mechanicalReduction hardwareInterface frame verbose loop_joint link1 link2
+    force_element linear_spring_damper torsional_spring prismatic_spring
+    collision_filter_group drake_compliance""".split()
+)
+"""Plain tags of URDF, those of old Drake included."""
+
+
+SDF_TAGS = frozenset(
+    """sdf world model include uri static pose frame link inertial mass inertia ixx ixy
+    ixz iyy iyz izz visual collision geometry box size sphere cylinder capsule ellipsoid
+    radius radii length mesh scale material ambient diffuse specular emissive joint
+    parent child axis xyz limit lower upper effort velocity dynamics damping friction
+    spring_reference spring_stiffness""".split()
+)
+"""Plain tags that stand in most SDF files, wherever they stand; there are others."""
+
+SDF_ATTRIBUTES = frozenset(
+    "name type version relative_to attached_to expressed_in canonical_link".split()
+)
+"""Attributes that stand in most SDF files."""
+
+
+FORCES = ("distance_constraint", "tendon_constraint")
+"""Drake's constraints that are springs, or rods where they are stiff; no loops."""
+
+
+@cache
+def drake_tags(folder: Path = Path(pydrake.__file__).parent / "lib") -> frozenset[str]:
+    """The `drake:` tags that the installed Drake reads; empty where that is unknown.
+
+    Drake publishes no list, but each tag that its parsers look for is a text in its
+    library, as "drake:<tag>".
+
+    Args:
+        folder: with Drake's library.
+    """
+    tags: set[str] = set()
+    for library in folder.glob("libdrake.*"):
+        with (
+            open(library, "rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text,
+        ):
+            tags |= {tag.decode() for tag in re.findall(rb"drake:(\w+)\0", text)}
+    return frozenset(tags)
+
+
+def note_ignored_tags(root: ET.Element, findings: Findings, *, urdf: bool) -> None:
+    """Notes the tags that Drake ignores; what is inside such a tag is not counted.
+
+    And the constraints that Drake's plants know and programs do not. Of an SDF only
+    `drake:` tags are looked at: Drake itself names the others.
+
+    Args:
+        root: of the file, with prefixes as written.
+        findings: to add to.
+        urdf: whether it is a URDF.
+    """
+    stack = [root]
+    while stack:
+        element = stack.pop()
+        prefix, _, tag = element.tag.rpartition(":")
+        if prefix == "drake":
+            known = (
+                tag in drake_tags() or not drake_tags() or (urdf and tag in URDF_TAGS)
+            )
+        else:
+            known = not urdf or element.tag in URDF_TAGS
+        if known:
+            if prefix == "drake" and tag in FORCES:
+                findings.note("acts in simulations, not in plans", f"<drake:{tag}>")
+            stack.extend(reversed(element))
+        else:
+            findings.note("Drake ignores", f"<{element.tag}>")

@@ -1,0 +1,212 @@
+"""Closed loops of a URDF in the YAML of the toolbox for parallel robots.
+
+Beside `robot.urdf` lies `robot.yaml`, which names the frames that a loop joins, the
+motors, and joints that the URDF cannot express:
+
+    closed_loop: [[rod_A, rod_B], [crank_A, crank_B]]
+    type: ["6d", "3d"]                 # a weld, or a ball joint
+    name_mot: [hip, knee]
+    joint_name: [rod_ball, rod_cross]
+    joint_type: [SPHERICAL, UJOINT_XY] # in place of the URDF's; FIXED too
+
+A frame is a link, or a joint for the link that it moves. Format: the robots of
+example-parallel-robots (LAAS-CNRS, INRIA), whose loader replaces joints likewise.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drakebots.core.errors import (
+    DrakebotsError,
+    InvalidInput,
+    ModelProblem,
+    UnknownName,
+)
+from drakebots.core.files import read_yaml
+from drakebots.formats.read.findings import Reading
+from drakebots.formats.read.tree import add, link_at, read_tree, write_tree
+from drakebots.model import Loop, model_stem
+
+_ROWS = {"6d": "weld", "3d": "ball"}
+_TYPES = re.compile(r"SPHERICAL|FIXED|UJOINT_([XYZ])([XYZ])")
+_MOMENTS = ("ixx", "iyy", "izz")
+_AXES = {"X": "1 0 0", "Y": "0 1 0", "Z": "0 0 1"}
+
+
+def with_joined_frames(path: Path, reading: Reading) -> Reading:
+    """Reading with joints, loops and motors of the YAML beside a URDF, if any.
+
+    Raises:
+        ModelProblem: for a YAML that joins frames, and has a wrong entry.
+    """
+    beside = path.with_name(f"{model_stem(path)}.yaml")
+    if path.suffix.lower() != ".urdf" or not os.path.isfile(beside):
+        return reading
+    try:
+        raw = read_yaml(beside, ModelProblem)
+    except ModelProblem:
+        return reading  # of something else
+    if not isinstance(raw, dict) or "closed_loop" not in raw:
+        return reading
+    root = read_tree(reading.parsed(path))
+    try:
+        loops = _loops(raw, root)
+        root = _with_joint_types(root, raw)
+        motors = tuple(_names(raw, "name_mot"))
+    except DrakebotsError as error:
+        raise ModelProblem(beside, str(error)) from error
+    notes = reading.notes
+    if light := _give_small_masses(root):
+        words = f"{light} links between hinges have no inertia and get a little"
+        notes = (*notes, words)
+    return replace(
+        reading,
+        text=write_tree(root),
+        ending="urdf",
+        notes=notes,
+        loops=(*loops, *reading.loops),
+        motors=motors,
+    )
+
+
+def _names(raw: Mapping[str, Any], key: str) -> list[str]:
+    value = raw.get(key) or []
+    if not isinstance(value, list) or not all(isinstance(x, str) for x in value):
+        raise InvalidInput(f"{key}: write a list of names")
+    return value
+
+
+def _same_number(these: list, those: list, what: str) -> None:
+    if len(these) != len(those):
+        raise InvalidInput(what.format(len(these), len(those)) + "; give one each")
+
+
+def _loops(raw: Mapping[str, Any], root: ET.Element) -> tuple[Loop, ...]:
+    """The loops, between the links of a URDF.
+
+    Args:
+        raw: the YAML.
+        root: the URDF's <robot>.
+
+    Raises:
+        InvalidInput: for an entry of another shape.
+        UnknownName: for a frame that is neither a link nor a joint, or a type that no
+            loop has.
+    """
+    pairs = raw["closed_loop"] or []
+    if not isinstance(pairs, list) or not all(
+        isinstance(pair, list) and len(pair) == 2 for pair in pairs
+    ):
+        raise InvalidInput("closed_loop: write pairs of frames [[a, b], [c, d]]")
+    kinds = _names(raw, "type") or ["6d"] * len(pairs)
+    _same_number(kinds, pairs, "type has {} entries, closed_loop {}")
+    places = {j.get("name", ""): link_at(j, "child") for j in root.iter("joint")}
+    places |= {link.get("name", ""): link.get("name", "") for link in root.iter("link")}
+    loops = []
+    for pair, kind in zip(pairs, kinds):
+        if kind.lower() not in _ROWS:
+            raise UnknownName("type of a closed loop", kind, _ROWS)
+        a, b = map(str, pair)
+        for name in (a, b):
+            if name not in places:
+                raise UnknownName("frame", name, places)
+        ends = places[a], places[b], np.zeros(3), np.zeros(3)
+        loops.append(Loop(f"{a}-{b}", *ends, rows=_ROWS[kind.lower()]))
+    return tuple(loops)
+
+
+def _with_joint_types(root: ET.Element, raw: Mapping[str, Any]) -> ET.Element:
+    """A URDF in which joints have other types.
+
+    A spherical joint is three hinges about x, y and z of the joint's frame, a
+    universal one two, with links between that have no mass: so every coordinate is an
+    angle of its own.
+
+    Args:
+        root: the URDF's <robot>.
+        raw: the YAML.
+
+    Raises:
+        UnknownName: for a joint that does not exist, or an unknown type.
+    """
+    root = copy.deepcopy(root)
+    known = {joint.get("name", ""): joint for joint in root.findall("joint")}
+    types, names = _names(raw, "joint_type"), _names(raw, "joint_name")
+    _same_number(types, names, "joint_type has {} entries, joint_name {}")
+    for name, kind in zip(names, types):
+        if not _TYPES.fullmatch(kind):
+            raise UnknownName("joint_type", kind, ["SPHERICAL", "FIXED", "UJOINT_XY"])
+        if name not in known:
+            raise UnknownName("joint", name, known)
+        if kind == "FIXED":
+            known[name].set("type", "fixed")
+        else:
+            axes = "XYZ" if kind == "SPHERICAL" else kind[-2:]
+            root.extend(_hinges(known[name], axes))
+            root.remove(known[name])
+    return root
+
+
+def _give_small_masses(root: ET.Element) -> int:
+    """Gives a moving link without inertia a little, in place; returns their number.
+
+    Between two hinges that have come to be parallel, as in a ball joint of three
+    hinges turned by a quarter, a link without inertia makes the mass matrix singular.
+    It gets 1e-5 of the robot's mass, spread over a hundredth of its longest link.
+
+    Args:
+        root: the URDF's <robot>.
+    """
+    masses = [
+        float(mass.get("value", 0)) for mass in root.iterfind("./link/inertial/mass")
+    ]
+    arms = [
+        np.linalg.norm([float(x) for x in origin.get("xyz", "0 0 0").split()])
+        for origin in root.iterfind("./joint/origin")
+    ]
+    mass, arm = 1e-5 * sum(masses), 0.03 * max(arms, default=0.0)
+    joints = [j for j in root.iter("joint") if j.get("type") != "fixed"]
+    moving = {link_at(joint, "child") for joint in joints}
+    light = []
+    for link in root.iter("link"):
+        inertia = link.find("inertial/inertia")
+        moments = {} if inertia is None else inertia.attrib
+        has_inertia = any(float(moments.get(key, 0)) > 0 for key in _MOMENTS)
+        if link.get("name") in moving and not has_inertia:
+            light.append(link)
+    for link in light:
+        for old in link.findall("inertial"):
+            link.remove(old)
+        inertial = add(link, "inertial")
+        add(inertial, "mass", value=mass)
+        moments = dict.fromkeys(_MOMENTS, mass * arm**2)
+        add(inertial, "inertia", **moments, ixy="0", ixz="0", iyz="0")
+    return len(light)
+
+
+def _hinges(joint: ET.Element, axes: str) -> list[ET.Element]:
+    """Hinges about axes one after the other, and the links between."""
+    name = joint.get("name", "")
+    parent, child = (link_at(joint, end) for end in ("parent", "child"))
+    links = [f"{name}_{axis.lower()}_link" for axis in axes[:-1]]
+    parts = [ET.Element("link", {"name": link}) for link in links]
+    for axis, above, below in zip(axes, [parent, *links], [*links, child]):
+        hinge = ET.Element("joint", {"name": f"{name}_{axis.lower()}"})
+        hinge.set("type", "continuous")
+        if above == parent and (origin := joint.find("origin")) is not None:
+            hinge.append(origin)
+        add(hinge, "parent", link=above)
+        add(hinge, "child", link=below)
+        add(hinge, "axis", xyz=_AXES[axis])
+        parts.append(hinge)
+    return parts

@@ -1,0 +1,257 @@
+"""A model file as its author wrote it, made ready for Drake's parser."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from drakebots.core.errors import InvalidInput, ModelProblem
+from drakebots.core.units import SI
+from drakebots.formats.inspect import with_fewest_rows
+from drakebots.formats.read.files import Packages, check_includes, with_mimics
+from drakebots.formats.read.findings import Findings, Options, Reading
+from drakebots.formats.read.joined_frames import with_joined_frames
+from drakebots.formats.read.limits import check_model_file
+from drakebots.formats.read.mjcf import read_mjcf
+from drakebots.formats.read.old_urdf import is_old_urdf, read_old_urdf
+from drakebots.formats.read.sdf import repair_sdf
+from drakebots.formats.read.tree import (
+    fixed_to_world,
+    floats,
+    free_bodies,
+    read_tree,
+    remove,
+    remove_bodies,
+    rename_files,
+    write_tree,
+)
+from drakebots.formats.read.urdf import (
+    mimic_of,
+    repair_urdf,
+    stated_efforts,
+)
+from drakebots.model import (
+    Coupler,
+    Loop,
+    is_ours,
+    model_stem,
+    read_sidecar,
+    sidecar_path,
+)
+
+
+def read_robot(path: Path, options: Options = Options()) -> Reading:
+    """Reads a model file and the YAML beside it; our own models as they are.
+
+    Raises:
+        ModelProblem: for a file that cannot be repaired, with all its problems.
+        InvalidInput: for a package whose folder does not exist, and for units and axes
+            with files that have none.
+    """
+    beside = read_sidecar(sidecar_path(path))
+    turns = options.up not in (None, "z")
+    changes = turns or options.free_base or options.alone or options.packages
+    if options.units == SI and not changes and is_ours(path):
+        reading = Reading()
+    elif path.suffix.lower() == ".urdf" and (options.units != SI or is_old_urdf(path)):
+        reading = _read_old(path, options, fewest=not beside.loops)
+    elif options.units != SI:
+        raise InvalidInput(
+            f"{path}: units apply to URDFs in the old Drake format only; "
+            "this file is read in SI"
+        )
+    else:
+        reading = _read_plain(path, options)
+    return replace(
+        reading,
+        loops=beside.loops or reading.loops,
+        feet=beside.feet or reading.feet,
+        points=beside.points,
+    )
+
+
+def _read_old(path: Path, options: Options, fewest: bool) -> Reading:
+    if options.up not in (None, "z"):
+        raise InvalidInput(f"{path}: an old-Drake URDF is not turned; leave out up")
+    check_model_file(path)
+    reading = read_old_urdf(path, units=options.units)
+    reading = replace(reading, notes=("read as an old-Drake URDF", *reading.notes))
+    return with_fewest_rows(path, reading) if fewest else reading
+
+
+def _read_plain(path: Path, options: Options) -> Reading:
+    """A URDF, SDF, MJCF or dmd.yaml, with what Drake would stop at repaired."""
+    packages = options.packages
+    places, findings = Packages(path, packages), Findings()
+    source = check_model_file(path, findings)
+    included = check_includes(path, packages)
+    ending = path.suffix.lower().lstrip(".")
+    if options.up not in (None, "z") and ending != "urdf":
+        raise InvalidInput(f"{path}: only the base of a URDF is turned; leave out up")
+    if ending in ("xml", "mjcf"):
+        findings.check(path)
+        reading = read_mjcf(path, free_base=options.free_base)
+        for note in reading.notes:
+            findings.note(note)
+    else:
+        if ending in ("urdf", "sdf"):
+            reading = _repaired(path, source, places, findings, options)
+        else:
+            for name in re.findall(r"\b(?:package|model)://([^/\s]+)", source):
+                if folder := next(places.folders(name), None):
+                    places.used[name] = folder
+            reading = Reading()
+        reading = replace(reading, uncoupled=with_mimics(included))
+    for name in reading.uncoupled:
+        line = "a <mimic> of an included file acts in simulations, not in plans"
+        findings.note(line, name)
+    findings.check(path, strict=options.strict)
+    reading = replace(reading, notes=findings.notes, packages=places.used)
+    reading = with_joined_frames(path, reading)
+    if options.alone:
+        reading = _without_free_bodies(path, reading)
+    text = reading.parsed(path)
+    if ending in ("urdf", "sdf") and "ball_constraint" in text:
+        loops = file_loops(read_tree(text))
+        reading = replace(reading, loops=(*reading.loops, *loops))
+    return reading
+
+
+def _repaired(
+    path: Path, source: str, places: Packages, findings: Findings, options: Options
+) -> Reading:
+    """A URDF or SDF, with a text if anything in it has to be changed."""
+    root, is_urdf = read_tree(source), path.suffix.lower() == ".urdf"
+    before, up = write_tree(root), options.up or "z"
+    if is_urdf:
+        loops = repair_urdf(root, places, findings, name=model_stem(path), up=up)
+    else:
+        loops = repair_sdf(root, places, findings)
+    findings.check(path)
+    efforts = stated_efforts(root) if is_urdf else {}
+    try:
+        couplers = file_couplers(root)
+    except InvalidInput as error:
+        raise ModelProblem(path, str(error)) from error
+    if options.free_base:
+        remove(root, fixed_to_world(root))
+    text = None
+    # Drake reads any file as UTF-8, whatever it declares.
+    if write_tree(root) != before or source.encode() not in path.read_bytes():
+        rename_files(root, lambda uri: (path := places.find(uri)) and f"file://{path}")
+        text = write_tree(root)
+    return Reading(
+        text,
+        "urdf" if is_urdf else "sdf",
+        efforts=efforts,
+        loops=() if text is None else loops,
+        couplers=couplers,
+        kind="ROS" if is_urdf else "",
+    )
+
+
+def _without_free_bodies(path: Path, reading: Reading) -> Reading:
+    """The text of an SDF without the bodies that no joint and no loop holds."""
+    ending = path.suffix.lower()[1:] if reading.text is None else reading.ending
+    if ending != "sdf":
+        return reading
+    root = read_tree(reading.parsed(path))
+    in_loops = {body for loop in reading.loops for body in (loop.body_A, loop.body_B)}
+    free = [name for name in free_bodies(root) if name not in in_loops]
+    if not free:
+        return reading
+    remove_bodies(root, free)
+    notes = (*reading.notes, f"free bodies that are left out: {', '.join(free)}")
+    return replace(reading, text=write_tree(root), ending="sdf", notes=notes)
+
+
+# --- what a file closes and couples itself ---
+
+
+_BALL = "drake:ball_constraint"
+
+
+def file_loops(root: ET.Element) -> tuple[Loop, ...]:
+    """The ball constraints of a file as loops.
+
+    Drake's tag is
+
+        <drake:ball_constraint>
+          <drake:ball_constraint_body_A>rod</drake:ball_constraint_body_A>
+          <drake:ball_constraint_p_AP>0 0 -0.1</drake:ball_constraint_p_AP>
+          ... and body_B and p_BQ
+        </drake:ball_constraint>
+
+    in an SDF; in a URDF the values are attributes, `name` of bodies and `value` of
+    points. Drake's parser makes SAP constraints of them; programs and time stepping
+    need the table. What is not whole is left out: Drake's parser says what is wrong
+    with it.
+
+    Args:
+        root: the <robot> or <sdf>.
+    """
+    loops: list[Loop] = []
+    for element in root.iter(_BALL):
+        parts = {part.tag.removeprefix(f"{_BALL}_"): _text(part) for part in element}
+        bodies = [parts.get(key) for key in ("body_A", "body_B")]
+        points = [np.array(floats(parts.get(key, ""))) for key in ("p_AP", "p_BQ")]
+        if all(bodies) and all(
+            p.shape == (3,) and np.isfinite(p).all() for p in points
+        ):
+            name = "-".join(bodies)
+            same = sum(loop.name.split("#")[0] == name for loop in loops)
+            name += f"#{same + 1}" if same else ""
+            loops.append(Loop(name, *bodies, *points, rows="ball", in_file=True))
+    return tuple(loops)
+
+
+def file_couplers(root: ET.Element) -> tuple[Coupler, ...]:
+    """The joints of a file that follow others: <mimic>, and <drake:mimic> in an SDF.
+
+    Where models of an SDF share the name of a joint it is "model::joint".
+
+    Args:
+        root: the <robot> or <sdf>, from
+            :func:`drakebots.formats.read.tree.read_tree`, repaired.
+    """
+    scopes = [("", root)] if root.tag == "robot" else list(_models(root, ""))
+    counts = Counter(
+        j.get("name") for _, model in scopes for j in model.findall("joint")
+    )
+
+    def name(joint: str, scope: str) -> str:
+        return f"{scope}::{joint}" if scope and counts[joint] > 1 else joint
+
+    return tuple(
+        Coupler(
+            name(joint.get("name", ""), scope),
+            name(mimic.get("joint", ""), scope),
+            float(mimic.get("multiplier", "1")),
+            float(mimic.get("offset", "0")),
+        )
+        for scope, model in scopes
+        for joint in model.findall("joint")
+        if (mimic := mimic_of(joint)) is not None
+    )
+
+
+def _models(parent: ET.Element, scope: str) -> Iterator[tuple[str, ET.Element]]:
+    """The models of an SDF by their name in Drake, "outer::inner"."""
+    for element in parent:
+        if element.tag == "world":
+            yield from _models(element, scope)
+        elif element.tag == "model":
+            name = f"{scope}::{element.get('name')}".removeprefix("::")
+            yield name, element
+            yield from _models(element, name)
+
+
+def _text(element: ET.Element) -> str:
+    value = element.get("name") or element.get("value") or element.text or ""
+    return value.strip()

@@ -1,0 +1,283 @@
+"""The model of a result: kept in its provenance, and found again from any folder.
+
+A result names its model's files by absolute path and hash, and keeps what Drake parsed.
+:func:`model_of` looks for the files where they were, then at the same place relative to
+the result's file, then among the models that came with drakebots. What it finds counts
+only if the hashes agree; otherwise the model is made from what the result keeps. Meshes
+are not kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import tempfile
+import warnings
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drakebots.core.errors import (
+    DrakebotsWarning,
+    FileProblem,
+    InvalidInput,
+    UnknownName,
+)
+from drakebots.formats.load import load, load_arguments
+from drakebots.formats.read.limits import read_text
+from drakebots.formats.read.tree import read_tree, rename_files, write_tree
+from drakebots.model import (
+    ENDINGS,
+    Actuator,
+    Coupler,
+    Loop,
+    Model,
+    Point,
+    available_models,
+    file_hashes,
+    model_files,
+    model_stem,
+    package_root,
+)
+from drakebots.results import Result, provenance
+
+_SUMMARY = ("actuators", "loop_rows", "independent_rows", "loop_gap")
+"""Entries of a summary on motors and loops, which the file alone may not give."""
+
+_PARTS = {
+    "loops": Loop,
+    "couplers": Coupler,
+    "feet": Point,
+    "points": Point,
+    "actuators": Actuator,
+}
+"""Parts of a model that a result keeps by their fields."""
+
+_LARGEST_TEXT = 100_000_000  # [bytes]
+
+
+# --- keeping ---
+
+
+def model_provenance(
+    model: Model,
+    options: Mapping[str, Any],
+    seed: int | None = None,
+    *,
+    files: Iterable[str | Path] = (),
+) -> dict[str, Any]:
+    """The provenance of a result of a model.
+
+    Args:
+        model: the model.
+        options, seed: as in :func:`drakebots.results.provenance`.
+        files: further files that the model consists of.
+
+    A file that went away during the run is left out: it must not cost a result.
+
+    Raises:
+        InvalidInput: when an option cannot be stored.
+    """
+    named = [*model_files(model.path), *map(Path, files)]
+    paths = dict.fromkeys(
+        os.path.abspath(path) for path in named if os.path.isfile(path)
+    )
+    return provenance(paths, options, seed, model=_record(model))
+
+
+def _record(model: Model) -> dict[str, Any]:
+    """A model as plain values."""
+    text, ending = model.text, model.ending
+    if text is None:
+        text, name = _file_text(model.path), model.path.name.lower()
+        ending = next(end for end in ENDINGS if name.endswith(end)).removeprefix(".")
+    return {
+        "path": os.path.abspath(model.path),
+        "files": dict(model.files),
+        "options": _absolute_packages(model.options),
+        "packages": {k: os.path.abspath(v) for k, v in model.packages.items()},
+        "text": base64.b64encode(zlib.compress(text.encode(), 9)).decode(),
+        "ending": ending,
+        **{name: [asdict(x) for x in getattr(model, name)] for name in _PARTS},
+        "summary": {name: getattr(model.summary, name) for name in _SUMMARY},
+        "poses": {name: dict(pose) for name, pose in model.poses.items()},
+        "closed": {name: list(q) for name, q in model.closed.items()},
+        "notes": list(model.notes),
+    }
+
+
+def _file_text(path: Path) -> str:
+    """The text of a model's file; "" for one that went away during the run."""
+    try:
+        return read_text(path)
+    except FileProblem:
+        return ""
+
+
+def _absolute_packages(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a load whose packages are found from any folder."""
+    packages = options.get("packages") or {}
+    absolute = {name: os.path.abspath(place) for name, place in packages.items()}
+    return dict(options) | ({"packages": absolute} if absolute else {})
+
+
+# --- finding ---
+
+
+def model_of(result: Result) -> Model:
+    """The model that a result was made with.
+
+    Warns:
+        DrakebotsWarning: when its files have changed or are gone, and the model that
+            the result keeps is used in their place.
+
+    Raises:
+        UnknownName: when the result does not say what its model is.
+        ModelProblem: when the model cannot be loaded any more.
+        InvalidInput: when what the result keeps is damaged.
+    """
+    record = result.provenance.get("model")
+    if not isinstance(record, Mapping):
+        return _model_by_name(result)
+    path = Path(record["path"])
+    changed = None
+    for folder in model_folders(result, path):
+        place = folder / path.name
+        if not os.path.isfile(place):
+            continue
+        if file_hashes(place) == dict(record["files"]):
+            return load(place, **load_arguments(record["options"]))
+        changed = changed or place
+    what = f"{path}: is gone" if changed is None else f"{changed}: has changed"
+    warnings.warn(
+        f"{what} since this result was made; the model kept in the result is used",
+        DrakebotsWarning,
+        stacklevel=2,
+    )
+    return _kept_model(result, record, path)
+
+
+def model_folders(result: Result, path: Path) -> list[Path]:
+    """Folders that a result's model file may be in now.
+
+    Its own; the same place beside the result's file, for a result that was moved with
+    its model; and for a model that came with drakebots the one that came with this one.
+    """
+    folders = [place.parent for place in result.places(path)]
+    if model_stem(path) == path.parent.name and path.parent.name in available_models():
+        folders.append(package_root() / path.parent.name)
+    return folders
+
+
+def _model_by_name(result: Result) -> Model:
+    """The model of a result that does not keep it: an old one, or of a robot outside.
+
+    A file that it names goes before a model of ours that happens to have its name.
+    """
+    files = map(Path, result.provenance.get("files", {}))
+    files = [path for path in files if path.name.lower().endswith(ENDINGS)]
+    for path in files:
+        for place in result.places(path):
+            if os.path.isfile(place):
+                return load(place)
+    ours = not files or any(path.parent.name == result.model for path in files)
+    if ours and result.model in available_models():
+        return load(result.model)
+    raise UnknownName("model", result.model, available_models())
+
+
+# --- making it again ---
+
+
+def _kept_model(result: Result, record: Mapping[str, Any], path: Path) -> Model:
+    """The model from what a result keeps of it."""
+    folders = [place.parent for place in result.places(path)]
+    folder = next((f for f in folders if os.path.isdir(f)), path.parent)
+    text, ending = _kept_text(record), str(record["ending"])
+    if ending in ("urdf", "sdf"):
+        text = absolute_files(text, folder)
+    # A file of its own, so that what load() repairs (meshes that are gone, ...) is
+    # repaired here too.
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / f"{model_stem(path)}.{ending}"
+        copy.write_text(text, encoding="utf-8")
+        packages = {
+            name: place
+            for name, place in record.get("packages", {}).items()
+            if os.path.isdir(place)
+        }
+        model = load(copy, packages=packages or None)
+        if model.text is None:
+            model = replace(model, text=text, ending=ending)
+    try:
+        return replace(
+            model,
+            path=path,
+            options=dict(record["options"]),
+            files=dict(record["files"]),
+            summary=replace(model.summary, **record["summary"]),
+            **{
+                name: tuple(kind(**_arrays(x)) for x in record[name])
+                for name, kind in _PARTS.items()
+                # Old results have couplers in the text alone.
+                if name in record or name != "couplers"
+            },
+            poses={name: dict(pose) for name, pose in record["poses"].items()},
+            closed=dict(record.get("closed", {})),
+            notes=tuple(record.get("notes", model.notes)),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(
+            f"the model kept in the result cannot be used ({error}); make the result "
+            "again"
+        ) from error
+
+
+def _kept_text(record: Mapping[str, Any]) -> str:
+    try:
+        packed = base64.b64decode(record["text"], validate=True)
+        unpack = zlib.decompressobj()
+        text = unpack.decompress(packed, _LARGEST_TEXT)
+        if unpack.unconsumed_tail:
+            raise ValueError(f"more than {_LARGEST_TEXT} bytes")
+        if not text:
+            raise ValueError("its file went away during the run")
+        return text.decode()
+    except (KeyError, TypeError, ValueError, binascii.Error, zlib.error) as error:
+        raise InvalidInput(
+            f"the model's text in the result cannot be read ({error}); make the result "
+            "again"
+        ) from error
+
+
+def _arrays(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: np.array(value) if isinstance(value, tuple | list) else value
+        for name, value in fields.items()
+    }
+
+
+def absolute_files(text: str, folder: Path) -> str:
+    """A URDF or SDF whose relative names of files are relative to nothing.
+
+    Args:
+        text: of the file.
+        folder: that the file was in.
+
+    Raises:
+        InvalidInput: for text that is no XML.
+    """
+
+    def absolute(name: str) -> str | None:
+        if not name or "://" in name:
+            return None
+        return "file://" + os.path.normpath(folder / name)
+
+    root = read_tree(text)
+    rename_files(root, absolute)
+    return write_tree(root)

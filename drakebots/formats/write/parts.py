@@ -1,0 +1,443 @@
+"""A parsed plant as plain parts, for whoever writes it in another format.
+
+Other formats know joints of one degree of freedom, so a joint of Drake is a chain of
+:class:`Step`, one turn or slide after the other from frame F on the parent to frame M
+on the child:
+
+    revolute, prismatic   one step
+    planar                slide along x, slide along y, turn about z
+    universal             turn about x, turn about y
+    ball_rpy              turn about z, y, x: R_FM = Rz(yaw) Ry(pitch) Rx(roll)
+
+Drake's bushing has the law of the last chain, tau_i = -k_i q_i - d_i dq_i/dt with the
+angles q of R_AC = Rz Ry Rx, where A and C are frames on its two bodies.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from pydrake.geometry import (
+    Box,
+    Capsule,
+    Convex,
+    Cylinder,
+    Ellipsoid,
+    HalfSpace,
+    Mesh,
+    Rgba,
+    Role,
+    Sphere,
+)
+from pydrake.math import RigidTransform
+from pydrake.multibody.plant import CoulombFriction
+from pydrake.multibody.tree import (
+    LinearBushingRollPitchYaw,
+    LinearSpringDamper,
+    PrismaticSpring,
+    RevoluteSpring,
+    RigidBody,
+)
+from pydrake.systems.framework import DiagramBuilder
+
+from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.files import check_output, write_text
+from drakebots.core.lazy import late
+from drakebots.formats import load, obj_mesh
+from drakebots.formats.read.tree import write_tree
+from drakebots.model import (
+    Model,
+    bodies_of,
+    find_body,
+    force_elements,
+    joints_of,
+    rotor_inertias,
+)
+from drakebots.multibody import Robot, build_robot
+
+trimesh = late("trimesh")
+
+X, Y, Z = np.eye(3)
+
+_CHAINS = {
+    "weld": [],
+    "planar": [("_x", True, X, 0), ("_y", True, Y, 1), ("_qz", False, Z, 2)],
+    "universal": [("_qx", False, X, 0), ("_qy", False, Y, 1)],
+    "ball_rpy": [("_qz", False, Z, 2), ("_qy", False, Y, 1), ("_qx", False, X, 0)],
+}
+"""Name, whether it slides, axis in M, and the joint's coordinate of each step."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A joint of one degree of freedom.
+
+    Attributes:
+        name: name of the joint, with the coordinate if it has several.
+        slides: whether it is prismatic.
+        axis: axis in M (3,).
+        index: index of its coordinate among those of Drake's joint.
+        limits: lower and upper limit [rad, m]; infinite for none.
+        damping: damping [N m s/rad, N s/m].
+        stiffness, rest: stiffness of a spring [N m/rad, N/m] about a position [rad, m].
+        armature: reflected inertia of the rotor [kg m^2, kg].
+        start: Drake's default position [rad, m].
+    """
+
+    name: str
+    slides: bool
+    axis: np.ndarray
+    index: int
+    limits: tuple[float, float]
+    damping: float
+    stiffness: float = 0.0
+    rest: float = 0.0
+    armature: float = 0.0
+    start: float = 0.0
+
+
+@dataclass(frozen=True)
+class Form:
+    """A visual or a collision of a body.
+
+    Attributes:
+        name: unique among those of the plant.
+        shape: Drake's shape.
+        X_BG: pose in the body.
+        rgba: colour of a visual (4,); None for a collision.
+        friction: friction coefficient of a collision.
+        mesh: file that was written, relative to the model's; None for other shapes.
+    """
+
+    name: str
+    shape: object
+    X_BG: RigidTransform
+    rgba: np.ndarray | None
+    friction: float
+    mesh: str | None = None
+
+
+@dataclass(eq=False)
+class Part:
+    """A body, and the joint that carries it.
+
+    Attributes:
+        body: Drake's body.
+        parent: None for the world itself.
+        steps: steps of its joint; none for a weld and for a free body.
+        X_PF, X_BM: frames of the joint on parent and body.
+        is_free: whether it moves freely in the world.
+        forms: its shapes.
+        children: carried by it.
+    """
+
+    body: object
+    parent: Part | None = None
+    steps: list[Step] = field(default_factory=list)
+    X_PF: RigidTransform = field(default_factory=RigidTransform)
+    X_BM: RigidTransform = field(default_factory=RigidTransform)
+    joint: object = None
+    is_free: bool = False
+    forms: list[Form] = field(default_factory=list)
+    children: list[Part] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.body.name()
+
+    @property
+    def X_PB(self) -> RigidTransform:
+        """Pose in the parent at q = 0; of a free body its default pose."""
+        return self.X_PF @ self.X_BM.inverse()
+
+    @property
+    def X_LB(self) -> RigidTransform:
+        """Pose in the frame L of the joint that moves it; the identity without one."""
+        return self.X_BM.inverse() if self.steps else RigidTransform()
+
+    def inertia(self) -> tuple[float, np.ndarray, np.ndarray]:
+        """Mass [kg], p_BCcm (3,) [m], and I_BCcm_B (3, 3) [kg m^2]."""
+        M = self.body.default_spatial_inertia()
+        mass, p = M.get_mass(), M.get_com()
+        if not mass:
+            return 0.0, np.zeros(3), np.zeros((3, 3))
+        return mass, p, M.Shift(p).CalcRotationalInertia().CopyToFullMatrix3()
+
+
+class Writer:
+    """Writes the parts of a robot as one document.
+
+    Args:
+        robot, parts: of :func:`opened`.
+    """
+
+    def __init__(self, robot: Robot, parts: list[Part]):
+        self.robot, self.parts, self.plant = robot, parts, robot.plant
+        self.by_body = {int(part.body.index()): part for part in parts}
+
+    def part(self, body: str | RigidBody) -> Part:
+        """The part of a body, or of the one with this name."""
+        found = find_body(self.plant, body) if isinstance(body, str) else body
+        return self.by_body[int(found.index())]
+
+
+BUSHING = ("torque_stiffness", "torque_damping", "force_stiffness", "force_damping")
+"""The constants of a bushing, (3,) each."""
+
+
+def bushing_constants(bushing: LinearBushingRollPitchYaw) -> dict[str, np.ndarray]:
+    """The constants by their names in :data:`BUSHING`."""
+    return {name: getattr(bushing, f"{name}_constants")() for name in BUSHING}
+
+
+def plain_robot(model: Model) -> Robot:
+    """The model in a continuous plant with its shapes, in SI."""
+    return build_robot(model, DiagramBuilder(), time_step=0.0)
+
+
+def opened(
+    model: Model | str | Path, path: Path, endings: Sequence[str]
+) -> tuple[Robot, list[Part]]:
+    """A robot to be written into a file, and its parts; meshes are copied beside it.
+
+    Args:
+        model: as for :func:`drakebots.load`.
+        path: the file, in a folder that exists.
+        endings: those that it may have.
+
+    Raises:
+        FileProblem: for another ending, or a file that cannot be written.
+    """
+    if path.suffix.lower() not in endings:
+        raise FileProblem(path, f"needs the ending {endings[0]}")
+    check_output(path)
+    robot = plain_robot(model if isinstance(model, Model) else load(model))
+    return robot, read_parts(robot, path)
+
+
+def write_document(root: ET.Element, path: Path) -> None:
+    """Writes a document of XML, indented."""
+    ET.indent(root)
+    write_text(path, write_tree(root) + "\n")
+
+
+def read_parts(robot: Robot, path: Path | None = None) -> list[Part]:
+    """The world and all bodies, parents before children.
+
+    Args:
+        robot: robot with a scene graph.
+        path: path of the model file that will refer to the parts; meshes are copied to
+            `meshes/` beside it. None if there will be no file.
+
+    Raises:
+        InvalidInput: for a joint that has no chain of steps.
+        FileProblem: for a mesh that cannot be written.
+    """
+    plant = robot.plant
+    springs, rotors = _springs(robot), rotor_inertias(plant)
+    parts = {int(body.index()): Part(body) for body in bodies_of(plant)}
+    for joint in joints_of(plant):
+        part = parts[int(joint.child_body().index())]
+        part.parent = parts[int(joint.parent_body().index())]
+        part.joint = joint
+        part.parent.children.append(part)
+        if joint.type_name() == "quaternion_floating":
+            part.is_free = True
+            part.X_PF = plant.GetDefaultFloatingBaseBodyPose(part.body)
+            continue
+        part.X_PF = joint.frame_on_parent().GetFixedPoseInBodyFrame()
+        part.X_BM = joint.frame_on_child().GetFixedPoseInBodyFrame()
+        if joint.type_name() == "weld":
+            part.X_PF = part.X_PF @ joint.X_FM()
+        part.steps = _steps(joint, springs, rotors)
+    _add_forms(robot, parts, path)
+    order, waiting = [], [parts[0]]
+    while waiting:
+        part = waiting.pop(0)
+        order.append(part)
+        waiting += part.children
+    return order
+
+
+def _steps(joint, springs, rotors: np.ndarray) -> list[Step]:
+    """The steps of a joint.
+
+    Args:
+        joint: Drake's joint.
+        springs: of :func:`_springs`.
+        rotors: of :func:`~drakebots.model.rotor_inertias`.
+
+    Raises:
+        InvalidInput: for a type of joint that has none.
+    """
+    kind, name = joint.type_name(), joint.name()
+    if kind in ("revolute", "prismatic"):
+        slides = kind == "prismatic"
+        axis = joint.translation_axis() if slides else joint.revolute_axis()
+        chain = [("", slides, axis, 0)]
+    elif kind in _CHAINS:
+        chain = _CHAINS[kind]
+    else:
+        raise InvalidInput(
+            f"joint {name!r} of type {kind!r} cannot be written; use one of revolute, "
+            f"prismatic, {', '.join(_CHAINS)}"
+        )
+    damping, start = joint.default_damping_vector(), joint.default_positions()
+    lower, upper = joint.position_lower_limits(), joint.position_upper_limits()
+    stiffness, rest = springs.get(int(joint.index()), (0.0, 0.0))
+    return [
+        Step(
+            name + suffix,
+            slides,
+            np.array(axis),
+            i,
+            (lower[i], upper[i]),
+            damping[i],
+            stiffness,
+            rest,
+            rotors[joint.velocity_start()],
+            start[i],
+        )
+        for suffix, slides, axis, i in chain
+    ]
+
+
+def _springs(robot: Robot) -> dict[int, tuple[float, float]]:
+    """Stiffness and rest of the joints with a spring, by index."""
+    found = {}
+    for element in force_elements(robot.plant):
+        if isinstance(element, RevoluteSpring):
+            law = element.default_stiffness(), element.default_nominal_angle()
+        elif isinstance(element, PrismaticSpring):
+            law = element.stiffness(), element.nominal_position()
+        else:
+            continue
+        found[int(element.joint().index())] = law
+    return found
+
+
+def bushings(robot: Robot) -> list[LinearBushingRollPitchYaw]:
+    """The plant's bushings."""
+    return _elements(robot, LinearBushingRollPitchYaw)
+
+
+def spring_dampers(robot: Robot) -> list[LinearSpringDamper]:
+    """The plant's springs and dampers between two points."""
+    return _elements(robot, LinearSpringDamper)
+
+
+def _elements(robot: Robot, kind: type) -> list:
+    return [e for e in force_elements(robot.plant) if isinstance(e, kind)]
+
+
+# --- shapes -----------------------------------------------------------------
+
+
+def _add_forms(robot: Robot, parts: dict[int, Part], path: Path | None) -> None:
+    """Adds to the parts their shapes, visual and collision, with distinct names."""
+    inspector, taken = robot.scene_graph.model_inspector(), set()
+    meshes: dict[str, str] = {}
+    for part in parts.values():
+        frame = robot.plant.GetBodyFrameIdOrThrow(part.body.index())
+        for role in (Role.kIllustration, Role.kProximity):
+            for geometry in inspector.GetGeometries(frame, role):
+                name = inspector.GetName(geometry).rpartition("::")[2]
+                name = f"{part.name}_{name}" if name in taken else name
+                while name in taken:
+                    name += "_"
+                taken.add(name)
+                shape = inspector.GetShape(geometry)
+                rgba, friction = None, 1.0
+                if role == Role.kIllustration:
+                    rgba = _colour(inspector.GetIllustrationProperties(geometry))
+                else:
+                    friction = _friction(inspector.GetProximityProperties(geometry))
+                X_BG = inspector.GetPoseInFrame(geometry)
+                mesh = None
+                if path is not None and isinstance(shape, Mesh | Convex):
+                    mesh = _copied(shape, path, meshes)
+                part.forms.append(Form(name, shape, X_BG, rgba, friction, mesh))
+
+
+def _colour(properties) -> np.ndarray:
+    grey = Rgba(0.8, 0.8, 0.8, 1.0)
+    return properties.GetPropertyOrDefault("phong", "diffuse", grey).rgba
+
+
+def _friction(properties) -> float:
+    default = CoulombFriction(1.0, 1.0)
+    material = properties.GetPropertyOrDefault("material", "coulomb_friction", default)
+    return material.dynamic_friction()
+
+
+def _copied(shape, path: Path, known: dict[str, str]) -> str:
+    """Copies a mesh as .obj beside the model file; the path relative to it."""
+    if not shape.source().is_path():
+        raise InvalidInput("a mesh in memory cannot be written; save it as .obj first")
+    source = Path(shape.source().path())
+    if str(source) not in known:
+        folder = path.parent / "meshes"
+        stem, number = source.stem, sum(Path(k).stem == source.stem for k in known)
+        target = folder / f"{stem}{number or ''}.obj"
+        try:
+            folder.mkdir(exist_ok=True)
+            mesh = obj_mesh(source)
+            if mesh.resolve() != target.resolve():
+                shutil.copyfile(mesh, target)
+        except OSError as error:
+            raise FileProblem(target, f"cannot be written ({error})") from error
+        known[str(source)] = f"meshes/{target.name}"
+    return known[str(source)]
+
+
+def copy_sphere(path: Path) -> str:
+    """Writes a sphere of radius 1 as .obj beside the model file; its relative path."""
+    target = path.parent / "meshes" / "unit_sphere.obj"
+    if not os.path.isfile(target):
+        target.parent.mkdir(exist_ok=True)
+        trimesh.creation.icosphere(subdivisions=3).export(target)
+    return f"meshes/{target.name}"
+
+
+def filtered_pairs(robot: Robot, parts: Sequence[Part]) -> list[tuple[Part, Part]]:
+    """Pairs of bodies with collision shapes that Drake does not let touch."""
+    inspector = robot.scene_graph.model_inspector()
+    solid = [
+        (part, shapes)
+        for part in parts[1:]
+        if (shapes := robot.plant.GetCollisionGeometriesForBody(part.body))
+    ]
+    return [
+        (one, other)
+        for (one, first), (other, second) in combinations(solid, 2)
+        if all(inspector.CollisionFiltered(a, b) for a in first for b in second)
+    ]
+
+
+def sizes(shape) -> tuple[str, tuple[float, ...]]:
+    """MuJoCo's name of a shape and its sizes: radii and half lengths [m].
+
+    Raises:
+        InvalidInput: for a shape that neither format knows.
+    """
+    if isinstance(shape, Sphere):
+        return "sphere", (shape.radius(),)
+    if isinstance(shape, Box):
+        return "box", tuple(shape.size() / 2)
+    if isinstance(shape, Cylinder | Capsule):
+        kind = "cylinder" if isinstance(shape, Cylinder) else "capsule"
+        return kind, (shape.radius(), shape.length() / 2)
+    if isinstance(shape, Ellipsoid):
+        return "ellipsoid", (shape.a(), shape.b(), shape.c())
+    if isinstance(shape, Mesh | Convex):
+        return "mesh", tuple(shape.scale3())
+    if isinstance(shape, HalfSpace):
+        return "plane", (0.0, 0.0, 1.0)
+    raise InvalidInput(f"shape {type(shape).__name__} cannot be written")

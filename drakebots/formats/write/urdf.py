@@ -1,0 +1,325 @@
+"""Writes a model as URDF, for everything that reads robots.
+
+URDF itself holds the tree: links, joints of one degree of freedom with damping and
+limits, shapes, motors. A link's frame must be that of the joint which carries it, so a
+body whose joint sits elsewhere is written in that joint's frame; joints of several
+coordinates become several joints with massless links between.
+
+What URDF has no word for is written in Drake's extension of it, which other tools pass
+over: ball constraints that close loops, springs of joints (as bushings that give about
+one axis), bushings, springs between points, friction, which links do not collide.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
+
+from drakebots.core.errors import InvalidInput
+from drakebots.core.files import write_text
+from drakebots.formats.read.masses import MOMENTS
+from drakebots.formats.read.tree import add
+from drakebots.formats.write.parts import (
+    BUSHING,
+    Form,
+    Part,
+    Step,
+    Writer,
+    bushing_constants,
+    bushings,
+    copy_sphere,
+    filtered_pairs,
+    opened,
+    sizes,
+    spring_dampers,
+    write_document,
+)
+from drakebots.formats.write.sdf import DRAKE
+from drakebots.model import Model, actuators_of, coupled_joints
+from drakebots.multibody import Robot
+
+_UNLIMITED = 1e6
+"""Stands for no limit where URDF asks for one [rad, m, rad/s, m/s, N m, N]."""
+
+
+def write_urdf(model: Model | str | Path, path: str | Path) -> Path:
+    """Writes a model as URDF, its meshes as .obj into `meshes/` beside it.
+
+    Feet, named points and loops go into the `.drakebots.yaml` beside it.
+
+    Args:
+        model: as for :func:`drakebots.load`.
+        path: file to write (.urdf), in a folder that exists.
+
+    Returns:
+        The path.
+
+    Raises:
+        FileProblem: for another ending, or a file that cannot be written.
+        InvalidInput: for what URDF cannot say: several free bodies.
+    """
+    path = Path(path)
+    writer = _Writer(*opened(model, path, (".urdf",)), path)
+    write_document(writer.document(), path)
+    beside = writer.description()
+    if any(beside.values()):
+        text = yaml.safe_dump(beside, sort_keys=False)
+        write_text(path.with_suffix(".drakebots.yaml"), text)
+    return path
+
+
+class _Writer(Writer):
+    """Writes the parts of a robot as one URDF document."""
+
+    def __init__(self, robot: Robot, parts: list[Part], path: Path):
+        super().__init__(robot, parts)
+        self.path = path
+        self.root = ET.Element("robot", DRAKE, name=robot.model.name)
+        self.efforts = {
+            motor.joint().index(): min(motor.effort_limit(), _UNLIMITED)
+            for motor in actuators_of(robot.plant)
+        }
+        self.frames = 0
+
+    def document(self) -> ET.Element:
+        """The whole robot."""
+        world = self.parts[0]
+        # MuJoCo's reader of URDF needs these; others pass over them.
+        settings = dict.fromkeys(("strippath", "discardvisual", "fusestatic"), "false")
+        settings |= {"boundmass": "1e-12", "boundinertia": "1e-14"}
+        add(add(self.root, "mujoco"), "compiler", **settings)
+        free = [part for part in world.children if part.is_free]
+        has_world = world.forms or len(world.children) > len(free)
+        if len(free) + bool(has_world) > 1:
+            raise InvalidInput(
+                "URDF has one root, the model has "
+                f"{', '.join(p.name for p in free)}{' and the world' * has_world}; "
+                "write it as MJCF"
+            )
+        for part in self.parts if has_world else self.parts[1:]:
+            self._link(part)
+            if part.parent is not None and not part.is_free:
+                self._joints(part)
+        self._couplers()
+        self._transmissions()
+        self._filters()
+        for loop, *points in self.robot.model.balls(self.plant):
+            self._between("ball_constraint", (loop.body_A, loop.body_B), points)
+        for bushing in bushings(self.robot):
+            frames = []
+            for F in (bushing.frameA(), bushing.frameC()):
+                part, X_BF = self.part(F.body()), F.GetFixedPoseInBodyFrame()
+                frames.append(self._frame(part.name, part.X_LB @ X_BF))
+            self._bushing(frames, bushing_constants(bushing))
+        for spring in spring_dampers(self.robot):
+            ends, tag = (spring.bodyA(), spring.bodyB()), "linear_spring_damper"
+            element = self._between(tag, ends, (spring.p_AP(), spring.p_BQ()))
+            for key in ("free_length", "stiffness", "damping"):
+                add(element, f"drake:{tag}_{key}", value=getattr(spring, key)())
+        return self.root
+
+    def description(self) -> dict[str, dict[str, Any]]:
+        """Feet, points and loops in the frames of the links."""
+        model = self.robot.model
+
+        def at(body: str, p) -> dict[str, Any]:
+            return {"body": body, "p": (self.part(body).X_LB @ p).tolist()}
+
+        def end(letter: str, body: str, p, *directions) -> dict[str, Any]:
+            X_LB = self.part(body).X_LB
+            found = {letter: body, f"p_{letter}": (X_LB @ p).tolist()}
+            for name, value in zip(("axis", "side"), directions):
+                if value is not None:
+                    turned = X_LB.rotation().matrix() @ value
+                    found[f"{name}_{letter}"] = turned.tolist()
+            return found
+
+        return {
+            "feet": {
+                f.name: at(f.body, f.p_BF) | {"radius": float(f.radius)}
+                for f in model.feet
+            },
+            "points": {p.name: at(p.body, p.p_BF) for p in model.points},
+            "loops": {
+                x.name: end("A", x.body_A, x.p_AP, x.axis_A, x.side_A)
+                | end("B", x.body_B, x.p_BQ, x.axis_B, x.side_B)
+                | {"rows": x.rows, "in_file": True}
+                for x in model.loops
+            },
+        }
+
+    # --- links and joints ---------------------------------------------------
+
+    def _link(self, part: Part) -> None:
+        link = add(self.root, "link", name=part.name)
+        X_LB = part.X_LB
+        mass, p_BC, I_C = part.inertia()
+        if mass and part.parent is not None:
+            inertial = add(link, "inertial")
+            _origin(inertial, X_LB @ RigidTransform(p_BC))
+            add(inertial, "mass", value=mass)
+            R = X_LB.rotation().matrix()
+            moments = R @ I_C @ R.T
+            add(inertial, "inertia", **dict(zip(MOMENTS, moments[np.triu_indices(3)])))
+        for form in part.forms:
+            self._form(link, form, X_LB @ form.X_BG)
+
+    def _form(self, link: ET.Element, form: Form, X_LG: RigidTransform) -> None:
+        """Adds a visual or a collision to a link."""
+        kind, size = sizes(form.shape)
+        role = "collision" if form.rgba is None else "visual"
+        element = add(link, role, name=form.name)
+        _origin(element, X_LG)
+        geometry = add(element, "geometry")
+        if kind == "box":
+            add(geometry, "box", size=2 * np.array(size))
+        elif kind == "sphere":
+            add(geometry, "sphere", radius=size[0])
+        elif kind in ("cylinder", "capsule"):
+            add(geometry, kind, radius=size[0], length=2 * size[1])
+        elif kind in ("ellipsoid", "mesh"):
+            file = form.mesh or copy_sphere(self.path)
+            add(geometry, "mesh", filename=file, scale=size)
+        else:
+            raise InvalidInput(f"shape {form.name!r}: URDF has no {kind}; use a box")
+        if form.rgba is None:
+            contact = add(element, "drake:proximity_properties")
+            for name in ("drake:mu_dynamic", "drake:mu_static"):
+                add(contact, name, value=form.friction)
+        else:
+            material = add(element, "material", name=f"{form.name}_colour")
+            add(material, "color", rgba=form.rgba)
+
+    def _joints(self, part: Part) -> None:
+        """The chain of joints from a part's parent to its link."""
+        X_LF = part.parent.X_LB @ part.X_PF
+        parent = part.parent.name
+        if not part.steps:
+            X = part.parent.X_LB @ part.X_PB
+            self._joint(part.joint.name(), "fixed", parent, part.name, X)
+            return
+        *between, last = part.steps
+        for step in (*between, last):
+            child = part.name if step is last else f"{part.name}_{step.name}"
+            if step is not last:
+                add(self.root, "link", name=child)
+            kind = "prismatic" if step.slides else "revolute"
+            lower, upper = step.limits
+            if not step.slides and not np.isfinite(step.limits).any():
+                kind = "continuous"
+            joint = self._joint(step.name, kind, parent, child, X_LF)
+            add(joint, "axis", xyz=step.axis)
+            add(joint, "dynamics", damping=step.damping, friction="0.0")
+            velocity = part.joint.velocity_upper_limits()[step.index]
+            turns_freely = kind == "continuous"
+            add(
+                joint,
+                "limit",
+                # Drake reads an effort of 0 as no motor.
+                effort=self.efforts.get(part.joint.index(), 0.0),
+                velocity=min(velocity, _UNLIMITED),
+                lower=None if turns_freely else max(lower, -_UNLIMITED),
+                upper=None if turns_freely else min(upper, _UNLIMITED),
+            )
+            if step.stiffness:
+                self._spring(step, parent, X_LF, child)
+            parent, X_LF = child, RigidTransform()
+
+    def _joint(self, name, kind, parent, child, X) -> ET.Element:
+        joint = add(self.root, "joint", name=name, type=kind)
+        _origin(joint, X)
+        add(joint, "parent", link=parent)
+        add(joint, "child", link=child)
+        return joint
+
+    def _couplers(self) -> None:
+        joints = {joint.get("name"): joint for joint in self.root.iter("joint")}
+        for coupler in self.robot.model.couplers:
+            follower, leader = coupled_joints(self.plant, coupler)
+            add(
+                joints[follower.name()],
+                "mimic",
+                joint=leader.name(),
+                multiplier=coupler.gear,
+                offset=coupler.offset,
+            )
+
+    def _transmissions(self) -> None:
+        """Adds the actuators as transmissions, with Drake's rotors and gains."""
+        for actuator in actuators_of(self.plant):
+            name = actuator.name()
+            element = add(self.root, "transmission", name=f"{name}_transmission")
+            add(element, "type", "transmission_interface/SimpleTransmission")
+            joint = add(element, "joint", name=actuator.joint().name())
+            interface = "hardware_interface/EffortJointInterface"
+            add(joint, "hardwareInterface", interface)
+            motor = add(element, "actuator", name=name)
+            add(motor, "mechanicalReduction", "1")
+            if inertia := actuator.default_rotor_inertia():
+                add(motor, "drake:gear_ratio", value=actuator.default_gear_ratio())
+                add(motor, "drake:rotor_inertia", value=inertia)
+            if actuator.has_controller():
+                gains = actuator.get_controller_gains()
+                add(motor, "drake:controller_gains", p=gains.p, d=gains.d)
+
+    # --- Drake's extension --------------------------------------------------
+
+    def _filters(self) -> None:
+        groups, tag = {}, "drake:{}collision_filter_group"
+        for one, other in filtered_pairs(self.robot, self.parts):
+            for part in (one, other):
+                if part.name not in groups:
+                    group = add(self.root, tag.format(""), name=part.name)
+                    add(group, "drake:member", link=part.name)
+                    groups[part.name] = group
+            add(groups[one.name], tag.format("ignored_"), name=other.name)
+
+    def _between(self, tag: str, bodies, points) -> ET.Element:
+        element = add(self.root, f"drake:{tag}")
+        for end, body, p in zip(("A", "B"), bodies, points):
+            part, point = self.part(body), {"A": "AP", "B": "BQ"}[end]
+            in_link = part.X_LB @ np.asarray(p)
+            add(element, f"drake:{tag}_body_{end}", name=part.name)
+            add(element, f"drake:{tag}_p_{point}", value=in_link)
+        return element
+
+    def _frame(self, link: str, X: RigidTransform) -> str:
+        self.frames += 1
+        name = f"{link}_frame_{self.frames}"
+        add(self.root, "frame", name=name, link=link, **_pose(X))
+        return name
+
+    def _spring(self, step: Step, parent: str, X_PF: RigidTransform, child: str):
+        """A joint's spring, as a bushing that gives about or along the joint's axis."""
+        R = RotationMatrix.MakeFromOneVector(step.axis, 0)
+        rest = RigidTransform(R)
+        if step.slides:
+            rest = rest @ RigidTransform([step.rest, 0, 0])
+        else:
+            rest = rest @ RigidTransform(RotationMatrix.MakeXRotation(step.rest))
+        law = "force_stiffness" if step.slides else "torque_stiffness"
+        constants = dict.fromkeys(BUSHING, np.zeros(3))
+        constants |= {law: np.array([step.stiffness, 0, 0])}
+        first = self._frame(parent, X_PF @ rest)
+        frames = [first, self._frame(child, RigidTransform(R))]
+        self._bushing(frames, constants)
+
+    def _bushing(self, frames: list[str], constants: dict[str, np.ndarray]) -> None:
+        element = add(self.root, "drake:linear_bushing_rpy")
+        for end, frame in zip("AC", frames):
+            add(element, f"drake:bushing_frame{end}", name=frame)
+        for name, value in constants.items():
+            add(element, f"drake:bushing_{name}", value=value)
+
+
+def _origin(parent: ET.Element, X: RigidTransform) -> None:
+    add(parent, "origin", **_pose(X))
+
+
+def _pose(X: RigidTransform) -> dict[str, np.ndarray]:
+    return {"xyz": X.translation(), "rpy": RollPitchYaw(X.rotation()).vector()}

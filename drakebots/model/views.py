@@ -1,0 +1,172 @@
+"""Views of a plant: its joints, motors, bodies and forces, each asked for in one way.
+
+Drake hands out parts by index, one call each. Here they come as lists, in the order of
+their indices; what is computed of them is in the plant's units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import (
+    BodyIndex,
+    ForceElement,
+    ForceElementIndex,
+    Frame,
+    JacobianWrtVariable,
+    Joint,
+    JointActuator,
+    ModelInstanceIndex,
+    RigidBody,
+)
+from pydrake.systems.framework import Context
+
+from drakebots.core.errors import InvalidInput, UnknownName
+
+
+def bodies_of(plant: MultibodyPlant) -> list[RigidBody]:
+    """All bodies; the first is the world."""
+    return [plant.get_body(BodyIndex(i)) for i in range(plant.num_bodies())]
+
+
+def joints_of(plant: MultibodyPlant) -> list[Joint]:
+    """All joints, welds included."""
+    return [plant.get_joint(i) for i in plant.GetJointIndices()]
+
+
+def single_joints(plant: MultibodyPlant) -> list[Joint]:
+    """The joints of one degree of freedom."""
+    return [joint for joint in joints_of(plant) if joint.num_velocities() == 1]
+
+
+def actuators_of(
+    plant: MultibodyPlant, instance: ModelInstanceIndex | None = None
+) -> list[JointActuator]:
+    """The motors of a plant, or of one of its model instances."""
+    chosen = () if instance is None else (instance,)
+    return [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices(*chosen)]
+
+
+def driven_joints(plant: MultibodyPlant) -> list[Joint]:
+    """The joint of every motor."""
+    return [motor.joint() for motor in actuators_of(plant)]
+
+
+def free_bodies(plant: MultibodyPlant) -> list[RigidBody]:
+    """The bodies that move freely in the world, or in what they hang on."""
+    return [joint.child_body() for joint in joints_of(plant) if is_floating(joint)]
+
+
+def force_elements(plant: MultibodyPlant) -> list[ForceElement]:
+    """Springs, dampers and bushings: all force elements but gravity."""
+    gravity = plant.gravity_field()
+    indices = map(ForceElementIndex, range(plant.num_force_elements()))
+    return [x for x in map(plant.get_force_element, indices) if x is not gravity]
+
+
+def model_names(plant: MultibodyPlant) -> dict[str, ModelInstanceIndex]:
+    """The model instances by name, that of the world and Drake's own included."""
+    indices = map(ModelInstanceIndex, range(plant.num_model_instances()))
+    return {plant.GetModelInstanceName(index): index for index in indices}
+
+
+def one_named(plant: MultibodyPlant, kind: str, name: str, parts: Sequence) -> Any:
+    """The body or joint called `name`, or "model::name" where models share names.
+
+    Args:
+        plant: that the parts belong to.
+        kind: of the parts, "body" or "joint".
+        name: of one of them.
+        parts: all bodies or joints.
+
+    Raises:
+        UnknownName: for a name of no model, or of no part, listing those that exist.
+        InvalidInput: for a name that several models have.
+    """
+    scope, _, own = name.rpartition("::")
+    models = model_names(plant)
+    if scope and scope not in models:
+        raise UnknownName("model", scope, models)
+    found = [part for part in parts if part.name() == own]
+    inside = [x for x in found if scope and x.model_instance() == models[scope]]
+    if len(inside or found) == 1:
+        return (inside or found)[0]
+    if found:
+        owners = (plant.GetModelInstanceName(x.model_instance()) for x in found)
+        scoped = ", ".join(f"{owner}::{own}" for owner in owners)
+        raise InvalidInput(
+            f"{kind} {own!r} is in several models; write one of {scoped}"
+        )
+    raise UnknownName(kind, own, [part.name() for part in parts])
+
+
+# --- what a joint is --------------------------------------------------------
+
+
+def slides(joint: Joint) -> bool:
+    """Whether a joint has one coordinate, which is a length."""
+    return joint.type_name() == "prismatic"
+
+
+def is_floating(joint: Joint) -> bool:
+    """Whether a joint leaves its child free, by quaternion or by roll, pitch, yaw."""
+    return "floating" in joint.type_name()
+
+
+def joint_slices(joint: Joint) -> tuple[slice, slice]:
+    """Slices of a joint's positions and velocities in those of the plant."""
+    a, b = joint.position_start(), joint.velocity_start()
+    return slice(a, a + joint.num_positions()), slice(b, b + joint.num_velocities())
+
+
+# --- numbers ----------------------------------------------------------------
+
+
+def gravity(plant: MultibodyPlant) -> float:
+    """Acceleration g of gravity, whatever its direction."""
+    return float(np.linalg.norm(plant.gravity_field().gravity_vector()))
+
+
+def effort_limits(plant: MultibodyPlant) -> np.ndarray:
+    """Limits of effort of the motors (nu,); infinite for none."""
+    return np.array([motor.effort_limit() for motor in actuators_of(plant)])
+
+
+def sliding_motors(plant: MultibodyPlant) -> np.ndarray:
+    """Mask of the motors that move a joint along (nu,)."""
+    return np.array([slides(joint) for joint in driven_joints(plant)], bool)
+
+
+def rotor_inertias(plant: MultibodyPlant) -> np.ndarray:
+    """Inertia that rotors behind gears add to every velocity (nv,)."""
+    found = np.zeros(plant.num_velocities())
+    for motor in actuators_of(plant):
+        inertia = motor.default_gear_ratio() ** 2 * motor.default_rotor_inertia()
+        found[motor.joint().velocity_start()] += inertia
+    return found
+
+
+def point_in_world(
+    plant: MultibodyPlant, context: Context, frame: Frame, p: np.ndarray
+) -> np.ndarray:
+    """p_WP (3,) of a point P fixed in a frame."""
+    return plant.CalcPointsPositions(context, frame, p, plant.world_frame()).ravel()
+
+
+def point_jacobian(
+    plant: MultibodyPlant, context: Context, frame: Frame, p: np.ndarray
+) -> np.ndarray:
+    """J of the velocities in the world of points fixed in a frame (3 n, nv).
+
+    Args:
+        plant, context: finalized plant, posed.
+        frame: that the points are fixed in.
+        p: one point (3,), or several as columns (3, n).
+    """
+    world = plant.world_frame()
+    return plant.CalcJacobianTranslationalVelocity(
+        context, JacobianWrtVariable.kV, frame, p, world, world
+    )

@@ -1,0 +1,435 @@
+"""Time stepping with hard contact, closed loops and joint limits.
+
+:class:`TimeStepper` steps a robot's plant; :class:`SteppedPlant` is the same as a
+system of a diagram, in place of Drake's plant. They judge plans by a second
+contact model.
+
+The scheme is that of Stewart and Trinkle (1996), as in the simulator of HAMR's authors;
+it is independent of Drake's contact solvers. A step of length h solves the following
+equations, with q+ = q + h v+, so velocities must be the rates of the positions:
+
+    M(q) (v+ - v) = h [ tau(q, v, u) + C'lam + N'gam + P'beta + L'zeta ]
+    c(q) + h C v+ = 0                                 loops
+    0 <= phi(q) + h N v+      _|_  gam >= 0           feet
+    0 <= P v+ + E'psi         _|_  beta >= 0          friction pyramid
+    0 <= mu gam - E beta      _|_  psi >= 0
+    0 <= l(q) + h L v+        _|_  zeta >= 0          joint limits in reach
+
+The loops are eliminated first; a linear complementarity problem remains, which Drake's
+Lemke solver solves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from pydrake.multibody.tree import MultibodyForces
+from pydrake.solvers import MathematicalProgram, MobyLcpSolver
+from pydrake.systems.framework import Context, DiscreteStateIndex, LeafSystem
+
+from drakebots.core.checks import check_value, non_negative, optional, positive
+from drakebots.core.errors import DrakebotsError, InvalidInput, NoSolution
+from drakebots.model import joints_of, point_in_world, point_jacobian
+from drakebots.multibody.plant import Robot
+
+_LIMIT_REACH = 0.1
+"""Joint limits closer than this are part of a step, in the plant's units."""
+
+PYRAMID = np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]])
+"""Directions of the friction pyramid (rows), in the ground plane."""
+
+
+@dataclass(frozen=True)
+class StepForces:
+    """Multipliers of one step, as forces in the plant's units.
+
+    Attributes:
+        loops: lam (num_loop_rows,).
+        normal: gam (num_feet,); zero where a foot has no contact.
+        friction: world-frame tangential force on each foot (num_feet, 2).
+        limits: generalized force of the joint limits (nv,).
+    """
+
+    loops: np.ndarray
+    normal: np.ndarray
+    friction: np.ndarray
+    limits: np.ndarray
+
+
+@dataclass(frozen=True)
+class StepTerms:
+    """The matrices of one step, named as in the equations of this module.
+
+    `limit` holds the distances l(q) of the joint limits in reach.
+    """
+
+    M: np.ndarray
+    tau: np.ndarray
+    c: np.ndarray
+    C: np.ndarray
+    phi: np.ndarray
+    N: np.ndarray
+    P: np.ndarray
+    limit: np.ndarray
+    L: np.ndarray
+
+
+class TimeStepper:
+    """Steps a robot's plant with hard contact on the plane z = 0.
+
+    All quantities are in the plant's units.
+
+    Args:
+        robot: robot on base "euler" or "fixed", so that its velocities are the rates
+            of its positions.
+        time_step: the time step h.
+        friction: friction coefficient of the ground; None for no ground.
+
+    Raises:
+        InvalidInput: when velocities are not position rates, or h <= 0.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        time_step: float,
+        *,
+        friction: float | None = None,
+    ):
+        plant = robot.plant
+        kinds = {joint.type_name() for joint in joints_of(plant)}
+        if kinds & {"rpy_floating", "ball_rpy", "quaternion_floating"}:
+            raise InvalidInput(
+                "time stepping needs velocities that are the rates of the positions; "
+                "build the robot with base 'euler' or 'fixed'"
+            )
+        check_value("time step", time_step, positive())
+        check_value("friction", friction, optional(non_negative()))
+        self.robot, self.plant, self.h = robot, plant, time_step
+        self.friction = friction
+        self.context = plant.CreateDefaultContext()
+        self.actuation = plant.MakeActuationMatrix()
+        feet = robot.model.feet if friction is not None else ()
+        radii = [foot.radius / robot.scaling.length for foot in feet]
+        self._feet = list(zip(robot.frames(feet), radii))
+        self._limits = _joint_limits(plant)
+
+    def step(
+        self, q: np.ndarray, v: np.ndarray, u: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, StepForces]:
+        """One step: (q+, v+, forces) from positions, velocities and inputs.
+
+        Raises:
+            NoSolution: when the complementarity problem is not solved.
+        """
+        terms = self.terms(q, v, u)
+        closed = _ClosedLoops(terms.M, terms.tau, terms.c, terms.C, v, self.h)
+        normal, beta, zeta = self._solve_contact(terms, closed)
+        force = terms.N.T @ normal + terms.P.T @ beta + terms.L.T @ zeta
+        v_next = closed.velocity(force)
+        forces = StepForces(
+            loops=closed.loop_forces(v_next, force),
+            normal=normal,
+            friction=beta.reshape(-1, 4) @ PYRAMID[:, :2],
+            limits=terms.L.T @ zeta,
+        )
+        return q + self.h * v_next, v_next, forces
+
+    def generalized_forces(self, q, v, u) -> np.ndarray:
+        """tau (nv,): inputs, gravity, springs, damping and velocity terms."""
+        plant, context = self.plant, self.context
+        if not all(np.isfinite(x).all() for x in (q, v, u)):
+            raise InvalidInput("positions, velocities and inputs must be finite")
+        plant.SetPositions(context, q)
+        plant.SetVelocities(context, v)
+        applied = MultibodyForces(plant)
+        plant.CalcForceElementsContribution(context, applied)
+        rest = np.zeros(plant.num_velocities())
+        return self.actuation @ u - plant.CalcInverseDynamics(context, rest, applied)
+
+    def terms(self, q, v, u) -> StepTerms:
+        """The matrices of a step from (q, v) with the inputs u."""
+        plant, context = self.plant, self.context
+        tau = self.generalized_forces(q, v, u)  # also sets q and v
+        c, C = self.robot.closure.evaluate(context)
+        nv = plant.num_velocities()
+        phi, N, P = np.zeros(len(self._feet)), [], []
+        for i, (point, radius) in enumerate(self._feet):
+            J = point_jacobian(plant, context, *point)
+            phi[i] = point_in_world(plant, context, *point)[2] - radius
+            N.append(J[2])
+            P.append(PYRAMID @ J)
+        limit, L = self._limit_rows(q)
+        return StepTerms(
+            plant.CalcMassMatrix(context),
+            tau,
+            c,
+            C,
+            phi,
+            np.array(N).reshape(-1, nv),
+            np.array(P).reshape(-1, nv),
+            limit,
+            L,
+        )
+
+    def _limit_rows(self, q: np.ndarray):
+        index, sign, bound = self._limits
+        gap = sign * (bound - q[index])
+        near = gap < _LIMIT_REACH
+        L = np.zeros((near.sum(), len(q)))
+        L[np.arange(near.sum()), index[near]] = -sign[near]
+        return gap[near], L
+
+    def _solve_contact(self, terms: StepTerms, closed: _ClosedLoops):
+        """Solves the complementarity problem of a step: gam, beta and zeta."""
+        nc, nl, h = len(terms.phi), len(terms.limit), self.h
+        if nc + nl == 0:
+            return np.zeros(0), np.zeros(0), np.zeros(0)
+        # z = (gam, beta, psi, zeta); rows as in the module's docstring.
+        rows = np.vstack([terms.N, terms.P, terms.L])
+        A, w = closed.response(rows), rows @ closed.free
+        n, b, s = nc, 5 * nc, 6 * nc
+        forces = np.r_[0:b, s : s + nl]
+        Z = np.zeros((s + nl, s + nl))
+        z0 = np.zeros(s + nl)
+        Z[np.ix_(forces, forces)] = A
+        z0[forces] = w
+        z0[:n] += terms.phi / h
+        z0[s:] += terms.limit / h
+        E = np.kron(np.eye(nc), np.ones(4))
+        Z[n:b, b:s] = E.T
+        Z[b:s, :n] = (self.friction or 0.0) * np.eye(nc)
+        Z[b:s, n:b] = -E
+        z = solve_lcp(Z, z0)
+        return z[:n], z[n:b], z[s:]
+
+
+def _joint_limits(plant) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    lower, upper = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+    up = np.flatnonzero(np.isfinite(upper))
+    down = np.flatnonzero(np.isfinite(lower))
+    return (
+        np.concatenate([up, down]),
+        np.concatenate([np.ones(len(up)), -np.ones(len(down))]),
+        np.concatenate([upper[up], lower[down]]),
+    )
+
+
+# --- the loops, eliminated ---
+
+
+class _ClosedLoops:
+    """Velocities after a step that keep the loops closed.
+
+    With loop forces lam that keep c + h C v+ = 0, a generalized force f besides tau
+    gives
+
+        v+ = v_free + h P M^-1 f,      P = 1 - M^-1 C' S^-1 C,   S = C M^-1 C'
+        v_free = w - M^-1 C' S^-1 (c/h + C w),                   w = v + h M^-1 tau
+
+    Args:
+        M: mass matrix (nv, nv).
+        tau: known generalized force (nv,).
+        c, C: the loops' rows and their Jacobian (m,) and (m, nv).
+        v: velocities before (nv,).
+        h: the time step.
+
+    Attributes:
+        free: v+ without further forces.
+
+    Raises:
+        InvalidInput: for rows that depend on each other.
+    """
+
+    def __init__(self, M, tau, c, C, v, h: float):
+        self._M, self._tau, self._C, self._v, self._h = M, tau, C, v, h
+        self._factor = scipy.linalg.cho_factor(M)
+        w = v + h * self._solve(tau)
+        self._MiCt = self._solve(C.T)
+        if C.size:
+            try:
+                self._S = scipy.linalg.cho_factor(C @ self._MiCt)
+            except scipy.linalg.LinAlgError as error:
+                raise InvalidInput(
+                    "the loops' rows depend on each other; give the loops "
+                    "`rows: planar` or leave redundant ones out"
+                ) from error
+            correction = scipy.linalg.cho_solve(self._S, c / h + C @ w)
+            w = w - self._MiCt @ correction
+        self.free = w
+
+    def _solve(self, force: np.ndarray) -> np.ndarray:
+        return scipy.linalg.cho_solve(self._factor, force)
+
+    def _project(self, x: np.ndarray) -> np.ndarray:
+        if not self._C.size:
+            return x
+        return x - self._MiCt @ scipy.linalg.cho_solve(self._S, self._C @ x)
+
+    def velocity(self, force: np.ndarray) -> np.ndarray:
+        """v+ under a further generalized force."""
+        return self.free + self._h * self._project(self._solve(force))
+
+    def response(self, rows: np.ndarray) -> np.ndarray:
+        """d(J v+)/d(forces along the rows J) (k, k)."""
+        return self._h * rows @ self._project(self._solve(rows.T))
+
+    def loop_forces(self, v_next: np.ndarray, force: np.ndarray) -> np.ndarray:
+        """lam (m,) of a step to v_next under a further force."""
+        if not self._C.size:
+            return np.zeros(0)
+        rest = self._M @ (v_next - self._v) / self._h - self._tau - force
+        return np.linalg.lstsq(self._C.T, rest, rcond=None)[0]
+
+
+# --- linear complementarity problems ---
+
+
+def solve_lcp(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
+    """Finds z >= 0 with Z z + z0 >= 0 and z'(Z z + z0) = 0.
+
+    Lemke's method (Drake's Moby solver) is tried first with rows and columns scaled
+    to a unit diagonal, then unscaled. Moby regularises a problem that it finds hard
+    and may report success with the solution of another one, so every solution is
+    checked; where both fail, Murty's least-index pivoting is tried, which always
+    succeeds when Z is a P-matrix.
+
+    Raises:
+        NoSolution: when no solution passes the check, with its worst rows.
+    """
+    # Unit diagonal: contact rows of light links differ by orders of magnitude.
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(Z)), 1e-12))
+    scale[np.diag(Z) == 0] = 1.0
+    size = 1.0 + np.abs(z0).max(initial=0.0)
+    worst: dict[str, float] = {}
+    for solve in (_lemke(scale), _lemke(np.ones(len(z0))), _murty):
+        z = solve(Z, z0)
+        if not np.isfinite(z).all():
+            continue
+        slack = Z @ z + z0
+        worst = {
+            "slack": float(max(0.0, -slack.min(initial=0.0))),
+            "complementarity": float(np.abs(z * slack).max(initial=0.0)),
+        }
+        if max(worst.values()) <= 1e-8 * size:
+            return z
+    raise NoSolution("the contact problem of a time step was not solved", worst)
+
+
+def _lemke(scale: np.ndarray):
+    def solve(Z, z0):
+        prog = MathematicalProgram()
+        z = prog.NewContinuousVariables(len(z0), "z")
+        prog.AddLinearComplementarityConstraint(
+            scale[:, None] * Z * scale, scale * z0, z
+        )
+        return np.maximum(scale * MobyLcpSolver().Solve(prog).GetSolution(z), 0.0)
+
+    return solve
+
+
+def _murty(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
+    n = len(z0)
+    basic, z = np.zeros(n, bool), np.zeros(n)
+    tolerance = 1e-12 * (1.0 + np.abs(z0).max(initial=0.0))
+    for _ in range(50 * n):
+        z[:] = 0.0
+        if basic.any():
+            rows = Z[np.ix_(basic, basic)]
+            z[basic] = np.linalg.lstsq(rows, -z0[basic], rcond=None)[0]
+        wrong = np.where(basic, z, Z @ z + z0) < -tolerance
+        if not wrong.any():
+            break
+        first = np.argmax(wrong)
+        basic[first] = not basic[first]
+    return np.maximum(z, 0.0)
+
+
+# --- in a diagram ---
+
+
+class SteppedPlant(LeafSystem):
+    """A robot moved by :class:`TimeStepper` in place of Drake's plant.
+
+                            ┌──────────────┐──▶ state (nq+nv)
+        actuation (nu) ────▶│ SteppedPlant │
+                            └──────────────┘──▶ contact (nv), generalized
+
+    All ports are in the plant's units and in the order of the plant's own ports, so
+    that whatever is connected to a discrete `MultibodyPlant` can be connected to this
+    system too. Two of that plant's queries are here as well, for monitors.
+
+    Args:
+        robot: robot with base "euler" or "fixed"; its plant stays outside the diagram.
+        time_step: time step [s].
+        friction: friction coefficient of the ground z = 0; None for no ground.
+
+    Raises:
+        InvalidInput: as :class:`TimeStepper` does. A step that fails raises
+            RuntimeError from the simulator.
+    """
+
+    def __init__(
+        self, robot: Robot, time_step: float, *, friction: float | None = None
+    ):
+        super().__init__()
+        self.set_name("stepped_plant")
+        plant, period = robot.plant, time_step / robot.scaling.time
+        self._stepper = TimeStepper(robot, period, friction=friction)
+        self._nq, self._nv = plant.num_positions(), plant.num_velocities()
+        self._robot, self._plant = robot, plant
+        self._default = plant.CreateDefaultContext()
+        start = plant.GetPositionsAndVelocities(self._default)
+        self.DeclareVectorInputPort("actuation", plant.num_actuators())
+        self.DeclareDiscreteState(np.concatenate([start, np.zeros(self._nv)]))
+        # Unrestricted, as Drake's plant steps: see Encoder.
+        self.DeclarePeriodicUnrestrictedUpdateEvent(period, 0.0, self._step)
+        held = {self.discrete_state_ticket(DiscreteStateIndex(0))}
+        n = self._nq + self._nv
+        self.DeclareVectorOutputPort("state", n, self._part(0, n), held)
+        self.DeclareVectorOutputPort(
+            "contact", self._nv, self._part(n, n + self._nv), held
+        )
+
+    def GetPositionsAndVelocities(self, context: Context) -> np.ndarray:
+        """[q, v] of this system's context."""
+        return context.get_discrete_state_vector().value()[: self._nq + self._nv].copy()
+
+    def SetPositionsAndVelocities(self, context: Context, state: np.ndarray) -> None:
+        """Sets [q, v] in this system's context, and the contact forces to zero."""
+        context.SetDiscreteState(np.concatenate([state, np.zeros(self._nv)]))
+
+    @staticmethod
+    def _part(first: int, last: int):
+        def calc(context, output):
+            values = context.get_discrete_state_vector().value()
+            output.SetFromVector(values[first:last])
+
+        return calc
+
+    def _step(self, context, state):
+        nq = self._nq
+        now = context.get_discrete_state_vector().value()
+        q, v = now[:nq], now[nq : nq + self._nv]
+        u = self.EvalVectorInput(context, 0).value()
+        try:
+            q_next, v_next, forces = self._stepper.step(q, v, u)
+        except (DrakebotsError, ValueError, np.linalg.LinAlgError) as error:
+            # No solution, or numbers that are no longer finite: raised as Drake's
+            # own plant does.
+            raise RuntimeError(str(error)) from error
+        new = np.concatenate([q_next, v_next, self._contact(q, forces)])
+        state.get_mutable_discrete_state().set_value(new)
+
+    def _contact(self, q, forces) -> np.ndarray:
+        """The generalized force of all contacts (nv,)."""
+        if not np.any(forces.normal):
+            return np.zeros(self._nv)
+        self._plant.SetPositions(self._default, q)
+        total = np.zeros(self._nv)
+        jacobians = self._robot.feet_jacobian(self._default).reshape(-1, 3, self._nv)
+        for J, friction, normal in zip(jacobians, forces.friction, forces.normal):
+            total += J.T @ np.array([*friction, normal])
+        return total

@@ -1,0 +1,459 @@
+"""Controllers of the gecko's diagram: the gait in time, pressures, camera, cups.
+
+All are sampled and held.
+
+**The gait.** Every half cycle lasts t_fix + t_free + t_move:
+
+    fix   all feet are fixed; the limbs keep their references
+    free  only the feet of the new half cycle are fixed
+    move  the references go evenly to those of the gait law
+
+with q = (q1, q2) of the half cycle's start. Source: Front. Robot. AI 7:87 (2020),
+Algorithm 1; the phases are those of the authors' description.
+
+**Low-level control** of the limbs: angles through pressures (Fig. 11B).
+
+                       ┌───────────┐ desired_pressure ┌──────────────┐ valve
+    desired_bending ──▶│ AngleLoop │─────────────────▶│ PressureLoop │──────▶
+    bending ──────────▶│ p(a) + PI │      pressure ──▶│ PID          │
+                       └───────────┘                  └──────────────┘
+                       ┌───────────┐
+    valve ────────────▶│ Chambers  │──▶ pressure
+                       │ dp/dt     │──▶ bending
+                       └───────────┘
+
+A calibration curve p(alpha) gives a feedforward pressure, which a saturated PI
+controller corrects; a PID controller drives the proportional valve of each chamber.
+The limb's desired angle is then the one that the pressure gives a free limb. Source of
+the structure and of the limit of 1.1 bar: Schiller, Seibel, Schlattmann, Front. Robot.
+AI 7:87 (2020), section 5. The curve, the gains and the chamber's time constant are
+ours; none is published. The torso has a chamber on either side; its pressure and its
+angle have the sign of the pressurised side.
+
+**Cups.** A cup with a torsional spring k resists a twist psi with a moment k psi; the
+robot then comes to rest where sum K |alpha - alpha_ref|^2 + sum k psi^2 is least. The
+pose step minimises f_a |alpha - alpha_ref| + f_o |psi| instead, norms without squares.
+Its minimum is that of springs with the ratio
+
+    k/K = (f_o/f_a) |alpha - alpha_ref| / |psi|
+
+at the minimum itself. :class:`WeightedCups` follows that ratio while the robot moves,
+as iteratively reweighted least squares do. Source: the pose-step objective, RA-L
+5:1199 (2020); the control law is ours.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
+
+from drakebots.core.checks import array, check_value, non_negative, positive, whole
+from drakebots.core.fields import checked
+from drakebots.core.run import Stop, Verdict
+from drakebots.robots.gecko.engines.engine import (
+    MET_AT_THE_START,
+    Generator,
+    PhaseTimes,
+)
+from drakebots.robots.gecko.model import (
+    Calibration,
+    fixation,
+    gait_law,
+    parameters,
+    saturate,
+)
+
+TORSION = 3.0
+"""k/K of the plant's gains with weighted cups."""
+
+CUP_PERIOD = 0.005
+"""Sampling period of weighted cups [s]."""
+
+RATIOS = (0.05, 3.5)
+"""Smallest and largest k/K: unlike springs, norms have kinks."""
+
+LEAST_TWIST = np.radians(0.02)
+"""Smallest |psi| in the ratio [rad]."""
+
+
+class Sampled(LeafSystem):
+    """A system with one vector of discrete state, updated at fixed times.
+
+    Updates are unrestricted, as the plant's own step: Drake makes those before discrete
+    updates, which would see the plant a step ahead.
+
+    Args:
+        name: name of the system.
+        start: state at first.
+    """
+
+    def __init__(self, name: str, start):
+        super().__init__()
+        self.set_name(name)
+        self.DeclareDiscreteState(np.asarray(start, float))
+        self._ticket = {self.discrete_state_ticket(DiscreteStateIndex(0))}
+
+    def _declare_update(self, update, period: float, offset: float = 0) -> None:
+        """Replaces the state x by update(context, x) at `offset` + k `period` [s]."""
+
+        def event(context, state):
+            state.get_mutable_discrete_state().set_value(
+                update(context, self._state(context).copy())
+            )
+
+        self.DeclarePeriodicUnrestrictedUpdateEvent(period, offset, event)
+
+    def _declare_output(self, name: str, part: slice, function=lambda x: x) -> None:
+        """An output port with a part of the state, or a function of it."""
+
+        def calc(context, output):
+            output.SetFromVector(function(self._state(context)[part]))
+
+        size = part.stop - part.start
+        self.DeclareVectorOutputPort(name, size, calc, self._ticket)
+
+    @staticmethod
+    def _state(context) -> np.ndarray:
+        return context.get_discrete_state_vector().value()
+
+    def _input(self, context, port: int = 0) -> np.ndarray:
+        return self.EvalVectorInput(context, port).value()
+
+
+# --- the gait in time ---------------------------------------------------------
+
+
+RAMP = 0.3
+"""Share of the move phase in which the references go from the old to the new ones.
+After a jump, limbs of constant curvature can end in a pose far from the one that a slow
+motion reaches (our choice)."""
+
+# Parts of the sequencer's state.
+_GAIT, _SIGN = slice(0, 4), 4
+_BEFORE, _NEXT, _FEET, _BEGAN = slice(5, 10), slice(10, 15), slice(15, 19), 19
+
+
+class GaitSequencer(Sampled):
+    """Commands reference angles and fixed feet by the gait law, phase by phase.
+
+                              ┌───────────────┐──▶ desired_bending (5) rad
+        gait_parameters (3) ─▶│ GaitSequencer │──▶ fixation (4) 0 or 1
+                              └───────────────┘──▶ gait (4) phase, q1 signed, q2,
+                                                   half cycles
+
+    `gait_parameters` holds q1 > 0 [rad], q2, and whether to walk (> 0.5). It is read
+    at the beginning of the free phase, so its source has the fix phase to decide.
+    While the robot does not walk, all feet are fixed.
+
+    Args:
+        start: reference angles at first (5,) [rad].
+        times: durations of the phases.
+        leg_bend: coefficient c1 of the gait law.
+    """
+
+    def __init__(self, start, times: PhaseTimes, leg_bend: float = 1.0):
+        start = check_value("start", start, array((5,), "rad"))
+        held = fixation(-1).astype(float)
+        super().__init__(
+            "gait_sequencer",
+            np.concatenate([[2.0, 0, 0, 0, 1], start, start, held, [np.inf]]),
+        )
+        self._ramp, self._leg_bend = RAMP * times.move, leg_bend
+        self.DeclareVectorInputPort("gait_parameters", 3)
+        self._declare_update(self._fix, times.half_cycle)
+        self._declare_update(self._free, times.half_cycle, times.fix)
+        self._declare_update(self._move, times.half_cycle, times.fix + times.free)
+        self.DeclareVectorOutputPort("desired_bending", 5, self._alpha_ref)
+        self._declare_output("fixation", _FEET)
+        self._declare_output("gait", _GAIT)
+
+    def _alpha_ref(self, context, output):
+        x = self._state(context)
+        share = min(max((context.get_time() - x[_BEGAN]) / self._ramp, 0.0), 1.0)
+        output.SetFromVector(x[_BEFORE] + share * (x[_NEXT] - x[_BEFORE]))
+
+    def _fix(self, context, x):
+        x[0] = 0.0
+        x[_FEET] = 1.0
+        return x
+
+    def _free(self, context, x):
+        q1, q2, walk = self._input(context)
+        x[0] = 1.0
+        x[_BEFORE], x[_BEGAN] = x[_NEXT], np.inf
+        if walk > 0.5:
+            sign = x[_SIGN]
+            x[1:3] = sign * abs(q1), q2
+            x[3] += 1
+            x[_SIGN] = -sign
+            x[_NEXT] = gait_law(x[1], q2, leg_bend=self._leg_bend)
+            x[_FEET] = fixation(sign)
+        return x
+
+    def _move(self, context, x):
+        x[0], x[_BEGAN] = 2.0, context.get_time()
+        return x
+
+
+# --- camera and generator ------------------------------------------------------
+
+
+@checked("camera")
+class Camera:
+    """The camera that sees the robot's position and mean heading."""
+
+    period: Annotated[float, positive("s")] = 0.1
+    """Sampling period."""
+    position_noise: Annotated[float, non_negative("m")] = 0.0
+    """Standard deviation of x and of y."""
+    heading_noise: Annotated[float, non_negative("rad")] = 0.0
+    """Standard deviation of the heading."""
+    seed: Annotated[int, whole(0)] = 0
+    """Seed of the noise."""
+
+
+class CameraSystem(Sampled):
+    """Measures position and mean heading of the robot, sampled and held.
+
+                   ┌──────────────┐
+        pose (3) ─▶│ CameraSystem │──▶ measured_pose (3) x, y [m], heading [rad]
+                   └──────────────┘
+
+    The first sample is taken at Initialize.
+    """
+
+    def __init__(self, camera: Camera = Camera()):
+        super().__init__("camera", np.zeros(3))
+        noise = camera.position_noise
+        self._noise = np.array([noise, noise, camera.heading_noise])
+        self._random = np.random.default_rng(camera.seed)
+        self.DeclareVectorInputPort("pose", 3)
+        self.DeclareInitializationUnrestrictedUpdateEvent(self._first)
+        self._declare_update(self._sample, camera.period, camera.period)
+        self._declare_output("measured_pose", slice(0, 3))
+
+    def _first(self, context, state):
+        sample = self._sample(context, None)
+        state.get_mutable_discrete_state().set_value(sample)
+
+    def _sample(self, context, x):
+        measured = self._input(context).copy()
+        if self._noise.any():
+            measured += self._noise * self._random.standard_normal(3)
+        return measured
+
+
+class GeneratorSystem(Sampled):
+    """Calls a gait generator once per half cycle.
+
+                            ┌─────────────────┐
+        measured_pose (3) ─▶│ GeneratorSystem │──▶ gait_parameters (3)
+                            └─────────────────┘    q1 > 0 [rad], q2, walk 0 or 1
+
+    The generator keeps its own state: every simulation needs a new one.
+
+    Args:
+        generator: chooses the gaits.
+        period: duration of a half cycle [s].
+    """
+
+    def __init__(self, generator: Generator, period: float):
+        super().__init__("generator", np.zeros(3))
+        self._generator, self._arrived, self._decisions = generator, False, 0
+        self.DeclareVectorInputPort("measured_pose", 3)
+        self._declare_update(self._decide, period)
+        self._declare_output("gait_parameters", slice(0, 3))
+
+    def _decide(self, context, x):
+        *position, heading = self._input(context)
+        decision = self._generator.decide(np.array(position), heading)
+        self._arrived = decision is None
+        if decision is None:
+            x[2] = 0.0
+            return x
+        self._decisions += 1
+        return np.array([decision.q1, decision.q2, 1.0])
+
+    def stop(self, context) -> Stop | None:
+        """Ends the run once the generator has reached its end."""
+        if not self._arrived:
+            return None
+        done = f"every target was reached at {context.get_time():.4g} s"
+        return Stop(Verdict.SUCCESS, done if self._decisions else MET_AT_THE_START)
+
+
+# --- pressure ------------------------------------------------------------------
+
+
+@checked("gains")
+class Gains:
+    """Gains of both loops."""
+
+    angle_p: Annotated[float, non_negative("Pa/rad")] = 0.1e5
+    """Proportional gain of the angle loop."""
+    angle_i: Annotated[float, non_negative("Pa/(rad s)")] = 0.6e5
+    """Integral gain of the angle loop."""
+    lag: Annotated[float, positive("s")] = 0.06
+    """Time constant of the angle loop's reference model."""
+    correction: Annotated[float, non_negative("Pa")] = 0.2e5
+    """Largest pressure that the angle loop adds."""
+    pressure_p: Annotated[float, non_negative()] = 4.0
+    """Proportional gain of the pressure loop, valve per p/p_max."""
+    pressure_i: Annotated[float, non_negative("1/s")] = 20.0
+    """Integral gain of the pressure loop."""
+    pressure_d: Annotated[float, non_negative("s")] = 0.01
+    """Derivative gain of the pressure loop."""
+
+
+class AngleLoop(Sampled):
+    """p_ref = p(alpha_ref) + sat(PI(alpha_m - alpha)), within the limit.
+
+    alpha_m is alpha_ref behind a lag like that of the chambers: the delay of the
+    feedforward is not an error.
+
+    Against wind-up the integral stands still while the output is saturated and the
+    error would drive it further.
+
+    Ports: inputs `desired_bending` alpha_ref, `bending` alpha (n) [rad]; output
+    `desired_pressure` p_ref (n) [Pa].
+
+    Args:
+        size: number n of limbs.
+        curve: calibration of every limb.
+        gains: gains of every limb.
+        one_sided: whether each limb has one chamber only, without negative p_ref
+            (n,) of bool.
+    """
+
+    def __init__(self, size: int, curve: Calibration, gains: Gains, one_sided):
+        super().__init__("angle_loop", np.zeros(3 * size))
+        self._period = parameters().table("pressure")["angle_period"]
+        self._n, self._curve, self._gains = size, curve, gains
+        self._low = np.where(one_sided, 0.0, -curve.limit)
+        self.DeclareVectorInputPort("desired_bending", size)
+        self.DeclareVectorInputPort("bending", size)
+        self._declare_update(self._update, self._period)
+        self._declare_output("desired_pressure", slice(size, 2 * size))
+
+    def _update(self, context, x):
+        n, g = self._n, self._gains
+        integral, model = x[:n], x[2 * n :]
+        reference = saturate(self._input(context), self._curve)
+        model = model + (1 - np.exp(-self._period / g.lag)) * (reference - model)
+        error = model - self._input(context, 1)
+        forward = self._curve.pressure(reference)
+        tried = integral + g.angle_i * self._period * error
+        raw_sum = g.angle_p * error + tried
+        added = np.clip(raw_sum, -g.correction, g.correction)
+        p_ref = np.clip(forward + added, self._low, self._curve.limit)
+        stuck = (p_ref - forward != raw_sum) & (
+            (raw_sum - (p_ref - forward)) * error > 0
+        )
+        return np.concatenate([np.where(stuck, integral, tried), p_ref, model])
+
+
+class PressureLoop(Sampled):
+    """u = sat(p_ref/p_max + PID((p_ref - p)/p_max)) within -1..1.
+
+    The derivative is that of the pressure, so that a step of p_ref gives no kick.
+
+    Ports: inputs `desired_pressure` p_ref, `pressure` p (n) [Pa]; output `valve` u (n).
+    Arguments are those of :class:`AngleLoop`.
+    """
+
+    def __init__(self, size: int, curve: Calibration, gains: Gains):
+        super().__init__("pressure_loop", np.zeros(3 * size))
+        self._period = parameters().table("pressure")["period"]
+        self._n, self._limit, self._gains = size, curve.limit, gains
+        self.DeclareVectorInputPort("desired_pressure", size)
+        self.DeclareVectorInputPort("pressure", size)
+        self._declare_update(self._update, self._period)
+        self._declare_output("valve", slice(2 * size, 3 * size))
+
+    def _update(self, context, x):
+        n, g = self._n, self._gains
+        integral, before = x[:n], x[n : 2 * n]
+        reference = self._input(context) / self._limit
+        p = self._input(context, 1) / self._limit
+        error = reference - p
+        tried = integral + g.pressure_i * self._period * error
+        rate = (p - before) / self._period
+        full = reference + g.pressure_p * error + tried - g.pressure_d * rate
+        u = np.clip(full, -1.0, 1.0)
+        integral = np.where((full - u) * error > 0, integral, tried)
+        return np.concatenate([integral, p, u])
+
+
+class Chambers(Sampled):
+    """dp/dt = (u p_max - p)/rise, exact between samples; |u| <= 1.
+
+    Ports: input `valve` u (n); outputs `pressure` p (n) [Pa] and `bending` (n) [rad],
+    the angles that the pressures give free limbs.
+
+    Args:
+        size: number n of limbs.
+        curve: calibration of every limb.
+        alpha: angles of the pressures at first (n,) [rad]; 0 by default.
+    """
+
+    def __init__(self, size: int, curve: Calibration, alpha=None):
+        super().__init__("chambers", np.zeros(size))
+        own = parameters().table("pressure")
+        self._decay, self._limit = np.exp(-own["period"] / own["rise"]), curve.limit
+        self._start = curve.pressure(np.zeros(size) if alpha is None else alpha)
+        self.DeclareVectorInputPort("valve", size)
+        self.DeclareInitializationUnrestrictedUpdateEvent(self._fill)
+        self._declare_update(self._update, own["period"])
+        self._declare_output("pressure", slice(0, size))
+        self._declare_output("bending", slice(0, size), curve.bending)
+
+    def _fill(self, context, state):
+        state.get_mutable_discrete_state().set_value(self._start)
+
+    def _update(self, context, x):
+        rest = np.clip(self._input(context), -1.0, 1.0) * self._limit
+        return rest + (x - rest) * self._decay
+
+
+# --- cups ----------------------------------------------------------------------
+
+
+class WeightedCups(Sampled):
+    """Desired twist of the cups that makes their stiffness follow the ratio.
+
+    With gains k0 = TORSION K in the plant, a desired twist of (1 - r/TORSION)
+    psi leaves the moment r K psi.
+
+                               ┌──────────────┐
+        twist (4) ────────────▶│              │
+        bending (5) ──────────▶│ WeightedCups │──▶ desired_state (8) twists, zeros
+        desired_bending (5) ──▶└──────────────┘
+
+    Inputs are the twists psi, zero for free feet, and the limbs' angles [rad].
+
+    The ratio follows with a time constant of one period.
+
+    Args:
+        weight: f_o/f_a, > 0.
+    """
+
+    def __init__(self, weight: float):
+        # The state: log of the ratio, the desired twists, and their rates, zero.
+        super().__init__("weighted_cups", [np.log(TORSION), *np.zeros(8)])
+        self._weight, self._share = weight, 1 - np.exp(-1)
+        self.DeclareVectorInputPort("twist", 4)
+        self.DeclareVectorInputPort("bending", 5)
+        self.DeclareVectorInputPort("desired_bending", 5)
+        self._declare_update(self._update, CUP_PERIOD)
+        self._declare_output("desired_state", slice(1, 9))
+
+    def _update(self, context, x):
+        twist = self._input(context)
+        bend = self._input(context, 1) - self._input(context, 2)
+        size = max(float(np.linalg.norm(twist)), LEAST_TWIST)
+        ratio = self._weight * float(np.linalg.norm(bend)) / size
+        x[0] += self._share * (np.log(min(max(ratio, RATIOS[0]), RATIOS[1])) - x[0])
+        x[1:5] = (1 - np.exp(x[0]) / TORSION) * twist
+        return x

@@ -1,0 +1,449 @@
+"""The gecko's walk in Drake: its diagram, how it runs, and the labelled result.
+
+    result = simulate_walk(Walk(q1=np.radians(80), q2=-0.3, cycles=2))
+    result.metrics["forward_per_cycle_m"], result.data.marker_position
+    climb = simulate_walk(Walk(engine=Drake(incline=STEEPEST)))     # up a wall
+
+    ┌───────────┐q┌───────────────┐alpha_ref ┌──────────┐ ┌──────┐x_d ┌────────┐
+    │ generator │▶│ GaitSequencer │─────────▶│ pressure │▶│ gain │───▶│ plant  │─┐
+    └───────────┘ └───────────────┘          │ (if any) │ └──────┘    └────────┘ │
+          ▲              │ fixation          └──────────┘                  ▲     │
+          │              └─▶ SuctionSwitch ─▶ the plant's Context: welds ──┘     │
+          │   ┌────────┐                                                        │
+          └───│ camera │◀───────────────────────────────────────────────────────┘
+              └────────┘
+
+q holds the gait's parameters, alpha_ref the desired bending of the limbs, x_d the
+desired state of their joints. With a constant gait, a constant q replaces generator and
+camera.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+import xarray as xr
+from pydrake.systems.analysis import Simulator
+from pydrake.systems.framework import Context, Diagram, DiagramBuilder
+from pydrake.systems.primitives import (
+    ConstantVectorSource,
+    LogVectorOutput,
+    MatrixGain,
+)
+
+from drakebots.core.checks import array, check_value, finite, optional, positive, whole
+from drakebots.core.convert import as_yaml
+from drakebots.core.fields import checked
+from drakebots.core.run import Progress, RunEnd, Verdict
+from drakebots.core.stages import spent, timed
+from drakebots.multibody import advance
+from drakebots.results import Result, provenance
+from drakebots.robots.gecko.engines.controllers import (
+    AngleLoop,
+    CameraSystem,
+    Chambers,
+    Gains,
+    GaitSequencer,
+    GeneratorSystem,
+    PressureLoop,
+    WeightedCups,
+)
+from drakebots.robots.gecko.engines.engine import (
+    Generator,
+    check_gait,
+    motion_dataset,
+)
+from drakebots.robots.gecko.engines.plant import Drake, GeckoPlant, build_gecko_plant
+from drakebots.robots.gecko.engines.suction import Climb, SuctionSwitch
+from drakebots.robots.gecko.model import (
+    FEET,
+    LEGS,
+    LIMBS,
+    MARKERS,
+    MODEL,
+    Calibration,
+    Gecko,
+    Pose,
+    fixation,
+    gait_law,
+    pose_at,
+    saturate,
+)
+
+# --- the diagram ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GeckoDiagram:
+    """A built diagram and its parts.
+
+    Attributes:
+        diagram: the whole diagram.
+        body: robot and plant.
+        sequencer: gait sequencer; its port "fixation" commands the feet.
+        generator: generator, or None for a constant q.
+        climb: monitor of the feet on a wall, or None.
+        loggers: loggers by name.
+    """
+
+    diagram: Diagram
+    body: GeckoPlant
+    sequencer: GaitSequencer
+    generator: GeneratorSystem | None
+    climb: Climb | None
+    loggers: dict
+
+    def logged(self, context: Context, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Times (T,) [s] and samples (T, n) of a logger."""
+        log = self.loggers[name].FindLog(context)
+        return log.sample_times().copy(), log.data().T.copy()
+
+    def simulator(self, pose: Pose) -> Simulator:
+        """A simulator with the robot at rest in a pose, with no foot fixed yet."""
+        simulator = Simulator(self.diagram)
+        root = simulator.get_mutable_context()
+        self.body.place(self.body.plant.GetMyMutableContextFromRoot(root), pose)
+        return simulator
+
+
+def build(
+    engine: Drake, robot: Gecko, start: Pose, gait: Generator | tuple[float, float]
+) -> GeckoDiagram:
+    """The diagram of a walk from a pose, by a generator or a constant (q1, q2)."""
+    builder = DiagramBuilder()
+    body = build_gecko_plant(builder, robot, engine)
+    parts = _Parts(builder, body)
+    times = engine.phases
+    sequencer = builder.AddSystem(
+        GaitSequencer(start.alpha, times, leg_bend=robot.leg_bend)
+    )
+    system = None
+    if isinstance(gait, tuple):
+        constant = ConstantVectorSource([*gait, 1.0])
+        q = builder.AddNamedSystem("q", constant).get_output_port()
+    else:
+        system = GeneratorSystem(gait, times.half_cycle)
+        q = parts.planner(CameraSystem(engine.camera), system)
+    builder.Connect(q, sequencer.GetInputPort("gait_parameters"))
+    desired = sequencer.GetOutputPort("desired_bending")
+    ports = {"state": body.plant.get_state_output_port(), "alpha_ref": desired}
+    ports |= {k: sequencer.GetOutputPort(k) for k in ("gait", "fixation")}
+    if engine.limited:
+        more = parts.pressure(desired, start)
+        desired = more.pop("alpha")
+        ports |= more
+    parts.limbs(desired)
+    parts.cups(engine.reproduction, desired)
+    step = engine.time_step
+    log_period = max(1, round(engine.log_period / step)) * step
+    loggers = {}
+    for name, port in ports.items():
+        loggers[name] = LogVectorOutput(port, builder, publish_period=log_period)
+        loggers[name].set_name(f"log_{name}")
+    diagram, climb = builder.Build(), None
+    diagram.set_name("gecko")
+    if engine.incline:
+        on_wall = engine.limits, engine.incline, body.suction
+        climb = Climb(*on_wall, body.limbs.instance)
+    return GeckoDiagram(diagram, body, sequencer, system, climb, loggers)
+
+
+class _Parts:
+    """Adds the diagram's parts around the plant and connects them."""
+
+    def __init__(self, builder: DiagramBuilder, body: GeckoPlant):
+        self._builder, self._body = builder, body
+        self._connect = builder.Connect
+
+    def _of_state(self, matrix: np.ndarray, name: str):
+        """A port with the matrix times the plant's positions."""
+        plant = self._body.plant
+        wide = np.zeros((len(matrix), plant.num_multibody_states()))
+        wide[:, : plant.num_positions()] = matrix
+        system = self._builder.AddNamedSystem(name, MatrixGain(wide))
+        self._connect(plant.get_state_output_port(), system.get_input_port())
+        return system.get_output_port()
+
+    def planner(self, camera: CameraSystem, generator: GeneratorSystem):
+        """Adds camera and generator; returns the port with the generator's gait."""
+        self._builder.AddSystem(camera)
+        self._builder.AddSystem(generator)
+        pose = self._of_state(self._body.pose_matrix, "pose")
+        self._connect(pose, camera.get_input_port())
+        self._connect(camera.get_output_port(), generator.get_input_port())
+        return generator.get_output_port()
+
+    def pressure(self, desired, start: Pose):
+        """Adds the low-level control; returns its ports alpha, pressure, valve."""
+        add, connect, n = self._builder.AddSystem, self._connect, len(LIMBS)
+        curve, gains = Calibration(), Gains()
+        outer = add(AngleLoop(n, curve, gains, np.isin(np.arange(n), LEGS)))
+        inner = add(PressureLoop(n, curve, gains))
+        chambers = add(Chambers(n, curve, alpha=start.alpha))
+        angles = self._of_state(self._body.limbs.sum_matrix, "angles")
+        pressure = chambers.GetOutputPort("pressure")
+        wanted = outer.GetOutputPort("desired_pressure")
+        connect(desired, outer.GetInputPort("desired_bending"))
+        connect(angles, outer.GetInputPort("bending"))
+        connect(wanted, inner.GetInputPort("desired_pressure"))
+        connect(pressure, inner.GetInputPort("pressure"))
+        connect(inner.GetOutputPort("valve"), chambers.GetInputPort("valve"))
+        bending, valve = chambers.GetOutputPort("bending"), inner.GetOutputPort("valve")
+        return {"alpha": bending, "pressure": pressure, "valve": valve}
+
+    def limbs(self, desired) -> None:
+        """Distributes the limbs' desired angles over the joints."""
+        limbs, plant = self._body.limbs, self._body.plant
+        spread = self._builder.AddNamedSystem("limbs", MatrixGain(limbs.desired_matrix))
+        self._connect(desired, spread.get_input_port())
+        self._connect(
+            spread.get_output_port(), plant.get_desired_state_input_port(limbs.instance)
+        )
+
+    def cups(self, weighted: bool, desired) -> None:
+        """Connects the desired twists of the cups."""
+        body, connect = self._body, self._connect
+        if weighted:
+            weights = body.robot.weights
+            weight = weights.orientation / weights.angle
+            cups = self._builder.AddSystem(WeightedCups(weight))
+            alpha = self._of_state(body.limbs.sum_matrix, "bent")
+            twists = self._of_state(body.suction.twist_matrix, "twists")
+            connect(twists, cups.GetInputPort("twist"))
+            connect(alpha, cups.GetInputPort("bending"))
+            connect(desired, cups.GetInputPort("desired_bending"))
+        else:
+            springs = ConstantVectorSource(np.zeros(2 * len(FEET)))
+            cups = self._builder.AddNamedSystem("springs", springs)
+        port = body.plant.get_desired_state_input_port(body.suction.instance)
+        connect(cups.get_output_port(), port)
+
+
+# --- the walk ------------------------------------------------------------------
+
+
+@checked()
+class Walk:
+    """A walk with a constant gait in Drake; by default three cycles straight on.
+
+    Raises:
+        InvalidInput: for numbers that are not finite or out of range.
+    """
+
+    q1: float = np.radians(80.0)
+    """Step length, > 0 [rad]."""
+    q2: float = 0.0
+    """Steering."""
+    cycles: Annotated[int, whole(1)] = 3
+    """Number of cycles."""
+    robot: Gecko = field(default_factory=Gecko)
+    """Lengths and weights of the robot."""
+    position: tuple[float, float] = (0.0, 0.0)
+    """Position of the torso's front end at the start (2,) [m]."""
+    heading: Annotated[float, finite("rad")] = 0.0
+    """Heading at the start."""
+    alpha: tuple | None = None
+    """Angles at the start (5,) [rad]; None for alpha(-q1, q2)."""
+    engine: Drake = field(default_factory=lambda: Drake(pressure=False))
+    """Options of the robot and of its simulation."""
+    time_limit: Annotated[float | None, positive("s")] = None
+    """Limit of the wall time."""
+
+    def __post_init__(self):
+        check_gait(self.q1, self.q2)
+        check_value("position", self.position, array((2,), "m"))
+        check_value("alpha", self.alpha, optional(array((5,), "rad")))
+
+    def start(self) -> Pose:
+        """The first pose."""
+        alpha = self.alpha
+        if alpha is None:
+            alpha = gait_law(-self.q1, self.q2, leg_bend=self.robot.leg_bend)
+        return pose_at(self.robot, alpha, self.heading, self.position)
+
+
+@timed("load")
+def simulate_walk(
+    problem: Walk = Walk(), *, progress: Progress | None = None
+) -> Result:
+    """Simulates a walk; what was reached is returned even when it is cut short.
+
+    Args:
+        problem: the walk.
+        progress: called with the time reached and the end time [s].
+
+    Returns:
+        A result of kind "gecko.simulation", as of :func:`run_drake`. Its metrics also
+        hold the motion of the last cycle.
+    """
+    result = run_drake(
+        problem.engine,
+        problem.robot,
+        problem.start(),
+        (problem.q1, problem.q2),
+        2 * problem.cycles,
+        options=as_yaml(problem),
+        time_limit=problem.time_limit,
+        progress=progress,
+    )
+    last = _last_cycle(result.data, 2 * problem.engine.phases.half_cycle)
+    return replace(result, metrics={**result.metrics, **last})
+
+
+def run_drake(
+    engine: Drake,
+    robot: Gecko,
+    start: Pose,
+    gait: Generator | tuple[float, float],
+    half_cycles: int,
+    *,
+    options: Mapping[str, Any],
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Walks in Drake; what was reached is returned even when it is cut short.
+
+    Args:
+        engine, robot: options of the engine, lengths and weights of the robot.
+        start: the first pose; the pressure limits its angles.
+        gait: chooses the gait of each half cycle; or a constant (q1, q2).
+        half_cycles: largest number of half cycles.
+        options: the problem, for the provenance.
+        time_limit: limit of the wall time [s].
+        progress: called with what was reached and the end: of the time, here [s].
+
+    Returns:
+        A result of kind "gecko.simulation". On a wall it has the verdict FAILED after a
+        fall, and its metrics also hold the `events`, the number of `slips`, whether the
+        robot `fell`, the largest `load` of each foot as a share of its limit, and
+        `climbed_m`, the way of the torso's front end up the wall.
+    """
+    alpha = saturate(start.alpha) if engine.limited else start.alpha
+    start = replace(start, alpha=alpha)
+    built = build(engine, robot, start, gait)
+    body, generator, climb = built.body, built.generator, built.climb
+    stops = [part.stop for part in (generator, climb) if part is not None]
+    simulator = built.simulator(start)
+    switch = SuctionSwitch(
+        simulator,
+        body.suction,
+        built.sequencer.GetOutputPort("fixation"),
+        fixation(-1),
+        guard=None if climb is None else climb.released,
+        stop=lambda context: next(filter(None, (at(context) for at in stops)), None),
+    )
+    simulator.Initialize()
+    source = provenance(body.drake.model.path, options, engine.camera.seed)
+    reached = partial(_result, built, switch, simulator.get_context(), source)
+    end = advance(
+        simulator,
+        body.drake,
+        half_cycles * engine.phases.half_cycle,
+        progress=progress,
+        time_limit=time_limit,
+        stop=lambda: switch.stopped,
+        reached=reached,
+    )
+    in_vain = generator is not None and switch.stopped is None
+    if in_vain and end.verdict is Verdict.SUCCESS:
+        message = f"not every target was reached in {half_cycles} half cycles; allow "
+        message += "more, or a larger epsilon"
+        end = replace(end, verdict=Verdict.FAILED, message=message)
+    return reached(end)
+
+
+def _result(
+    built: GeckoDiagram, switch, context: Context, source: dict, end: RunEnd
+) -> Result:
+    """The labelled result at the end of a run, with its provenance."""
+    data = _dataset(built, switch, context, end.time)
+    drift = data.foot_drift.max("time")
+    metrics = {
+        "real_time_factor": end.time / max(end.wall, 1e-12),
+        "half_cycles": int(data.half_cycle[-1]),
+    }
+    if built.climb is not None:
+        front = data.marker_position.sel(marker="front", axis="x")
+        metrics |= built.climb.metrics() | {"climbed_m": float(front[-1] - front[0])}
+    return Result(
+        kind="gecko.simulation",
+        model=MODEL,
+        verdict=end.verdict,
+        message=end.message,
+        data=data,
+        residuals={f"drift of {f} [m]": float(drift.sel(foot=f)) for f in FEET},
+        timings=spent(),
+        metrics=metrics,
+        provenance=source,
+    )
+
+
+def _dataset(
+    built: GeckoDiagram, switch: SuctionSwitch, context: Context, until: float
+) -> xr.Dataset:
+    """Everything that was logged up to a time [s], in SI."""
+    body = built.body
+    times, states = built.logged(context, "state")
+    good = np.isfinite(states).all(axis=1) & (times <= until + 1e-9)
+    keep = np.flatnonzero(good)[np.diff(times[good], prepend=-1.0) > 0]
+    times, states = times[keep], states[keep]
+    logs = {name: built.logged(context, name)[1][keep] for name in built.loggers}
+    q = states[:, : body.plant.num_positions()]
+    held = switch.held_at(times)
+    markers, drift, twist = _geometry(body, q, held)
+    gait = logs["gait"]
+    by_time, by_limb, by_foot = ("time",), ("time", "limb"), ("time", "foot")
+    variables = {
+        "marker_position": (("time", "marker", "axis"), markers, "m"),
+        "heading": (by_time, body.pose(q)[:, 2], "rad"),
+        "alpha": (by_limb, body.limbs.angles(q), "rad"),
+        "alpha_ref": (by_limb, logs["alpha_ref"], "rad"),
+        "joint_angle": ((*by_limb, "hinge"), body.limbs.joint_angles(q), "rad"),
+        "fixation": (by_foot, held.astype(float), "1"),
+        "fixation_ref": (by_foot, logs["fixation"], "1"),
+        "foot_drift": (by_foot, drift, "m"),
+        "cup_twist": (by_foot, twist, "rad"),
+        "phase": (by_time, gait[:, 0], "1"),
+        "q1": (by_time, gait[:, 1], "rad"),
+        "q2": (by_time, gait[:, 2], "1"),
+        "half_cycle": (by_time, gait[:, 3], "1"),
+    }
+    for name, units in (("pressure", "Pa"), ("valve", "1")):
+        if name in logs:
+            variables[name] = (by_limb, logs[name], units)
+    return motion_dataset({"time": (by_time, times, "s")}, variables)
+
+
+def _geometry(body: GeckoPlant, positions: np.ndarray, held: np.ndarray):
+    """Markers (T, 6, 2) [m], drift of feet (T, 4) [m], twist of cups (T, 4) [rad]."""
+    plant, suction = body.plant, body.suction
+    context = plant.CreateDefaultContext()
+    markers = np.zeros((len(positions), len(MARKERS), 2))
+    drift, twist = np.zeros((2, len(positions), len(FEET)))
+    for k, q in enumerate(positions):
+        plant.SetPositions(context, q)
+        markers[k] = body.markers(context)
+        gap = suction.feet(context) - suction.anchors(context)
+        drift[k] = np.where(held[k], np.linalg.norm(gap, axis=1), 0.0)
+        twist[k] = np.where(held[k], suction.twist(context), 0.0)
+    return markers, drift, twist
+
+
+def _last_cycle(data: xr.Dataset, period: float) -> dict[str, float]:
+    """Motion of the last full cycle in the body frame at its start, in SI."""
+    done = int(np.floor(float(data.time[-1]) / period + 1e-6))
+    if done < 1:
+        return {}
+    a, b = (data.sel(time=k * period, method="nearest") for k in (done - 1, done))
+    dx, dy = (b.marker_position - a.marker_position).sel(marker="front").values
+    c, s = np.cos(float(a.heading)), np.sin(float(a.heading))
+    return {
+        "rotation_per_cycle_rad": float(b.heading - a.heading),
+        "forward_per_cycle_m": float(c * dx + s * dy),
+        "left_per_cycle_m": float(-s * dx + c * dy),
+        "distance_per_cycle_m": float(np.hypot(dx, dy)),
+    }

@@ -1,0 +1,335 @@
+"""Feedback on leg positions: where the legs are, and a plan's voltages corrected by it.
+
+Motion capture is late, and encoders measure only the actuators: late frames are carried
+forward by the encoders (RSS 2018, section IV). The legs' errors correct the voltages
+(eq. (22)), per leg, x driving the swing actuator and z the lift:
+
+    u = K_f u0 + K_p e + K_d de/dt
+
+Stable gains, measured with a 10 Hz trot of three cycles at time steps of 0.1 ms, one
+run a point: at K_p = 40 V/mm, K_d of 20, 50 and 80 V ms/mm are stable, 0, 10 and 120
+are not, in both contact models; at K_d = 50, K_p of 0 to 40 V/mm is stable, 80 is not.
+With too little damping the sampled loop makes the legs ring; with too much it clips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
+
+from drakebots.core.checks import check_value, non_negative, positive
+from drakebots.core.fields import checked
+from drakebots.core.units import SI, Scaling
+from drakebots.model import Point, find_body
+from drakebots.robots.hamr.model import (
+    BIAS,
+    FORWARD,
+    UP,
+    declare_held_output,
+    hamr_benders,
+    hamr_encoder,
+)
+from drakebots.robots.hamr.reference import CHASSIS, Reference
+from drakebots.robots.hamr.track.leg_map import hamr_leg_map
+
+FRAME_PERIOD = 1 / 500
+LATENCY = 11e-3
+"""Latency of the motion capture [s] (RSS 2018, section IV-A)."""
+
+_LEGS = 12
+
+
+class MotionCapture(LeafSystem):
+    """Measures the legs' markers and the body at a frame rate, with a latency.
+
+                         ┌───────────────┐──▶ legs (12) m, in the chassis frame
+        state (nq+nv) ──▶│ MotionCapture │──▶ pose (6) m, rad: x y z r p y
+                         └───────────────┘──▶ time (1) of the video frame, on the
+                                              diagram's clock
+
+    `state` is the plant's, in the plant's units; `legs` is 4x3 row by row. A
+    video frame taken at t appears at t + latency and is held until the next one
+    appears. Until the first one appears the outputs are those of time 0.
+
+    Args:
+        plant: finalized plant with HAMR's chassis and legs.
+        markers: points of the legs, of which the port `legs` holds the positions.
+        scaling: the plant's units.
+        period: time between two video frames [s].
+        latency: time until a video frame appears [s], > 0.
+        noise: standard deviation of each marker's coordinates [m].
+        seed: seed of the noise.
+
+    Raises:
+        InvalidInput: for a period or latency <= 0 or a noise < 0.
+    """
+
+    def __init__(
+        self,
+        plant: MultibodyPlant,
+        markers: Sequence[Point],
+        scaling: Scaling = SI,
+        *,
+        period: float = FRAME_PERIOD,
+        latency: float = LATENCY,
+        noise: float = 0.0,
+        seed: int = 0,
+    ):
+        super().__init__()
+        self.set_name("motion_capture")
+        check_value("motion capture period", period, positive("s"))
+        check_value("motion capture latency", latency, positive("s"))
+        check_value("motion capture noise", noise, non_negative("m"))
+        unit, self._plant = scaling, plant
+        self._body, self._length = find_body(plant, CHASSIS), scaling.length
+        self._markers = [
+            (find_body(plant, m.body).body_frame(), m.p_BF / scaling.length)
+            for m in markers
+        ]
+        self._context = plant.CreateDefaultContext()
+        self._noise, self._random = noise, np.random.default_rng(seed)
+        self._period, self._latency = period / unit.time, latency / unit.time
+        # The state has a slot for every video frame that is taken and has not
+        # appeared, by its number, and after them the one that is held.
+        self._slots, self._size = int(np.ceil(latency / period)) + 1, _LEGS + 6 + 1
+        self.DeclareVectorInputPort("state", plant.num_multibody_states())
+        self.DeclareDiscreteState((self._slots + 1) * self._size)
+        self.DeclareInitializationUnrestrictedUpdateEvent(self._start)
+        # Unrestricted for the same reason as in Encoder.
+        self.DeclarePeriodicUnrestrictedUpdateEvent(self._period, 0.0, self._take)
+        self.DeclarePeriodicUnrestrictedUpdateEvent(
+            self._period, self._latency, self._deliver
+        )
+        first = self._slots * self._size
+        declare_held_output(self, "legs", first, _LEGS)
+        declare_held_output(self, "pose", first + _LEGS, 6)
+        declare_held_output(self, "time", first + _LEGS + 6, 1)
+
+    def _frame(self, context) -> np.ndarray:
+        plant, frame = self._plant, self._body.body_frame()
+        state = self.EvalVectorInput(context, 0).value()
+        plant.SetPositionsAndVelocities(self._context, state)
+        legs = self._length * np.concatenate(
+            [
+                plant.CalcPointsPositions(self._context, *marker, frame).ravel()
+                for marker in self._markers
+            ]
+        )
+        if self._noise:
+            legs = legs + self._noise * self._random.standard_normal(_LEGS)
+        X_WB = plant.EvalBodyPoseInWorld(self._context, self._body)
+        position = X_WB.translation() * self._length
+        angles = X_WB.rotation().ToRollPitchYaw().vector()
+        return np.concatenate([legs, position, angles, [context.get_time()]])
+
+    def _start(self, context, state):
+        values = np.tile(self._frame(context), self._slots + 1)
+        state.get_mutable_discrete_state().set_value(values)
+
+    def _take(self, context, state):
+        number = round(context.get_time() / self._period)
+        self._put(state, number % self._slots, self._frame(context))
+
+    def _deliver(self, context, state):
+        number = round((context.get_time() - self._latency) / self._period)
+        values = context.get_discrete_state_vector().value()
+        frames = values.reshape(self._slots + 1, self._size)
+        self._put(state, self._slots, frames[number % self._slots])
+
+    def _put(self, state, slot: int, frame: np.ndarray) -> None:
+        # What another event of the same time put into `state` must stay.
+        discrete = state.get_mutable_discrete_state()
+        values = discrete.value().copy()
+        values.reshape(self._slots + 1, self._size)[slot] = frame
+        discrete.set_value(values)
+
+
+class LegEstimator(LeafSystem):
+    """Carries the last video frame forward with the encoders' velocities.
+
+        legs (12) m ───────▶┌──────────────┐
+        time (1) ──────────▶│ LegEstimator │──▶ legs (12) m
+        velocity (8) m/s ──▶└──────────────┘──▶ velocity (12) m/s
+
+    Inputs are the outputs of :class:`MotionCapture` and `Encoder`; outputs are in
+    the chassis frame, 4x3 row by row, updated every T_s and held. At sample k,
+    with the video frame taken at t_f (RSS 2018, eqs. (20), (21)):
+
+        w[k] = H(x[k-1], z[k-1]) X i_m[k]
+        q[k] = q(t_f) + T_s sum_{t_f..t_k} (w[j] + w[j-1]) / 2
+
+    The sum is the trapezoidal rule; the minus sign printed in eq. (20) would
+    not integrate. Two things the paper leaves out: a video frame is held until the
+    next, so the sum reaches back to when the frame was taken and not by a
+    constant latency; and the encoders measure the velocity of the sample before,
+    so over the last sample the velocity is taken as constant.
+
+    Args:
+        time_unit: unit of the diagram's clock [s].
+    """
+
+    def __init__(self, time_unit: float = 1.0):
+        super().__init__()
+        self.set_name("leg_estimator")
+        self._map, self._unit = hamr_leg_map(), time_unit
+        self._period = hamr_encoder().period
+        oldest = LATENCY + 2 * FRAME_PERIOD
+        self._past = int(np.ceil(oldest / self._period)) + 2
+        self.DeclareVectorInputPort("legs", _LEGS)
+        self.DeclareVectorInputPort("time", 1)
+        self.DeclareVectorInputPort("velocity", 8)
+        # Rows: estimate, velocity, and the displacement up to each sample, newest
+        # first; its differences are the sum above.
+        self.DeclareDiscreteState((2 + self._past) * _LEGS)
+        self.DeclarePeriodicUnrestrictedUpdateEvent(
+            self._period / self._unit, 0.0, self._update
+        )
+        declare_held_output(self, "legs", 0, _LEGS)
+        declare_held_output(self, "velocity", _LEGS, _LEGS)
+
+    def _update(self, context, state):
+        """The next state: estimated legs, velocities, and past displacements."""
+        rows = context.get_discrete_state_vector().value().reshape(-1, _LEGS)
+        measured = self.EvalVectorInput(context, 0).value()
+        frame_time = self.EvalVectorInput(context, 1).value()[0]
+        tips = self.EvalVectorInput(context, 2).value()
+        period = self._period
+        velocity = self._map.velocities(rows[0].reshape(4, 3), tips).ravel()
+        travelled = rows[2] + 0.5 * period * (velocity + rows[1])
+        age = (context.get_time() - frame_time) * self._unit
+        # Row j of the past is the displacement up to j + 1 samples ago.
+        past = np.vstack([travelled, rows[2:-1]])
+        place = min(max(age / period - 1.0, -1.0), self._past - 1.0)
+        if place < 0:
+            # A video frame younger than the newest velocity.
+            moved = (1.0 + place) * period * velocity
+        else:
+            j = min(int(place), self._past - 2)
+            then = past[j] + (place - j) * (past[j + 1] - past[j])
+            moved = travelled - then + period * velocity
+        new = np.vstack([measured + moved, velocity, past])
+        state.get_mutable_discrete_state().set_value(new.ravel())
+
+
+# --- the controller -------------------------------------------------------------
+
+
+@checked("gains")
+class Gains:
+    """Gains of the legs' feedback; by default those of the authors' code."""
+
+    kp: Annotated[float, non_negative("V/m")] = 40e3
+    """Gain of the leg positions, the same for swing and lift; kp = kd = 0 runs open
+    loop."""
+    kd: Annotated[float, non_negative("V s/m")] = 50.0
+    """Gain of the leg velocities."""
+    kf: Annotated[float, non_negative()] = 1.0
+    """Factor on the planned voltages about the middle of their range; one on the whole
+    voltage would also move the legs' rest position (ours)."""
+
+
+@checked("command", eq=False)
+class Command:
+    """A reference to execute, faded in from rest."""
+
+    reference: Reference
+    """The plan."""
+    ramp: Annotated[float, non_negative("s")] = 0.0
+    """Time over which voltages and legs go linearly from the middle voltage and the
+    neutral position to the plan; 0 starts in the plan. A periodic plan runs meanwhile,
+    any other waits in its first state."""
+
+    def voltages(self, t: float) -> np.ndarray:
+        """u0 (8,) [V] at time t [s]."""
+        middle = 0.5 * BIAS
+        planned = self.reference.voltages_at(self.plan_time(t))
+        return middle + self._share(t) * (planned - middle)
+
+    def legs(self, t: float) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities of the markers (4, 3) [m], [m/s]."""
+        moment, share = self.plan_time(t), self._share(t)
+        planned = self.reference.legs_at(moment)
+        rate = self.reference.leg_velocities_at(moment)
+        if share >= 1:
+            return planned, rate
+        away = planned - hamr_leg_map().neutral
+        return hamr_leg_map().neutral + share * away, share * rate + away / self.ramp
+
+    def plan_time(self, t: float) -> float:
+        """The plan's own time at time t [s]."""
+        return t if self.reference.periodic else t - self.ramp
+
+    def _share(self, t: float) -> float:
+        return 1.0 if t >= self.ramp else max(t, 0.0) / self.ramp
+
+
+class LegController(LeafSystem):
+    """Executes a command, correcting the legs.
+
+                            ┌───────────────┐
+        legs (12) m ───────▶│               │
+                            │ LegController │──▶ voltages (8) V, 0..V_b
+        velocity (12) m/s ─▶│               │
+                            └───────────────┘
+
+    Inputs are the outputs of `LegEstimator`. The command is sampled at the encoders'
+    rate and held; the output follows the inputs without further delay.
+
+    Args:
+        command: plan to execute.
+        gains: K_p, K_d and K_f.
+        time_unit: unit of the diagram's clock [s].
+    """
+
+    def __init__(
+        self,
+        command: Command,
+        gains: Gains = Gains(),
+        *,
+        time_unit: float = 1.0,
+    ):
+        super().__init__()
+        self.set_name("leg_controller")
+        self._command, self._gains = command, gains
+        self._period, self._unit = hamr_encoder().period, time_unit
+        self._signs = feedback_signs()
+        self.DeclareVectorInputPort("legs", 12)
+        self.DeclareVectorInputPort("velocity", 12)
+        # The number of samples so far, from -1: an output that depended on time
+        # instead would be evaluated at every step of the plant.
+        self.DeclareDiscreteState(np.array([-1.0]))
+        self.DeclarePeriodicUnrestrictedUpdateEvent(
+            self._period / time_unit, 0.0, self._tick
+        )
+        needs = {self.all_input_ports_ticket()}
+        needs |= {self.discrete_state_ticket(DiscreteStateIndex(0))}
+        self.DeclareVectorOutputPort("voltages", 8, self._calc, needs)
+
+    def _tick(self, context, state):
+        count = round(context.get_time() * self._unit / self._period)
+        state.get_mutable_discrete_state().set_value([float(count)])
+
+    def _calc(self, context, output):
+        count = context.get_discrete_state_vector().value()[0]
+        time, gains = max(count, 0.0) * self._period, self._gains
+        middle = 0.5 * BIAS
+        u = middle + gains.kf * (self._command.voltages(time) - middle)
+        # Before the first sample nothing is known of the legs.
+        if count >= 0 and (gains.kp or gains.kd):
+            position, rate = self._command.legs(time)
+            legs = self.EvalVectorInput(context, 0).value().reshape(4, 3)
+            velocity = self.EvalVectorInput(context, 1).value().reshape(4, 3)
+            error = gains.kp * (position - legs) + gains.kd * (rate - velocity)
+            u = u + self._signs * error[:, [0, 2]].ravel()
+        output.SetFromVector(np.minimum(np.maximum(u, 0.0), BIAS))
+
+
+def feedback_signs() -> np.ndarray:
+    """Sign (8,) of the voltage that moves a foot forward (swing) or up (lift)."""
+    senses = np.column_stack([FORWARD, UP]).ravel()
+    # F = o C0 (V_b - 2 V): more voltage, less force where o = 1.
+    return -hamr_benders().orientation * senses

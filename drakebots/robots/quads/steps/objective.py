@@ -1,0 +1,350 @@
+"""The equations of a step, eq. (11), and its objective, eqs. (13)-(14).
+
+Both are in the torques and the forces on the patches, w = [tau, f]. The change dq of
+the coordinates in the step is affine in them, dq = dq_0 + Q w (:class:`StepMaps`), and
+so the objective is quadratic:
+
+    E = a_S |dq - dq-|^2 + a_F |dq - e|^2 + a_O sum_feet |psi+ - n|^2
+        + a_tau |tau - tau-|^2 + a_C sum_standing |J_tip dq|^2
+
+dq- and tau- are those of the previous step. e is q_ref - q in velocity coordinates (a
+rotation vector for a floating base), or the part of it that :func:`settling_step`
+removes in this step. psi+ = psi + J_psi dq is the normal of a sole after the step, n
+that of the ground, and J_tip the Jacobian of a foot. Each term is |A w + b|^2.
+
+The paper gives weights without units. In SI they would hardly let torques change: an
+error of 1e-3 rad costs 1e-5, the 0.4 N m that correct it in 5 ms cost 0.08. Here angles
+are measured in `angle`, lengths in `length` and torques in `torque_unit`. The unit of
+torque is large, because a penalty on their changes delays the torques, and a trot on
+two feet then falls behind; it is `settling_step` that keeps torques from jumping.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydrake.common.eigen_geometry import Quaternion
+from pydrake.math import RollPitchYaw, RotationMatrix
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.systems.framework import Context
+
+from drakebots.core.checks import check_value, non_negative, positive
+from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked
+from drakebots.model import joints_of
+from drakebots.robots.quads.robot import Feet, FeetKinematics
+from drakebots.skin.coupled import ReducedSystem, StepSolution
+
+# --- a step as affine maps of torques and patch forces, eq. (11) -------------
+#
+# With w = [tau, f], f (P, 3) the forces on the links of the feet,
+#
+#     A dq = b + B tau + J_c' f      (skin condensed, see skin/coupled/equations.py)
+#     dq = dq_0 + Q w
+#
+# The ground is compliant: a patch under the force f is displaced from its anchor by
+#
+#     y = p + J_c dq + c f - anchor = y_0 + Y w
+#
+# A sticking patch has y = 0, a sliding one moves its anchor by the tangential y, one
+# in the air has f = 0 and y_n > 0. c > 0 makes the forces of five patches on one rigid
+# link unique and prevents drift.
+
+COMPLIANCE = 1e-6
+"""Compliance of a patch [m/N]: 20 patches under 40 N sink by 2 um."""
+
+
+@dataclass(frozen=True)
+class StepMaps:
+    """dq and y of a step as affine maps of w = [tau, f].
+
+    Attributes:
+        system: the factored system; its solver must not change before `solution` is
+            called.
+        torques: number of torques m.
+        dq0, Q: change dq0 + Q w of the coordinates (nv,), (nv, m + 3 P) [m, rad].
+        p: contact points (P, 3) [m].
+        y0, Y: displacement y0 + Y w (3 P,), (3 P, m + 3 P) [m].
+        compliance: compliance c of a patch [m/N].
+    """
+
+    system: ReducedSystem
+    torques: int
+    dq0: np.ndarray
+    Q: np.ndarray
+    p: np.ndarray
+    y0: np.ndarray
+    Y: np.ndarray
+    compliance: float
+
+    def solution(self, w: np.ndarray) -> StepSolution:
+        """The whole solution of the step for w: one back substitution over the skin."""
+        return self.system.solution(self.dq0 + self.Q @ w)
+
+
+def step_maps(
+    system: ReducedSystem,
+    feet: FeetKinematics,
+    anchors: np.ndarray,
+    *,
+    compliance: float = COMPLIANCE,
+) -> StepMaps:
+    """The maps of one factored step: one solve of the small system.
+
+    Args:
+        system: the factored system of the step.
+        feet: kinematics of the feet at the same q.
+        anchors: anchors of all contacts on the ground (P, 3) [m].
+        compliance: compliance c > 0 of a patch [m/N].
+
+    Raises:
+        InvalidInput: for a compliance not > 0, or shapes that do not fit.
+    """
+    check_value("contact compliance", compliance, positive("m/N"))
+    anchors = np.asarray(anchors, float)
+    if anchors.shape != feet.p.shape:
+        raise InvalidInput(f"anchors: shape {anchors.shape}, needs {feet.p.shape}")
+    B, J = system.equations.skeleton.B, feet.J
+    m = B.shape[1]
+    dq0, Q = system.back(system.right_side()), system.back(np.hstack([B, J.T]))
+    y0, Y = (feet.p - anchors).ravel() + J @ dq0, J @ Q
+    Y[:, m:] += compliance * np.eye(len(J))
+    return StepMaps(system, m, dq0, Q, feet.p, y0, Y, compliance)
+
+
+# --- the objective ----------------------------------------------------------
+
+TERMS = ("smooth", "follow", "flat", "torque", "stand")
+
+
+@checked("step weights")
+class StepWeights:
+    """Weights of eq. (13), by default the paper's, and the units of its terms.
+
+    Raises:
+        InvalidInput: for a weight < 0, or torque = 0, or a unit not > 0.
+    """
+
+    smooth: Annotated[float, non_negative()] = 1.0
+    """Weight alpha_S of changes of the velocity."""
+    follow: Annotated[float, non_negative()] = 10.0
+    """Weight alpha_F of deviations from the motion."""
+    flat: Annotated[float, non_negative()] = 2.0
+    """Weight alpha_O of soles that are not parallel to the ground."""
+    torque: Annotated[float, positive()] = 0.5
+    """Weight alpha_tau of changes of the torques."""
+    stand: Annotated[float, non_negative()] = 10.0
+    """Weight alpha_C of the motion of standing feet."""
+    angle: Annotated[float, positive("rad")] = np.pi / 180
+    """Unit in which angles and psi - n are measured."""
+    length: Annotated[float, positive("m")] = 0.01
+    """Unit in which lengths are measured."""
+    torque_unit: Annotated[float, positive("N m")] = 10.0
+    """Unit in which torques are measured."""
+
+
+@dataclass(frozen=True)
+class StepTargets:
+    """Targets of one step's objective.
+
+    Attributes:
+        error: desired dq (nv,) [rad, m], e in eq. (14).
+        before: dq of the previous step (nv,) [rad, m].
+        torques: torques of the previous step (m,) [N m]; None leaves them free except
+            for a tiny weight that keeps them bounded.
+        flat: mask of feet whose soles should be level (F,), of bool.
+        standing: mask of feet that stand during the step (F,), of bool.
+    """
+
+    error: np.ndarray
+    before: np.ndarray
+    torques: np.ndarray | None
+    flat: np.ndarray
+    standing: np.ndarray
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """E = 1/2 w'H w + g'w + c, and its terms |A w + b|^2 by name.
+
+    Attributes:
+        H, g, c: Hessian (n, n), gradient at 0 (n,) and constant.
+        terms: A (r, n) and b (r,) of each term, including the root of its weight.
+    """
+
+    H: np.ndarray
+    g: np.ndarray
+    c: float
+    terms: dict[str, tuple[np.ndarray, np.ndarray]]
+
+    @classmethod
+    def of(cls, terms: dict[str, tuple[np.ndarray, np.ndarray]]) -> Quadratic:
+        """The sum of some terms."""
+        pairs = terms.values()
+        return cls(
+            sum(2 * A.T @ A for A, _ in pairs),
+            sum(2 * A.T @ b for A, b in pairs),
+            sum(float(b @ b) for _, b in pairs),
+            terms,
+        )
+
+    def __call__(self, w: np.ndarray) -> float:
+        """E at w."""
+        return sum(self.by_term(w).values())
+
+    def by_term(self, w: np.ndarray) -> dict[str, float]:
+        """Weighted terms at w."""
+        return {
+            name: float(np.sum((A @ w + b) ** 2)) for name, (A, b) in self.terms.items()
+        }
+
+
+def coordinate_units(plant: MultibodyPlant, angle: float, length: float) -> np.ndarray:
+    """Unit in which each coordinate is measured (nv,) [rad, m].
+
+    Raises:
+        InvalidInput: for a joint of another type than those known here.
+    """
+    units = np.empty(plant.num_velocities())
+    kinds = {
+        "revolute": [angle],
+        "prismatic": [length],
+        "quaternion_floating": [angle] * 3 + [length] * 3,
+        "rpy_floating": [angle] * 3 + [length] * 3,
+        "ball_rpy": [angle] * 3,
+        "universal": [angle] * 2,
+        "planar": [length, length, angle],
+    }
+    for joint in joints_of(plant):
+        start, n = joint.velocity_start(), joint.num_velocities()
+        if n and joint.type_name() not in kinds:
+            raise InvalidInput(
+                f"joint {joint.name()!r}: {joint.type_name()} joints cannot be planned "
+                "step by step; use revolute or prismatic ones"
+            )
+        if n:
+            units[start : start + n] = kinds[joint.type_name()]
+    return units
+
+
+def position_error(
+    plant: MultibodyPlant, context: Context, q_ref: np.ndarray
+) -> np.ndarray:
+    """Displacement (nv,) from the context's q to q_ref (nq,) [rad, m].
+
+    The orientation of a floating base differs by the rotation vector of R_ref R', in
+    the world.
+    """
+    q = plant.GetPositions(context)
+    step = np.asarray(q_ref, float) - q
+    e = plant.MapQDotToVelocity(context, step)
+    for joint in joints_of(plant):
+        if "floating" not in joint.type_name():
+            continue
+        at, start = joint.position_start(), joint.velocity_start()
+        turn, here = (_rotation(joint, x[at:]) for x in (q_ref, q))
+        axis_angle = RotationMatrix(turn.matrix() @ here.matrix().T).ToAngleAxis()
+        e[start : start + 3] = axis_angle.angle() * axis_angle.axis()
+        place = at + joint.num_positions() - 3
+        e[start + 3 : start + 6] = step[place : place + 3]
+    return e
+
+
+def settling_step(
+    error: np.ndarray,
+    deviation: np.ndarray,
+    before: np.ndarray | None,
+    dt: float,
+    settling: float,
+) -> np.ndarray:
+    """The dq (nv,) with which a deviation from the motion decays, critically damped.
+
+    Let d be the deviation from the motion now, d- that of one step earlier and d+ the
+    desired one after the step:
+
+        d+ = 2 p d - p^2 d-,  p = exp(-dt/settling),  dq = e - d+
+
+    This recurrence has a double root at p. p = 0 is eq. (14), which removes all of e in
+    one step: at 5 ms a deviation of 1 mm then causes 0.2 m/s, and torques jump between
+    their limits.
+
+    Args:
+        error: e, from q to the motion after the step (nv,) [rad, m].
+        deviation: d, from q to the motion before the step (nv,) [rad, m].
+        before: d of the previous step (nv,); by default as `deviation`.
+        dt: length of a step [s].
+        settling: time constant [s].
+    """
+    if settling == 0:
+        return error
+    p = np.exp(-dt / settling)
+    before = deviation if before is None else before
+    return error - 2 * p * deviation + p**2 * before
+
+
+def _rotation(joint, q) -> RotationMatrix:
+    """Orientation of a floating base from the joint's part of q."""
+    if joint.type_name() == "quaternion_floating":
+        return RotationMatrix(Quaternion(q[:4] / np.linalg.norm(q[:4])))
+    return RotationMatrix(RollPitchYaw(q[:3]))
+
+
+def step_objective(
+    maps: StepMaps,
+    feet: Feet,
+    kinematics: FeetKinematics,
+    targets: StepTargets,
+    weights: StepWeights,
+    units: np.ndarray,
+) -> Quadratic:
+    """The objective of a step.
+
+    Args:
+        maps: maps of the step.
+        feet, kinematics: the feet and their kinematics.
+        targets: targets of the step.
+        weights: weights of the terms.
+        units: units of the coordinates; see :func:`coordinate_units` (nv,).
+
+    Raises:
+        InvalidInput: for targets of another shape or not finite.
+    """
+    n, m = maps.Q.shape[1], maps.torques
+    nv, count = len(maps.dq0), len(feet)
+    last = np.zeros(m) if targets.torques is None else targets.torques
+    for name, value, size in (
+        ("error", targets.error, nv),
+        ("previous motion", targets.before, nv),
+        ("previous torques", last, m),
+        ("flat feet", targets.flat, count),
+        ("standing feet", targets.standing, count),
+    ):
+        if np.shape(value) != (size,) or not np.isfinite(value).all():
+            raise InvalidInput(f"step objective: {name} needs {size} finite numbers")
+    dq0, Q = maps.dq0, maps.Q
+    scale = 1 / units
+    rows = np.repeat(np.asarray(targets.flat, bool), 3)
+    held = np.repeat(np.asarray(targets.standing, bool), 3)
+    tau = np.eye(m, n) / weights.torque_unit
+    trace = 1e-6 if targets.torques is None else 1.0
+    off = (kinematics.normal - [0.0, 0.0, 1.0]).ravel()
+    lean = kinematics.J_normal / weights.angle
+    step = kinematics.J_tip / weights.length
+    parts = {
+        "smooth": (weights.smooth, scale[:, None] * Q, scale * (dq0 - targets.before)),
+        "follow": (weights.follow, scale[:, None] * Q, scale * (dq0 - targets.error)),
+        "flat": (
+            weights.flat,
+            (lean @ Q)[rows],
+            (lean @ dq0 + off / weights.angle)[rows],
+        ),
+        "torque": (weights.torque * trace, tau, -last / weights.torque_unit),
+        "stand": (weights.stand, (step @ Q)[held], (step @ dq0)[held]),
+    }
+    terms = {
+        name: (np.sqrt(weight) * A, np.sqrt(weight) * b)
+        for name, (weight, A, b) in parts.items()
+    }
+    return Quadratic.of(terms)

@@ -1,0 +1,293 @@
+"""A skeleton with servos and contact points: what steppers of skinned robots share.
+
+:class:`DrivenSkeleton` holds the plant in a context, the actuated joints, their limits
+and the contact points of the links. :class:`Drive` has the torques and contacts of one
+time step, and solves the small system of a full or reduced skin with them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.systems.framework import Context
+
+from drakebots.core.checks import check_value, positive
+from drakebots.core.errors import InvalidInput
+from drakebots.model import find_body
+from drakebots.skin.coupled.equations import StepSolution, as_vector
+from drakebots.skin.coupled.laws import (
+    Law,
+    PatchContact,
+    Patches,
+    PatchLaw,
+    ServoLaw,
+    SmallSystem,
+    find_friction,
+    minimise,
+    servo_law,
+)
+from drakebots.skin.coupled.skeleton import Servo, actuated_joints, torque_map
+
+
+def _check_limits(limits: np.ndarray, torques: int) -> np.ndarray:
+    """Effort limits (m,), inf for none.
+
+    Raises:
+        InvalidInput: for another shape, or a limit that is not >= 0.
+    """
+    try:
+        limits = np.broadcast_to(np.asarray(limits, float), (torques,))
+    except ValueError as error:
+        raise InvalidInput(f"effort limits: needs {torques}, one per torque") from error
+    if not (limits >= 0).all():
+        raise InvalidInput(f"effort limits {limits.tolist()}: must be >= 0 N m")
+    return limits
+
+
+@dataclass(frozen=True)
+class Drive:
+    """Torques on the joints and contact of the links in one time step.
+
+    Attributes:
+        servo: law of servos and given torques together, without limits where the
+            matrix of the step includes the servos; None without either.
+        implicit: whether `servo` is still to be solved for.
+        torques: given torques (m,) [N m].
+        patch: law of the contact points, or None.
+        dt: time step [s].
+    """
+
+    servo: ServoLaw | None
+    implicit: bool
+    torques: np.ndarray
+    patch: PatchLaw | None
+    dt: float
+
+    @property
+    def laws(self) -> list[Law]:
+        """Laws to solve for, contact points excepted."""
+        return [self.servo] if self.implicit else []
+
+    def right_side(self, system: SmallSystem, forces=None) -> np.ndarray:
+        """r (nv + 3 p,) of a step, with the torques that are in no law."""
+        return system.right_side(None if self.implicit else self.torques, forces)
+
+    def solve(
+        self,
+        system: SmallSystem,
+        r: np.ndarray,
+        z: np.ndarray | None = None,
+        ground: PatchLaw | None = None,
+        touch: Law | None = None,
+    ) -> tuple[np.ndarray, PatchLaw | None]:
+        """Solves the small system: z, and the contact points with their friction.
+
+        Args:
+            system: small system of the step.
+            r: its right-hand side.
+            z: initial guess; R^-1 r by default.
+            ground: contact points with known friction; by default it is solved for.
+            touch: contact of the skin with links and itself.
+
+        Raises:
+            NoSolution: as :func:`~drakebots.skin.coupled.laws.minimise`.
+        """
+        laws = self.laws if touch is None else [*self.laws, touch]
+        if self.patch is not None and ground is None:
+            return find_friction(system, laws, self.patch, r, self.dt, z)
+        laws = laws if ground is None else [*laws, ground]
+        # Without laws the initial guess must be the solution.
+        z = z if laws and z is not None else system.back(r)
+        return minimise(system, laws, r, z), ground
+
+    def applied(self, B: np.ndarray, dq: np.ndarray) -> np.ndarray:
+        """Applied torques (m,) [N m], those of servos included, within the limits."""
+        return self.torques if self.servo is None else self.servo.force(B.T @ dq)
+
+
+def feet(ground: PatchLaw | None, dq: np.ndarray) -> np.ndarray:
+    """Forces of the ground on the links at the contact points (k, 3) [N], world."""
+    return np.zeros((0, 3)) if ground is None else ground.on_links(dq)
+
+
+@dataclass(frozen=True)
+class CoupledResult:
+    """Result of one time step of a skeleton with its skin.
+
+    Attributes:
+        state: state after the step, or before it when the step failed.
+        converged: whether the step succeeded.
+        message: one line.
+        smallest_ratio: smallest det F of the skin: of its tets after the step, or of a
+            reduced skin's cubature before it.
+        torques: applied torques (m,) [N m], those of servos included, within limits.
+        patch_forces: forces of the ground on the contact points (k, 3) [N].
+        solution: solution of the coupled equations of a full skin, or None.
+        worst_tet: tet of a full skin with the smallest det F.
+    """
+
+    state: Any
+    converged: bool
+    message: str
+    smallest_ratio: float
+    torques: np.ndarray | None = None
+    patch_forces: np.ndarray | None = None
+    solution: StepSolution | None = None
+    worst_tet: int | None = None
+
+
+class DrivenSkeleton(ABC):
+    """A skeleton with torques on its joints and contact points on its links.
+
+    Args:
+        plant: finalized tree in SI.
+        dt: time step [s].
+        context: context of the plant, which gives parameters and, in a diagram, ports.
+            Its q and v are overwritten; the present ones are kept as `home`.
+        effort_limits: largest torques (m,) [N m] of servos and given ones together;
+            none by default.
+        patches: contact points of links.
+        patch_contact: ground under them.
+
+    Raises:
+        InvalidInput, UnknownName: for a value out of range or an unknown name.
+    """
+
+    def __init__(
+        self,
+        plant: MultibodyPlant,
+        dt: float,
+        context: Context,
+        *,
+        effort_limits: np.ndarray | None = None,
+        patches: Sequence[Patches] = (),
+        patch_contact: PatchContact | None = None,
+    ):
+        check_value("time step dt", dt, positive("s"))
+        self._at = torque_map(plant)[1]
+        if effort_limits is not None:
+            effort_limits = _check_limits(effort_limits, len(self._at))
+        self.effort_limits = effort_limits
+        self.patches, self.patch_contact = tuple(patches), patch_contact
+        for patch in self.patches:
+            find_body(plant, patch.body)
+        # pydrake keeps the root of a diagram alive as long as its plant's context.
+        self.plant, self.context, self.dt = plant, context, float(dt)
+        self.gravity = plant.gravity_field().gravity_vector()
+        self.home = (
+            plant.GetPositions(context).copy(),
+            plant.GetVelocities(context).copy(),
+        )
+
+    def step(
+        self,
+        state: Any,
+        torques: np.ndarray | None = None,
+        contact_forces: np.ndarray | None = None,
+        *,
+        servo: Servo | None = None,
+        skin_forces: np.ndarray | None = None,
+    ) -> CoupledResult:
+        """The next state.
+
+        Args:
+            state: state before the step.
+            torques: joint torques (m,) [N m, N].
+            contact_forces: forces at the skin's contacts (p, 3) [N]; a reduced skin has
+                none.
+            servo: implicit servos, one per torque.
+            skin_forces: other forces on all nodes of the full skin (N, 3) [N].
+
+        Returns:
+            The result; a failed one has the old state.
+
+        Raises:
+            InvalidInput: for shapes that do not fit or values not finite.
+        """
+        torques = self.given_torques(torques)
+        for project in (False, True):
+            # A compressed wall can make the exact tangent indefinite.
+            self.pose(state.q, state.v)
+            result = self._tried(
+                state, torques, contact_forces, servo, skin_forces, project
+            )
+            if result.converged:
+                note = result.message + ", tangent projected" * project
+                return replace(result, message=note)
+        message = (
+            f"step to {state.time + self.dt:g} s failed: {result.message}; use a "
+            f"{self.remedy}"
+        )
+        return replace(result, message=message)
+
+    remedy: ClassVar[str] = "smaller dt"
+    """What to use where a step fails."""
+
+    @abstractmethod
+    def _tried(
+        self, state, torques, contact_forces, servo, skin_forces, project
+    ) -> CoupledResult:
+        """The result of a step, with the skin's tangents projected or exact."""
+
+    @property
+    def actuated(self) -> np.ndarray:
+        """The position each torque acts on (m,)."""
+        return self._at
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the actuated joints, in the order of the torques."""
+        return actuated_joints(self.plant)
+
+    def pose(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Sets q, v in the plant's context; InvalidInput where they do not fit."""
+        plant = self.plant
+        for name, value, size, put in (
+            ("q", q, plant.num_positions(), plant.SetPositions),
+            ("v", v, plant.num_velocities(), plant.SetVelocities),
+        ):
+            value = np.asarray(value, float)
+            if value.shape != (size,) or not np.isfinite(value).all():
+                raise InvalidInput(
+                    f"skeleton's {name}: needs {size} finite numbers, got "
+                    f"{value.tolist()}"
+                )
+            put(self.context, value)
+
+    def in_matrix(self, servo: Servo | None) -> Servo | None:
+        """The servos that the matrix of the step includes: those without limits."""
+        return servo if self.effort_limits is None else None
+
+    def drive(
+        self, q: np.ndarray, B: np.ndarray, torques: np.ndarray, servo: Servo | None
+    ) -> Drive:
+        """Torques and contact of a step from the context's pose.
+
+        Args:
+            q: positions of the plant (nq,).
+            B: map of torques to generalized forces (nv, m).
+            torques: given torques (m,) [N m].
+            servo: implicit servos, one per torque.
+        """
+        q, limit, law = q[self._at], self.effort_limits, None
+        limited = limit is not None
+        if limited or servo is not None:
+            none = np.zeros(len(q))
+            servo = Servo(none, none, q) if servo is None else servo
+            limit = limit if limited else np.full(len(q), np.inf)
+            law = servo_law(B, servo, q, self.dt, limit, torques)
+        patch = None
+        if self.patch_contact is not None and self.patches:
+            patch = self.patch_contact.law(
+                self.plant, self.context, self.patches, self.dt
+            )
+        return Drive(law, limited, torques, patch, self.dt)
+
+    def given_torques(self, torques) -> np.ndarray:
+        """torques as (m,), zeros for None; InvalidInput when they do not fit."""
+        return as_vector("torques", torques, len(self._at))

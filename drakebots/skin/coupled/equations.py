@@ -1,0 +1,315 @@
+"""One semi-implicit time step of skeleton and skin, glue vertices eliminated.
+
+The paper's eqs. (1)-(2), with C(q, u) = x_c(q) - S x, C_q = J and C_u = -S:
+
+    A_r dq + J' lambda = b_r + B tau
+    A_d du - S' lambda = b_d + f
+    J dq - S du = -gap,  gap = x_c(q) - S x
+
+lambda is the force on the skin, -lambda that on the links. As the glue follows q,
+lambda need not be an unknown: with the skin condensed onto the kept dofs k = [glue c,
+contacts p] (:mod:`drakebots.fem.solver.sparse`),
+
+    S_k u_k = g_k + [lambda, f],  u_k = T z + t,  T = [J 0; 0 1],  t = [gap, 0]
+
+the unknowns z = [dq, u_p] solve the small symmetric system, with contact forces f,
+
+    R z = [b_r + B tau, f] + T' (g_k - S_k t),  R = blkdiag(A_r, 0) + T' S_k T
+
+and lambda = (S_k u_k - g_k)_c afterwards, du by one backward sweep from u_k. Solved for
+the columns of B and of the identity, the small system gives the paper's eqs. (10)-(11),
+the step as affine maps of torques and contact forces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.units import GRAVITY_W
+from drakebots.fem import SkinState, step_system
+from drakebots.fem.assembly import (
+    FemModel,
+    SymmetricPattern,
+    as_forces,
+    gravity_force,
+)
+from drakebots.fem.solver import SparseSolver, make_solver
+from drakebots.skin.coupled.glue import Glue
+from drakebots.skin.coupled.skeleton import SkeletonEquations
+
+
+@dataclass(frozen=True)
+class StepEquations:
+    """Equations of one time step of skeleton and skin.
+
+    Attributes:
+        skeleton: A_r, b_r, B, J at q, v.
+        pattern: sparsity of the skin's matrix.
+        A_d: its upper values (nnz,) [N/m].
+        b_d: right-hand side without contact forces (3 N,) [N].
+        glue_dofs: dofs of the glued vertices (3 g,).
+        gap: x_c(q) - x at the glue (3 g,) [m]; 0 up to rounding in a simulation.
+    """
+
+    skeleton: SkeletonEquations
+    pattern: SymmetricPattern
+    A_d: np.ndarray
+    b_d: np.ndarray
+    glue_dofs: np.ndarray
+    gap: np.ndarray
+
+
+@dataclass(frozen=True)
+class StepSolution:
+    """Solution of one time step.
+
+    Attributes:
+        dq: dt v+ of the skeleton (nv,) [m, rad].
+        du: displacements of the skin's nodes (N, 3) [m].
+        glue_forces: lambda, forces on the skin at the glue (g, 3) [N]; the opposite
+            forces act on the links.
+    """
+
+    dq: np.ndarray
+    du: np.ndarray
+    glue_forces: np.ndarray
+
+
+def _check_glue(model, glue):
+    n = len(model.rest)
+    if glue.vertices.max() >= n:
+        raise InvalidInput(f"glue vertex {glue.vertices.max()}: the skin has {n} nodes")
+
+
+def step_equations(
+    skeleton: SkeletonEquations,
+    model: FemModel,
+    skin: SkinState,
+    glue: Glue,
+    dt: float,
+    *,
+    gravity: Sequence[float] = GRAVITY_W,
+    forces: np.ndarray | None = None,
+    project: bool = False,
+) -> StepEquations:
+    """Assembles the equations of a time step.
+
+    Args:
+        skeleton: equations of the skeleton for the same dt and glue.
+        model: the skin.
+        skin: its state.
+        glue: vertices fixed to links.
+        dt: time step [s].
+        gravity: gravity on the skin (3,) [m/s^2].
+        forces: other forces on the nodes, for instance of contact (N, 3) [N].
+        project: whether to remove negative eigenvalues of the skin's tangent.
+
+    Raises:
+        InvalidInput: for shapes that do not fit, or forces that are not finite.
+    """
+    _check_glue(model, glue)
+    total = gravity_force(model, gravity)
+    if forces is not None:
+        total = total + as_forces(model, forces)
+    A_d, b_d = step_system(model, skin, dt, total, project=project)
+    gap = (skeleton.x - skin.positions[glue.vertices]).ravel()
+    return StepEquations(skeleton, model.pattern, A_d, b_d, glue.dofs, gap)
+
+
+def _contact_dofs(contacts, glue, vertices):
+    """Dofs 3 node + axis of contact nodes (3 p,)."""
+    contacts = np.asarray(contacts, dtype=np.int64).ravel()
+    bad = contacts[(contacts < 0) | (contacts >= vertices)]
+    if bad.size:
+        raise InvalidInput(f"contact vertex {bad[0]}: the skin has {vertices} nodes")
+    if len(np.unique(contacts)) < len(contacts):
+        raise InvalidInput("contact vertices: one is listed twice; list each once")
+    both = np.intersect1d(contacts, glue.vertices)
+    if both.size:
+        raise InvalidInput(
+            f"contact vertex {both[0]}: is also glued to a link; choose another, or "
+            "put the contact on the link"
+        )
+    return (3 * contacts[:, None] + np.arange(3)).ravel()
+
+
+def skin_solver(
+    model: FemModel, glue: Glue, contacts: np.ndarray = (), **options
+) -> SparseSolver:
+    """A solver that keeps the glue's dofs, then the contacts'.
+
+    Args:
+        model, glue: the skin and its glue.
+        contacts: nodes that contact forces may act on (p,). Other nodes need another
+            solver and its analysis.
+        options: options of :func:`~drakebots.fem.solver.sparse.make_solver`.
+
+    Raises:
+        InvalidInput: for a contact node that is glued, listed twice, or not of the
+            skin, or a glue vertex that the skin does not have.
+    """
+    _check_glue(model, glue)
+    kept = np.concatenate([glue.dofs, _contact_dofs(contacts, glue, len(model.rest))])
+    return make_solver(model.pattern, kept, **options)
+
+
+class ScaledCholesky:
+    """Factors of a matrix that is scaled to a diagonal of ones.
+
+    Angles, lengths and elastic dofs differ by orders.
+
+    Args:
+        A: symmetric matrix (n, n), of finite entries.
+
+    Attributes:
+        scale: factors of the rows and columns (n,).
+
+    Raises:
+        NoSolution: when the matrix is not positive definite.
+    """
+
+    def __init__(self, A: np.ndarray):
+        diagonal = np.diag(A)
+        try:
+            if not diagonal.min(initial=np.inf) > 0:
+                raise np.linalg.LinAlgError
+            self.scale = 1 / np.sqrt(diagonal)
+            self._factor = cho_factor(A * np.outer(self.scale, self.scale))
+        except np.linalg.LinAlgError as error:
+            raise NoSolution(
+                "coupled step: the matrix is not positive definite"
+            ) from error
+
+    def solve(self, r: np.ndarray) -> np.ndarray:
+        """A^-1 r, (n,) or with columns (n, c)."""
+        scale = self.scale if r.ndim == 1 else self.scale[:, None]
+        return scale * cho_solve(self._factor, scale * r)
+
+
+class ReducedSystem:
+    """R z = r of a time step, factored, for any torques and contact forces.
+
+    Args:
+        equations: equations of the step.
+        solver: solver of :func:`skin_solver`. It is factored here; once it is factored
+            again, this object cannot give displacements of the whole skin any more.
+
+    Attributes:
+        equations: equations of the step.
+        contacts: number of kept dofs that are not glue, 3 p.
+        matrix: R (nv + 3 p, nv + 3 p).
+
+    Raises:
+        NoSolution: when the skin's matrix or R is not positive definite.
+    """
+
+    def __init__(self, equations: StepEquations, solver: SparseSolver):
+        g = len(equations.glue_dofs)
+        if not np.array_equal(solver.kept[:g], equations.glue_dofs):
+            raise InvalidInput("coupled step: the solver must keep the glue's dofs")
+        self.equations, self.solver = equations, solver
+        self.contacts = len(solver.kept) - g
+        solver.factor(equations.A_d)
+        self._state, self._g = solver.reduce(equations.b_d)
+        self._S, J = solver.schur, equations.skeleton.J
+        nv = J.shape[1]
+        # T'S T without forming T, whose contact part is the identity.
+        SJ = self._S[:, :g] @ J
+        R = np.empty((nv + self.contacts,) * 2)
+        R[:nv, :nv] = equations.skeleton.A + J.T @ SJ[:g]
+        R[nv:, :nv] = SJ[g:]
+        R[:nv, nv:] = SJ[g:].T
+        R[nv:, nv:] = self._S[g:, g:]
+        if not (np.isfinite(R).all() and np.isfinite(self._g).all()):
+            raise NoSolution("coupled step: the state is not finite")
+        self.matrix, self._factors = R, ScaledCholesky(R)
+        rest = self._g - self._S[:, :g] @ equations.gap
+        self._constant = np.concatenate(
+            [equations.skeleton.b + J.T @ rest[:g], rest[g:]]
+        )
+
+    @property
+    def nv(self) -> int:
+        """Number of velocities of the skeleton."""
+        return self.equations.skeleton.J.shape[1]
+
+    def right_side(self, torques=None, forces=None) -> np.ndarray:
+        """r (nv + 3 p,) for torques (m,) and contact forces (p, 3) [N].
+
+        Raises:
+            InvalidInput: for another shape, or values that are not finite.
+        """
+        r = self._constant.copy()
+        B = self.equations.skeleton.B
+        r[: self.nv] += B @ as_vector("torques", torques, B.shape[1])
+        r[self.nv :] += as_vector("contact forces", forces, self.contacts)
+        return r
+
+    def back(self, r: np.ndarray) -> np.ndarray:
+        """z = R^-1 r, (nv + 3 p,) or with columns.
+
+        Raises:
+            NoSolution: where z misses R z = r, or r is not finite.
+        """
+        if not np.isfinite(r).all():
+            raise NoSolution("coupled step: the right-hand side is not finite")
+        z, scale = self._factors.solve(r), self._factors.scale
+        # Scaled, R has a diagonal of ones.
+        left = np.abs((self.matrix @ z - r).T * scale).max(initial=0.0)
+        size = np.abs(z.T / scale).max(initial=0.0) + np.abs(r.T * scale).max()
+        if not left <= 1e-9 * size:
+            raise NoSolution(
+                f"coupled step: the solution of {len(r)} unknowns of the skeleton and "
+                f"contacts misses its equations by {left:.1e}"
+            )
+        return z
+
+    def kept(self, z: np.ndarray, gap: float = 1.0) -> np.ndarray:
+        """u_k = T z + gap t (3 g + 3 p,) [m], glue first, then contacts."""
+        glue = self.equations.skeleton.J @ z[: self.nv]
+        return np.concatenate([glue + gap * self.equations.gap, z[self.nv :]])
+
+    def glue_forces(self, u_k: np.ndarray) -> np.ndarray:
+        """lambda for u_k (3 g,) [N]."""
+        g = len(self.equations.glue_dofs)
+        return self._S[:g] @ u_k - self._g[:g]
+
+    def displacement(self, u_k: np.ndarray) -> np.ndarray:
+        """du (3 N,) [m] of the whole skin; InvalidInput after a later step."""
+        # A later factorization replaces the solver's S and its factors.
+        if self.solver.schur is not self._S:
+            raise InvalidInput(
+                "coupled step: its solver was factored for a later step; use the "
+                "system before the next step, or with a solver of its own"
+            )
+        return self.solver.expand(self._state, u_k)
+
+    def solve(self, torques=None, forces=None) -> StepSolution:
+        """The step for torques (m,) [N m] and contact forces (p, 3) [N]."""
+        return self.solution(self.back(self.right_side(torques, forces)))
+
+    def solution(self, z: np.ndarray) -> StepSolution:
+        """The step of z, the skin's displacement by one backward sweep."""
+        u_k = self.kept(z)
+        return StepSolution(
+            z[: self.nv],
+            self.displacement(u_k).reshape(-1, 3),
+            self.glue_forces(u_k).reshape(-1, 3),
+        )
+
+
+def as_vector(name: str, value, size: int) -> np.ndarray:
+    """value as (size,), zeros for None; InvalidInput when it does not fit."""
+    if value is None:
+        return np.zeros(size)
+    value = np.asarray(value, float).ravel()
+    if value.shape != (size,):
+        raise InvalidInput(f"{name}: {value.size} numbers, needs {size}")
+    if not np.isfinite(value).all():
+        raise InvalidInput(f"{name}: {value.tolist()} are not all finite")
+    return value

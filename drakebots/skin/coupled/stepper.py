@@ -1,0 +1,392 @@
+"""Simulates a skinned skeleton with one coupled linear solve per time step.
+
+    robot = load_skinned("beetle")
+    stepper = robot.stepper(5e-3)
+    state = stepper.start()
+    result = stepper.step(state, servo=robot.servo(targets))
+
+The equations of a step are those of :mod:`drakebots.skin.coupled.equations`. Servos
+with limits and contact points on links (:mod:`drakebots.skin.coupled.laws`) and
+contacts of the skin (:mod:`drakebots.skin.coupled.collisions`) are implicit in it,
+which takes further solves of a small system.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.systems.framework import Context
+from scipy.spatial import cKDTree
+
+from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.fem import SkinState, equilibrium
+from drakebots.fem.assembly import FemModel, elastic_energy, worst_tet
+from drakebots.fem.solver import Prescribed
+from drakebots.model import find_body, is_floating, joints_of
+from drakebots.skin.coupled.collisions import Collisions
+from drakebots.skin.coupled.driven import CoupledResult, DrivenSkeleton
+from drakebots.skin.coupled.equations import StepEquations, StepSolution, step_equations
+from drakebots.skin.coupled.glue import Glue
+from drakebots.skin.coupled.skeleton import (
+    Servo,
+    check_skeleton,
+    glue_points,
+    moved_positions,
+    skeleton_equations,
+)
+from drakebots.skin.coupled.solver import StepSolver
+
+
+@dataclass(frozen=True)
+class CoupledState:
+    """State of skeleton and skin.
+
+    Attributes:
+        q: positions of the plant (nq,).
+        v: velocities of the plant (nv,).
+        skin: state of the skin, with the time [s].
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    skin: SkinState
+
+    @property
+    def time(self) -> float:
+        """Time [s]."""
+        return self.skin.time
+
+
+class CoupledStepper(DrivenSkeleton):
+    """Steps skeleton and skin together.
+
+    Args:
+        plant: finalized tree in SI.
+        model: the skin.
+        glue: vertices of the skin fixed to links.
+        dt: time step [s].
+        contacts: nodes that contact forces may act on (p,).
+        context: context of the plant; a new one of the plant alone by default.
+        effort_limits, patches, patch_contact: as for
+            :class:`~drakebots.skin.coupled.driven.DrivenSkeleton`.
+        collisions: contacts of the skin.
+        solver, threads: as for :func:`~drakebots.fem.solver.sparse.make_solver`.
+        precision: precision of the skin's factors: "double", "single" or "auto", the
+            faster; see :class:`~drakebots.skin.coupled.solver.StepSolver`.
+
+    Attributes:
+        solver: solver in double precision, for other uses of the equations; a step in
+            single precision does not touch it.
+
+    Raises:
+        InvalidInput, UnknownName: before any step, for a value out of range or an
+            unknown name.
+    """
+
+    def __init__(
+        self,
+        plant: MultibodyPlant,
+        model: FemModel,
+        glue: Glue,
+        dt: float,
+        *,
+        contacts: np.ndarray = (),
+        context: Context | None = None,
+        collisions: Collisions | None = None,
+        solver: str = "auto",
+        threads: int | None = None,
+        precision: str = "auto",
+        **driven,
+    ):
+        check_skeleton(plant, glue)
+        context = plant.CreateDefaultContext() if context is None else context
+        super().__init__(plant, dt, context, **driven)
+        self.collisions = Collisions() if collisions is None else collisions
+        self.model, self.glue = model, glue
+        self._solver = StepSolver(
+            model, glue, contacts, precision, name=solver, threads=threads
+        )
+        self.solver = self._solver.exact
+
+    def start(
+        self, q: np.ndarray | None = None, v: np.ndarray | None = None
+    ) -> CoupledState:
+        """The state with the skeleton at q and v.
+
+        By default these are the q and v that the context had when the stepper was made;
+        there the skin is at rest. Near that q the skin has its rest shape, moved with
+        the links. Elsewhere it is in static equilibrium with its glue on the links
+        (:func:`warm_start`). Its velocity is 0 except at
+        the glue.
+
+        Raises:
+            InvalidInput: for q or v of another size.
+            NoSolution: when the skin finds no equilibrium.
+        """
+        home = self.home[0]
+        self.pose(home if q is None else q, self.home[1] if v is None else v)
+        q = self.plant.GetPositions(self.context).copy()
+        v = self.plant.GetVelocities(self.context).copy()
+        positions = warm_start(
+            self.plant,
+            self.context,
+            self.model,
+            self.glue,
+            home,
+            q,
+            gravity=self.gravity,
+            solver=self.solver.name,
+        )
+        self.pose(q, v)
+        _, J = glue_points(self.plant, self.context, self.glue)
+        velocities = np.zeros_like(positions)
+        velocities[self.glue.vertices] = (J @ v).reshape(-1, 3)
+        return CoupledState(q, v, SkinState(0.0, positions, velocities))
+
+    def glue_gap(self, state: CoupledState) -> float:
+        """Largest distance of the glue from its points on the links [m]."""
+        self.pose(state.q, state.v)
+        x, _ = glue_points(self.plant, self.context, self.glue)
+        away = np.linalg.norm(x - state.skin.positions[self.glue.vertices], axis=1)
+        return float(away.max())
+
+    def equations(
+        self,
+        state: CoupledState,
+        *,
+        servo: Servo | None = None,
+        skin_forces: np.ndarray | None = None,
+        project: bool = False,
+    ) -> StepEquations:
+        """Assembles the equations of a step, with the skin's contact with the ground.
+
+        Servos have no limits here, and the contact points of links are not included:
+        :meth:`step` adds both. See
+        :func:`~drakebots.skin.coupled.equations.step_equations`.
+
+        Raises:
+            InvalidInput: where the skin touches links or itself, which :meth:`step`
+                solves for and these equations would leave out.
+        """
+        if self.collisions.paired:
+            raise InvalidInput(
+                "coupled step: contact of the skin with links and itself is solved "
+                "in step() only; make a stepper without it"
+            )
+        self.pose(state.q, state.v)
+        return self._equations(state, servo, skin_forces, project, None)
+
+    def _equations(self, state, servo, skin_forces, project, pairs):
+        """The equations of a step at the context's pose, with the pairs' friction."""
+        skeleton = skeleton_equations(
+            self.plant,
+            self.context,
+            self.glue,
+            self.dt,
+            servo=servo,
+        )
+        if pairs is not None:
+            on_skin, on_links = pairs.friction()
+            skin_forces = on_skin if skin_forces is None else on_skin + skin_forces
+            skeleton = replace(skeleton, b=skeleton.b + on_links)
+        equations = step_equations(
+            skeleton,
+            self.model,
+            state.skin,
+            self.glue,
+            self.dt,
+            gravity=self.gravity,
+            forces=skin_forces,
+            project=project,
+        )
+        if self.collisions.ground is not None:
+            equations = self.collisions.ground.add_to(equations, state.skin, self.dt)
+        return equations
+
+    remedy = "smaller dt or the material 'stable-neo-hookean'"
+
+    def _tried(self, state, torques, contact_forces, servo, skin_forces, project):
+        pairs = self.collisions.pairs(self.plant, self.context, state.skin, self.dt)
+        equations = self._equations(
+            state, self.in_matrix(servo), skin_forces, project, pairs
+        )
+        try:
+            drive = self.drive(state.q, equations.skeleton.B, torques, servo)
+            solved = self._solver.solve(equations, drive, contact_forces, pairs)
+            found, reason = solved.solution, "the solution is not finite"
+        except NoSolution as error:
+            found, reason = None, str(error)
+        if found is None or not (
+            np.isfinite(found.dq).all() and np.isfinite(found.du).all()
+        ):
+            tet, ratio = worst_tet(self.model, state.skin.positions)
+            return CoupledResult(state, False, reason, ratio, worst_tet=tet)
+        after = self.advance(state, found)
+        tet, ratio = worst_tet(self.model, after.skin.positions)
+        if not (
+            ratio > 0 or np.isfinite(elastic_energy(self.model, after.skin.positions))
+        ):
+            reason = f"tet {tet} inverted (det F {ratio:.3g})"
+            end = {"solution": found, "worst_tet": tet}
+            return CoupledResult(state, False, reason, ratio, **end)
+        applied = drive.applied(equations.skeleton.B, found.dq)
+        return CoupledResult(
+            after, True, solved.note, ratio, applied, solved.feet, found, tet
+        )
+
+    def advance(self, state: CoupledState, solution: StepSolution) -> CoupledState:
+        """The state after a solution, with the glue on the links.
+
+        Velocities are dq/dt and du/dt, so momentum is conserved; only the positions of
+        the glue are set to x_c(q+), which differs from x + du to second order in dt.
+        """
+        self.pose(state.q, state.v)
+        q = moved_positions(self.plant, self.context, solution.dq)
+        v = solution.dq / self.dt
+        self.pose(q, v)
+        x, _ = glue_points(self.plant, self.context, self.glue)
+        positions = state.skin.positions + solution.du
+        positions[self.glue.vertices] = x
+        time = state.skin.time + self.dt
+        return CoupledState(q, v, SkinState(time, positions, solution.du / self.dt))
+
+
+# --- the initial shape of the skin, where the skeleton starts away from rest --------
+#
+# The skeleton goes from its rest pose to q in small moves. In each of them the skin
+# first moves with the nearest links. Then its static equilibrium under its weight is
+# found, with its glue on the links.
+
+MOVE = 0.15
+"""Largest change of a coordinate in one move [rad, m]."""
+
+NEAR = 0.02
+"""Deformation of the glue, relative to the skin's size, up to which the skin moves as a
+rigid body, without an equilibrium."""
+
+
+def rigid_fit(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """R (3, 3) and p (3,) with new ~ R old + p in least squares (Kabsch 1976)."""
+    a, b = old.mean(axis=0), new.mean(axis=0)
+    U, _, Vt = np.linalg.svd((old - a).T @ (new - b))
+    sign = np.sign(np.linalg.det(Vt.T @ U.T))
+    R = Vt.T @ np.diag([1.0, 1.0, sign]) @ U.T
+    return R, b - R @ a
+
+
+class LinkWeights:
+    """Weights of the links at each node of a skin, by distance at rest.
+
+    Weights are proportional to 1/d^4 with d the distance to the nearest glue of each
+    link, which blends the motion of links across joints.
+    """
+
+    def __init__(self, model: FemModel, glue: Glue):
+        self.links = glue.by_body()
+        held = [model.rest[glue.vertices[rows]] for rows in self.links.values()]
+        distance = [cKDTree(points).query(model.rest)[0] for points in held]
+        weight = 1 / np.maximum(np.stack(distance, axis=1), 1e-6) ** 4
+        self.weight = weight / weight.sum(axis=1, keepdims=True)
+
+    def moved(self, x: np.ndarray, moves: list) -> np.ndarray:
+        """x (N, 3) moved by the blend of the links' RigidTransforms."""
+        out = np.zeros_like(x)
+        for k, X in enumerate(moves):
+            out += self.weight[:, [k]] * (X.multiply(x.T).T)
+        return out
+
+
+def warm_start(
+    plant: MultibodyPlant,
+    context: Context,
+    model: FemModel,
+    glue: Glue,
+    rest: np.ndarray,
+    q: np.ndarray,
+    *,
+    gravity: np.ndarray,
+    solver: str = "auto",
+) -> np.ndarray:
+    """Positions of the skin (N, 3) [m] with the skeleton at q.
+
+    Args:
+        plant, context: the skeleton; the context ends at q.
+        model, glue: the skin.
+        rest: q in which the skin is at rest (nq,).
+        q: positions of the skeleton (nq,).
+        gravity: gravity vector (3,) [m/s^2].
+        solver: name of the solver of the equilibrium.
+
+    Raises:
+        NoSolution: where a move finds no equilibrium.
+    """
+
+    def held(q: np.ndarray) -> np.ndarray:
+        plant.SetPositions(context, q)
+        return glue_points(plant, context, glue)[0]
+
+    old, new = held(rest), held(q)
+    size = np.linalg.norm(np.ptp(model.rest, axis=0))
+    R, p = rigid_fit(old, new)
+    if np.linalg.norm(old @ R.T + p - new, axis=1).max() <= NEAR * size:
+        moved = np.abs(new - old).max() > 1e-12 * size
+        x = model.rest @ R.T + p if moved else model.rest.copy()
+        x[glue.vertices] = new
+        return x
+    weights, path = LinkWeights(model, glue), _path(plant, rest, np.asarray(q))
+    bodies = [find_body(plant, name) for name in weights.links]
+    plant.SetPositions(context, rest)
+    before, x = (
+        [plant.EvalBodyPoseInWorld(context, body) for body in bodies],
+        model.rest,
+    )
+    for k, q_k in enumerate(path, start=1):
+        goal = held(q_k)
+        now = [plant.EvalBodyPoseInWorld(context, body) for body in bodies]
+        x = weights.moved(x, [b @ a.inverse() for a, b in zip(before, now)])
+        before, x[glue.vertices] = now, goal
+        where = f"in move {k} of {len(path)} from its rest pose to the start"
+        x = _relaxed(model, Prescribed(glue.vertices, goal), x, where, gravity, solver)
+    return x
+
+
+def _relaxed(model, held: Prescribed, x, where: str, gravity, solver) -> np.ndarray:
+    """The equilibrium from x with its glue held.
+
+    Raises:
+        NoSolution: saying where there is none.
+    """
+    found = equilibrium(
+        model,
+        held,
+        gravity=gravity,
+        start=x,
+        solver=solver,
+        tolerance=1e-5,
+        max_iterations=80,
+    )
+    if not found.converged:
+        raise NoSolution(
+            f"skin: no equilibrium {where} ({found.message}); start nearer to the "
+            "rest pose"
+        )
+    return found.positions
+
+
+def _path(plant: MultibodyPlant, rest: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Positions after each small move from rest to q (moves, nq).
+
+    Poses of floating bases cause no strain: they are reached in the first move.
+    """
+    base = np.zeros(len(q), bool)
+    for joint in joints_of(plant):
+        if is_floating(joint):
+            start = joint.position_start()
+            base[start : start + joint.num_positions()] = True
+    change = np.abs((q - rest)[~base]).max(initial=0.0)
+    moves = int(np.ceil(change / MOVE)) or 1
+    path = rest + np.outer(np.arange(1, moves + 1), q - rest) / moves
+    path[:, base] = q[base]
+    return path

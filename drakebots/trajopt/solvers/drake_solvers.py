@@ -1,0 +1,406 @@
+"""Drake's SNOPT and IPOPT on a lowered program.
+
+Both get variables and rows divided by their scales, and exact first derivatives;
+neither uses second derivatives. A callback keeps the best iterate, so that a solve that
+is stopped (time limit, monitor, Ctrl-C) still returns one.
+
+SNOPT reads options by their first letters and silently mistakes a misspelt one for
+another ("Major iteration limt" is accepted). So names are checked against the list of
+the manual: Gill, Murray, Saunders, Wong, User's Guide for SNOPT Version 7, section 7.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+import os
+import re
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydrake.solvers import (
+    CommonSolverOption,
+    IpoptSolver,
+    SnoptSolver,
+    SolverId,
+    SolverOptions,
+)
+
+from drakebots.core.checks import check_value, one_of
+from drakebots.core.errors import InvalidInput
+from drakebots.core.run import is_ending
+from drakebots.trajopt.program import Program
+from drakebots.trajopt.solvers.ipopt_exact import DEFAULTS as IPOPT_DEFAULTS
+from drakebots.trajopt.solvers.ipopt_exact import Monitor, Raw, Watch
+from drakebots.trajopt.solvers.mathematical_program import Lowered, lower
+
+SOLVERS = ("snopt", "ipopt")
+
+SNOPT_DEFAULTS: dict[str, Any] = {
+    "Major iterations limit": 3000,
+    "Iterations limit": 10_000_000,
+    "Major feasibility tolerance": 1e-7,
+    "Major optimality tolerance": 1e-5,
+    # Without it SNOPT ignores its own time limit.
+    "Timing level": 3,
+}
+
+# Options that do not apply: Drake's wheels have IPOPT with SPRAL only.
+_OTHERS = ("linear_solver", "mumps_pivot_order", "sb")
+_IPOPT = {k: v for k, v in IPOPT_DEFAULTS.items() if k not in _OTHERS}
+
+_LARGEST = 2**28
+"""Largest workspace in words: 2 GB of real numbers."""
+
+
+TIME_LIMIT = 34
+"""The `info` of a solve that ran into its time limit."""
+
+STORAGE = (82, 83, 84)
+"""The `info` of a solve that ran out of workspace."""
+
+
+class _Stop(Exception):
+    """Ends a solver from its callback; users never see it."""
+
+
+def _look(watch: Watch, lowered: Lowered):
+    """A callback that shows a watch each point a solver evaluates (SNOPT) or reaches
+    (IPOPT)."""
+    program = lowered.program
+
+    def look(values: np.ndarray) -> None:
+        x = lowered.physical(values)
+        rows = program.values(x) / program.row_scale
+        if watch.sees(x, program.objective(x), rows):
+            raise _Stop
+
+    return look
+
+
+def _settled(watch: Watch, error: BaseException) -> str:
+    """The status that an exception of a solver stands for; raises any other exception.
+
+    SNOPT turns any exception of a callback or a binding into a RuntimeError with its
+    name, KeyboardInterrupt too.
+    """
+    cause = watch.error or error
+    if watch.error is None and watch.reason:
+        return watch.reason
+    if isinstance(cause, KeyboardInterrupt) or "KeyboardInterrupt" in str(error):
+        return "interrupted"
+    if watch.error is None and is_ending():
+        return "interrupted"
+    raise cause
+
+
+def solve_drake(
+    program: Program,
+    x0: np.ndarray,
+    *,
+    solver: str = "snopt",
+    options: Mapping[str, Any] | None = None,
+    monitor: Monitor | Watch | None = None,
+    time_limit: float | None = None,
+    lowered: Lowered | None = None,
+) -> Raw:
+    """Solves a program with a solver of Drake.
+
+    Args:
+        program: the program.
+        x0: the initial guess.
+        solver: "snopt" or "ipopt".
+        options: options of the solver, which override :data:`SNOPT_DEFAULTS` or
+            those of `ipopt_exact` without its linear solver. A "Print file"
+            (SNOPT) or "output_file" (IPOPT) is kept.
+        monitor: returns True to stop. SNOPT calls it at every function evaluation,
+            trial points of its line search included, IPOPT at every iteration. Or a
+            watch of its own.
+        time_limit: limit of the wall time [s], checked when the monitor is called,
+            and within SNOPT's subproblems.
+        lowered: the program as a MathematicalProgram where there is one.
+
+    Returns:
+        The solver's answer when it claims success, else the best point seen:
+        feasible first (scaled rows within :data:`.ipopt_exact.FEASIBLE`), then
+        cheapest.
+
+    Raises:
+        UnknownName: for a solver that is not in :data:`SOLVERS`.
+        InvalidInput: for an option that the solver does not know, or a bad guess.
+        Exception: any exception of the monitor.
+    """
+    check_value("solver", solver, one_of("solver", SOLVERS))
+    x0 = program.check_guess(x0)
+    began = time.monotonic()
+    deadline = None if time_limit is None else began + time_limit
+    watch = monitor
+    if not isinstance(watch, Watch):
+        watch = Watch(program, monitor, deadline)
+    settings = _settings(solver, program, options, time_limit)
+    lowered = lowered or lower(program, scaled=True)
+    look = lowered.prog.AddVisualizationCallback(_look(watch, lowered), lowered.x)
+    built = time.monotonic() - began
+    try:
+        with tempfile.TemporaryDirectory() as folder, watch.ctrl_c:
+            run = _snopt if solver == "snopt" else _ipopt
+            values, status, success, log = run(
+                lowered, lowered.values(x0), settings, watch, Path(folder)
+            )
+    finally:
+        lowered.prog.RemoveVisualizationCallback(look)
+    x = x0 if watch.best is None else watch.best.x
+    if values is not None and success:
+        x = lowered.physical(values)
+    seconds = {"build": built, "total": time.monotonic() - began}
+    return Raw(x, status, success, log, seconds)
+
+
+def _settings(solver: str, program: Program, options, time_limit) -> dict[str, Any]:
+    given = dict(options or {})
+    if solver == "ipopt":
+        return {**_IPOPT, **given}
+    given = check_options(given)
+    size = program.num_variables + program.num_rows
+    defaults = SNOPT_DEFAULTS | {
+        "Superbasics limit": min(2000, program.num_variables + 1),
+        # SNOPT's own estimate is too small for ill-conditioned bases.
+        "Total real workspace": 2_000_000 + 1000 * size,
+        "Total integer workspace": 2_000_000 + 1000 * size,
+    }
+    if time_limit is not None:
+        # SNOPT checks its own clock within QP subproblems too, which may take
+        # minutes without a callback.
+        defaults["Time limit"] = float(time_limit)
+    return defaults | given
+
+
+def _snopt(lowered: Lowered, values, settings, watch: Watch, folder: Path):
+    """Runs SNOPT, with a larger workspace where it asks for one.
+
+    Returns:
+        x in solver units or None, status, whether it succeeded, and the log.
+    """
+    own = settings.pop("Print file", None)
+    for attempt in range(4):
+        path = Path(own) if own else folder / f"snopt_{attempt}.txt"
+        # SNOPT appends to the file: read only what this run writes.
+        start = path.stat().st_size if os.path.exists(path) else 0
+        chosen = SolverOptions()
+        chosen.SetOption(CommonSolverOption.kPrintFileName, str(path))
+        for name, value in settings.items():
+            _set(chosen, SnoptSolver.id(), name, value)
+        result, status = _guarded(SnoptSolver(), lowered, values, chosen, watch)
+        text = _text(path)[start:]
+        log = read_log(text)
+        if result is None:
+            return None, status, False, log
+        info = result.get_solver_details().info
+        if info not in STORAGE:
+            break
+        for kind in ("real", "integer"):
+            name = f"Total {kind} workspace"
+            settings[name] = min(4 * settings[name], _LARGEST)
+    if info == TIME_LIMIT and watch.deadline is not None:
+        return None, "Time_Limit", False, log
+    said = re.findall(rf"INFO +{info} -- (.*)", text)
+    status = f"SNOPT {info}: {said[-1].strip() if said else 'see the User Guide'}"
+    return result.get_x_val(), status, info in (1, 2), log
+
+
+def _ipopt(lowered: Lowered, values, settings, watch: Watch, folder: Path):
+    """Runs Drake's IPOPT; returns as :func:`_snopt`."""
+    path = Path(settings.pop("output_file", folder / "ipopt.txt"))
+    chosen = SolverOptions()
+    settings = {"file_print_level": 5, **settings, "output_file": str(path)}
+    for name, value in settings.items():
+        _set(chosen, IpoptSolver.id(), name, value)
+    result, status = _guarded(IpoptSolver(), lowered, values, chosen, watch)
+    log = _ipopt_log(_text(path))
+    if result is None:
+        return None, status, False, log
+    status = result.get_solver_details().ConvertStatusToString()
+    return result.get_x_val(), status, result.is_success(), log
+
+
+def _set(options: SolverOptions, solver: SolverId, name: str, value) -> None:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InvalidInput(f"option {name!r} must be a number or a text, got {value!r}")
+    options.SetOption(solver, name, value)
+
+
+def _guarded(solver, lowered: Lowered, values, options, watch: Watch):
+    """(result, "") or (None, why it was stopped)."""
+    try:
+        return solver.Solve(lowered.prog, values, options), ""
+    except BaseException as error:
+        text = str(error)
+        if re.search("[Ee]rror setting (Snopt|IPOPT)|Snopt parameter", text):
+            raise InvalidInput(f"{solver.SolverName()}: {text}") from None
+        return None, _settled(watch, error)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if os.path.exists(path) else ""
+
+
+# --- the solvers' printed logs ----------------------------------------------------
+
+_IPOPT_COLUMNS = ("number", "objective", "infeasibility", "optimality")
+
+
+def _ipopt_log(text: str) -> dict[str, list[float]]:
+    """`number`, `objective`, `infeasibility`, `optimality` from an output file."""
+    out: dict[str, list[float]] = {key: [] for key in _IPOPT_COLUMNS}
+    inside = False
+    for line in text.splitlines():
+        words = line.split()
+        if words[:2] == ["iter", "objective"]:
+            inside = True
+            continue
+        # "r" marks the restoration phase.
+        number = words[0].rstrip("r") if words else ""
+        if not (inside and number.isdigit() and len(words) >= 8):
+            inside = inside and bool(words)
+            continue
+        for key, word in zip(_IPOPT_COLUMNS, (number, *words[1:4])):
+            out[key].append(float(word))
+    return out if out["number"] else {}
+
+
+_COLUMNS = {
+    "Step": "step",
+    "nCon": "evaluations",
+    "nObj": "evaluations",
+    "Feasible": "infeasibility",
+    "Optimal": "optimality",
+    "MeritFunction": "objective",
+    "Objective": "objective",
+}
+
+
+def read_log(text: str) -> dict[str, list[float]]:
+    """The table of major iterations in a print file, by columns.
+
+    `number`, `minors`, `step` (0 for none), `evaluations`, `objective` (merit
+    function or objective), `infeasibility` (0 without constraints) and
+    `optimality`, as SNOPT scales them.
+    """
+    keys = ("number", "minors", *dict.fromkeys(_COLUMNS.values()))
+    out: dict[str, list[float]] = {key: [] for key in keys}
+    header: list[str] = []
+    for line in text.splitlines():
+        words = line.split()
+        if words[:3] == ["Itns", "Major", "Minors"]:
+            header = [w for w in words[3:] if w in _COLUMNS]
+            continue
+        row = _row(words, header) if header else None
+        if row is not None:
+            for key in keys:
+                out[key].append(row.get(key, 0.0))
+    return out if out["number"] else {}
+
+
+def _row(words: list[str], header: list[str]) -> dict[str, float] | None:
+    """One line of the table, or None for another line."""
+    if len(words) < 3 + len(header) - 1:
+        return None
+    if not all(re.fullmatch(r"\d+", w) for w in words[:3]):
+        return None
+    rest = words[3:]
+    if "Step" in header and re.fullmatch(r"\d+", rest[0]):
+        rest = ["0", *rest]  # no step before the first iterate
+    row = {"number": float(words[1]), "minors": float(words[2])}
+    for name, word in zip(header, rest):
+        try:
+            row[_COLUMNS[name]] = float(word.strip("()"))
+        except ValueError:
+            return None
+    return row
+
+
+# --- SNOPT's options ---------------------------------------------------------------
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(" ".join(text.split()).split(", "))
+
+
+OPTIONS = _names("""
+Central difference interval, CG iterations, CG tolerance, Check frequency, Crash
+option, Crash tolerance, Derivative level, Derivative linesearch, Derivative option,
+Difference interval, Elastic mode, Elastic weight, Expand frequency, Factorization
+frequency, Feasibility tolerance, Function precision, Hessian dimension, Hessian
+flush, Hessian frequency, Hessian full memory, Hessian limited memory, Hessian
+updates, Infinite bound, Iterations limit, Linesearch tolerance, LU complete pivoting,
+LU density tolerance, LU factor tolerance, LU partial pivoting, LU rook pivoting, LU
+singularity tolerance, LU swap tolerance, LU update tolerance, Major feasibility
+tolerance, Major iterations limit, Major optimality tolerance, Major print level,
+Major step limit, Minor feasibility tolerance, Minor iterations limit, Minor
+optimality tolerance, Minor print level, New superbasics limit, Nonderivative
+linesearch, Optimality tolerance, Partial price, Penalty parameter, Pivot tolerance,
+Print file, Print frequency, Proximal iterations limit, Proximal point method,
+QPSolver Cholesky, QPSolver CG, QPSolver QN, QPSolver, Reduced Hessian dimension, Save
+frequency, Scale option, Scale tolerance, Start constraint check at column, Start
+objective check at column, Sticky parameters, Stop constraint check at column, Stop
+objective check at column, Summary frequency, Superbasics limit, Suppress parameters,
+System information, Time limit, Timing level, Total integer workspace, Total real
+workspace, Unbounded objective value, Unbounded step size, Verify gradients, Verify
+level, Violation limit
+""")
+"""Names of options, without their values. Options that are files by Fortran unit
+numbers or change the problem (maximize, feasible point) are left out."""
+
+TEXTS = _names("""
+Derivative linesearch, Hessian full memory, Hessian limited memory, LU complete
+pivoting, LU partial pivoting, LU rook pivoting, Nonderivative linesearch, Print file,
+QPSolver, QPSolver CG, QPSolver Cholesky, QPSolver QN, Sticky parameters, Suppress
+parameters, System information
+""")
+"""Options whose value is a word, or "" where the name says it all."""
+
+_BY_KEY = {name.lower(): name for name in OPTIONS}
+
+
+def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options under the manual's spelling.
+
+    Case and repeated blanks do not matter.
+
+    Raises:
+        InvalidInput: for an unknown name, with similar ones, and for a value that
+            is not a number where SNOPT needs one: it would read a text as 0.
+    """
+    out = {}
+    for name, value in options.items():
+        key = " ".join(str(name).lower().split())
+        if key not in _BY_KEY:
+            close = difflib.get_close_matches(key, _BY_KEY, n=3, cutoff=0.5)
+            near = ", ".join(repr(_BY_KEY[c]) for c in close)
+            hint = (
+                f"did you mean {near}?" if near else "see the User's Guide, section 7"
+            )
+            raise InvalidInput(f"SNOPT has no option {str(name)!r}; {hint}")
+        name = _BY_KEY[key]
+        if name in TEXTS:
+            if not isinstance(value, str):
+                raise InvalidInput(
+                    f"SNOPT's option {name!r} takes a text, got {value!r}"
+                )
+        elif (
+            isinstance(value, bool)
+            or not isinstance(value, numbers.Real)
+            or not math.isfinite(value)
+        ):
+            raise InvalidInput(f"SNOPT's option {name!r} takes a number, got {value!r}")
+        elif name.startswith("Total"):
+            value = int(value)
+        out[name] = value
+    return out

@@ -1,0 +1,196 @@
+"""What stands on a scene's page: the meaning of its colours, the motion's time.
+
+stage.caption.add(RED, "foot that carries load")
+stage.caption.start, stage.caption.slow = 0.0, 5.0
+page = stage.caption.on(page)
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from pydrake.geometry import Rgba
+
+from drakebots.core.errors import InvalidInput
+from drakebots.core.lazy import late
+
+matplotlib = late("matplotlib")
+
+_STYLE = """
+<style>
+  #caption { position: fixed; left: 24px; top: 24px; padding: 12px 16px;
+    font: 14px/1.4 system-ui, "DejaVu Sans", sans-serif; color: #222;
+    background: rgba(255, 255, 255, 0.82); border-radius: 6px;
+    pointer-events: none; }
+  #caption .mark { display: inline-block; width: 12px; height: 12px;
+    border-radius: 6px; margin-right: 8px; vertical-align: -1px; }
+  #caption .more { font-size: 13px; color: #555; }
+  #scale .bar { width: 240px; height: 14px; margin: 8px 12px 3px 12px; }
+  #scale .ticks { display: flex; justify-content: space-between;
+    width: 264px; font-size: 13px; }
+  #scale .ticks span { width: 24px; text-align: center; }
+  #scale { margin-bottom: 6px; }
+</style>
+"""
+
+# At its end the animator rewinds its actions without drawing them: what is drawn then
+# is the moment its scrubber shows. Every way to move in time ends in a drawing.
+_CLOCK = """
+<script>
+(function () {
+  const about = @ABOUT@, animator = viewer.animator, seek = animator.seek;
+  animator.seek = function (time) { animator.time = time; seek.call(animator, time); };
+  window.drakebots_clock = function () {
+    const time = animator.actions.reduce((t, a) => Math.max(t, a.time), 0);
+    return time === 0 && !animator.playing ? animator.time : time;
+  };
+  const shown = document.getElementById("caption-time"), render = viewer.render;
+  viewer.render = function () {
+    const time = about.start + window.drakebots_clock() / about.slow;
+    shown.textContent = "t = " + time.toFixed(about.digits) + " s" + about.pace;
+    return render.apply(viewer, arguments);
+  };
+  viewer.set_dirty();
+})();
+</script>
+"""
+
+
+@dataclass(frozen=True)
+class ColourScale:
+    """Colours of values from `low` to `top`; what lies beyond has those of the ends.
+
+    Attributes:
+        quantity: what the values are, e.g. "von Mises stress".
+        low, top: ends of the scale (SI).
+        unit: of the numbers drawn, e.g. "kPa".
+        unit_size: one unit (SI).
+        colours: matplotlib's colour map, or its name.
+        note: text below the scale.
+    """
+
+    quantity: str
+    low: float
+    top: float
+    unit: str
+    unit_size: float
+    colours: Any
+    note: str = ""
+
+    @property
+    def label(self) -> str:
+        """E.g. "von Mises stress [kPa]"."""
+        return f"{self.quantity} [{self.unit}]"
+
+    @property
+    def ticks(self) -> tuple[float, ...]:
+        """Numbers on the scale, in `unit`; 0 is one of them."""
+        count = 5 if self.low < 0 else 6
+        ends = self.low / self.unit_size, self.top / self.unit_size
+        return tuple(np.linspace(*ends, count).tolist())
+
+    def fraction(self, values: np.ndarray) -> np.ndarray:
+        """Fractions of the scale (0..1) of values in SI."""
+        share = (np.asarray(values, float) - self.low) / (self.top - self.low)
+        return np.clip(share, 0.0, 1.0)
+
+    def rgb(self, values: np.ndarray) -> np.ndarray:
+        """sRGB colours (..., 3) within 0..1, of values in SI."""
+        return self._map(self.fraction(values))[..., :3]
+
+    def palette(self, count: int = 256) -> np.ndarray:
+        """The scale's colours from bottom to top (count, 3) in sRGB."""
+        return self._map(np.linspace(0.0, 1.0, count))[:, :3]
+
+    @property
+    def _map(self) -> Any:
+        return matplotlib.colormaps.get_cmap(self.colours)
+
+    def html(self) -> str:
+        """The scale with its numbers."""
+        stops = ", ".join(map(_css, 255 * self.palette(17)))
+        ticks = "".join(f"<span>{tick:.4g}</span>" for tick in self.ticks)
+        note = f'<div class="more">{html.escape(self.note)}</div>' if self.note else ""
+        return (
+            f'<div id="scale"><div>{html.escape(self.label)}</div>'
+            f'<div class="bar" style="background: linear-gradient(to right, {stops})">'
+            f'</div><div class="ticks">{ticks}</div>{note}</div>'
+        )
+
+
+def linear_rgb(srgb: np.ndarray) -> np.ndarray:
+    """Linear colours of sRGB; three.js takes those of vertices as linear."""
+    srgb = np.asarray(srgb, float)
+    return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+
+
+def _css(rgb: Any) -> str:
+    """A colour of three numbers within 0..255."""
+    return f"rgb({', '.join(str(round(float(part))) for part in rgb)})"
+
+
+@dataclass
+class Caption:
+    """Caption of a scene on its page.
+
+    Attributes:
+        notes: meaning of each colour.
+        start: the motion's time at the beginning of the recording [s]; None without
+            a recording.
+        slow: factor by which it plays slower than real time.
+        scale: scale of colours that stand for numbers, if there are any.
+    """
+
+    notes: dict[str, Rgba] = field(default_factory=dict)
+    start: float | None = None
+    slow: float = 1.0
+    scale: ColourScale | None = None
+
+    def add(self, colour: Rgba, meaning: str) -> None:
+        """Says what a colour means."""
+        self.notes[meaning] = colour
+
+    def on(self, page: str) -> str:
+        """A page of Meshcat's with the caption on it.
+
+        Args:
+            page: text of Meshcat.StaticHtml.
+
+        Raises:
+            InvalidInput: for a page that is none.
+        """
+        lines = [] if self.scale is None else [self.scale.html()]
+        for meaning, colour in self.notes.items():
+            rgb = _css([255 * part for part in (colour.r(), colour.g(), colour.b())])
+            mark = f'<span class="mark" style="background: {rgb}"></span>'
+            lines.append(f"<div>{mark}{html.escape(meaning)}</div>")
+        script = ""
+        if self.start is not None:
+            lines.append('<div class="more" id="caption-time"></div>')
+            script = _CLOCK.replace("@ABOUT@", json.dumps(self._clock(self.start)))
+        if not lines:
+            return page
+        return at_end(page, f'{_STYLE}<div id="caption">{"".join(lines)}</div>{script}')
+
+    def _clock(self, start: float) -> dict[str, float | int | str]:
+        pace = "" if abs(self.slow - 1) < 1e-3 else f", {self.slow:.3g} times slower"
+        if self.slow < 1 - 1e-3:
+            pace = f", {1 / self.slow:.3g} times faster"
+        digits = 2 if self.slow <= 5 else 3
+        return {"start": start, "slow": self.slow, "digits": digits, "pace": pace}
+
+
+def at_end(page: str, more: str) -> str:
+    """A page of Meshcat's with more HTML at its end.
+
+    Raises:
+        InvalidInput: for a page that is none.
+    """
+    body, end, tail = page.rpartition("</body>")
+    if not end:
+        raise InvalidInput("the page is not one of Meshcat's")
+    return f"{body}{more}{end}{tail}"

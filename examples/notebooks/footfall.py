@@ -1,0 +1,83 @@
+# %% [markdown]
+# # A motion by phases
+#
+# Which foot stands when is yours to say: a footfall by foot, in seconds. Where the motion goes, and what it passes on its
+# way, are rows of the same program. Then a jump onto a box.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+from drakebots import record
+from drakebots.multibody import Plateau
+from drakebots.trajopt.locomotion import (
+    Footfall,
+    Hop,
+    LocomotionProblem,
+    plan_locomotion,
+)
+
+# %% [markdown]
+# ## A footfall of one's own
+#
+# Diagonal legs swing in turn, the first pair earlier than a trot would; feet that are not named stand all the time.
+
+# %%
+first, second = [(0.0, 0.3), (0.7, 1.6)], [(0.0, 0.9), (1.3, 1.6)]
+motion = Footfall(
+    contacts={"FL": first, "RR": first, "FR": second, "RL": second},
+    duration=1.6,
+    forward=0.1,
+)
+problem = LocomotionProblem("mini_cheetah", motion, knots=33)
+plan = plan_locomotion(problem)
+print(plan.summary())
+assert plan.ok
+
+# %% [markdown]
+# ## Way points
+#
+# Halfway through its swing the left front foot shall pass 3 cm further out than it would: a stone lies in its way. `add`
+# gives the row to the planner.
+
+# %%
+knot = 10
+foot = plan.data.foot_position.sel(foot="FL").values[knot]
+aside = foot[1] + 0.03
+
+
+def add(program):
+    program.prog.AddLinearConstraint(program.position(knot, "FL")[1] >= aside)
+
+
+around = plan_locomotion(problem, add=add)
+print(around.summary())
+passed = around.data.foot_position.sel(foot="FL").values[knot]
+assert around.ok and passed[1] >= aside - 1e-6
+
+# %%
+figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+for name, found in {"plan": plan, "around the stone": around}.items():
+    x, y, z = found.data.foot_position.sel(foot="FL").values.T
+    axes[0].plot(x, y, label=name)
+    axes[1].plot(found.data.time, z)
+axes[0].set(xlabel="x of the foot [m]", ylabel="y [m]")
+axes[1].set(xlabel="time [s]", ylabel="height of the foot [m]")
+axes[0].legend(frameon=False)
+plt.show()
+
+# %%
+record(around)
+
+# %% [markdown]
+# ## A jump onto a box
+
+# %%
+box = Plateau(start=0.35, end=2.0, height=0.06)
+jump = plan_locomotion(
+    LocomotionProblem("mini_cheetah", Hop(0.12, forward=0.7), terrain=box)
+)
+print(jump.summary())
+climbed = np.diff(jump.data.base_position.values[[0, -1], 2])[0]
+assert jump.ok and abs(climbed - 0.06) < 0.02
+record(jump)

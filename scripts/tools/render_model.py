@@ -1,0 +1,76 @@
+"""Draws a model as Meshcat shows it, or the skin of a result, into a PNG.
+
+    python scripts/tools/render_model.py hamr -o hamr.png
+    python scripts/tools/render_model.py my_robot.urdf -o robot.png --camera 1 -1 0.6
+    python scripts/tools/render_model.py plan.nc --time 0.6 -o plan.png
+
+A model needs Chromium or Chrome, which runs without a window; a skin does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+from robot_zoo.browser import screenshot
+
+from drakebots import load, load_result
+from drakebots.core.errors import DrakebotsError, InvalidInput
+from drakebots.core.files import replacing
+from drakebots.plots import Solid, shaded, turned
+from drakebots.view import make_scene
+
+
+def skin_pixels(path: str, time: float, size: tuple[int, int]) -> np.ndarray:
+    """A result's skin at the sample nearest to a time [s].
+
+    Raises:
+        DrakebotsError: for a result that cannot be read, or has no skin.
+    """
+    data = load_result(path).data
+    if "skin_position" not in data:
+        raise InvalidInput(f"{path}: holds no skin to draw")
+    shapes = data.skin_position.transpose("skin_time", "vertex", "axis")
+    x = shapes.sel(skin_time=time, method="nearest").values.astype(float)
+    skin = Solid(x, data.skin_triangle.values, (0.93, 0.85, 0.70))
+    return shaded([turned([skin], -35)], size)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", help="name, or path of a URDF, SDF, ..., or result")
+    parser.add_argument("-o", "--output", type=Path, default=Path("model.png"))
+    for name in ("--camera", "--target"):
+        parser.add_argument(
+            name, type=float, nargs=3, metavar=("X", "Y", "Z"), help="[m]"
+        )
+    parser.add_argument(
+        "--size", type=int, nargs=2, default=(1200, 800), metavar=("W", "H")
+    )
+    parser.add_argument("--time", type=float, default=0.0, help="in a result (.nc) [s]")
+    args = parser.parse_args(argv)
+    try:
+        if args.model.endswith(".nc"):
+            pixels = skin_pixels(args.model, args.time, tuple(args.size))
+        else:
+            scene = make_scene(load(args.model))
+            scene.look(args.camera, args.target)
+            pixels = screenshot(scene.html(), tuple(args.size))
+        with replacing(args.output) as part:
+            matplotlib.image.imsave(
+                part, pixels, format="png", pil_kwargs={"optimize": True}
+            )
+    except DrakebotsError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    print(args.output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+"""The zoo's outcome: one row a robot, counts over all, one sheet of pictures."""
+
+from __future__ import annotations
+
+import csv
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib.image
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from robot_zoo.finding import RobotFile
+from robot_zoo.stages import STAGES, Try, is_freed, legs_of
+
+from drakebots.core.files import replacing
+
+COLUMNS = 6
+"""Of the sheet of pictures."""
+
+STRIDE = 0.8
+"""Least share of the planned stride of a plan that counts as tracked."""
+
+WIDTH = 160
+"""Of the printed table where it goes into a file."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Facts of one robot.
+
+    Attributes:
+        name, file: as :class:`RobotFile`.
+        legs, legs_expected: bodies with feet, found and given; None for not given.
+        motors: number of actuators.
+        mass_kg: of the robot [kg].
+        freed: whether the file fixes its base, and it was tried with --free-base.
+        show, stand, simulate, plan, track: how each stage ended; "" for not asked.
+        cpu_s: processor time of each of them, by its name with this ending [s].
+        stride_share: tracked stride by the planned one.
+        why: of the first stage that did not succeed, with its name.
+    """
+
+    name: str
+    file: str
+    legs: int
+    legs_expected: int | None
+    motors: int | None
+    mass_kg: float | None
+    freed: bool
+    show: str
+    stand: str
+    simulate: str
+    plan: str
+    track: str
+    show_cpu_s: float | None
+    stand_cpu_s: float | None
+    simulate_cpu_s: float | None
+    plan_cpu_s: float | None
+    track_cpu_s: float | None
+    stride_share: float | None
+    why: str
+
+
+def row_of(robot: RobotFile, tries: Mapping[str, Try]) -> Row:
+    """The row of a robot."""
+    empty = Try("")
+    stages = {name: tries.get(name, empty) for name in STAGES}
+    facts = stages["show"].facts
+    actuators = facts.get("actuators")
+    why = (
+        f"{k}: {v.word}: {v.why}" for k, v in stages.items() if v.word not in ("", "ok")
+    )
+    return Row(
+        name=robot.name,
+        file=str(robot.path),
+        legs=legs_of(tries),
+        legs_expected=robot.legs,
+        motors=None if actuators is None else len(actuators),
+        mass_kg=facts.get("mass_kg"),
+        freed=is_freed(tries),
+        **{name: entry.word for name, entry in stages.items()},
+        **{f"{name}_cpu_s": entry.cpu or None for name, entry in stages.items()},
+        stride_share=stages["track"].facts.get("stride_share"),
+        why=next(why, ""),
+    )
+
+
+def counts(rows: Sequence[Row]) -> dict[str, Any]:
+    """The figures of a run.
+
+    Robots that should have no feet are loaded only. `feet_found` counts those with
+    the number of legs expected, or with any where nothing is expected; `stood`
+    those with feet that stand at the end of a simulation; `tracked` those that stay
+    upright and make :data:`STRIDE` of the planned way.
+    """
+    legged = [row for row in rows if row.legs_expected != 0]
+    four = [row for row in legged if (row.legs_expected or row.legs) == 4]
+    tracked = [row for row in legged if _tracked(row)]
+    plan_times = [row.plan_cpu_s for row in four if row.plan == "ok"]
+    return {
+        "of": len(rows),
+        "loaded": sum(row.show == "ok" for row in rows),
+        "legged": len(legged),
+        "feet_found": sum(
+            row.legs == row.legs_expected if row.legs_expected else row.legs > 0
+            for row in legged
+        ),
+        "posed": sum(row.stand == "ok" for row in legged),
+        "stood": sum(row.legs > 0 and row.simulate == "ok" for row in legged),
+        "planned": sum(row.plan == "ok" for row in legged),
+        "tracked": len(tracked),
+        "quadrupeds": len(four),
+        "quadrupeds_planned": len(plan_times),
+        "quadrupeds_tracked": sum(row in four for row in tracked),
+        "plan_cpu_s_median": statistics.median(plan_times) if plan_times else None,
+    }
+
+
+def _tracked(row: Row) -> bool:
+    return row.track == "ok" and (row.stride_share or 0.0) >= STRIDE
+
+
+def write_table(rows: Sequence[Row], path: Path) -> Path:
+    """Writes the rows as CSV."""
+    with replacing(path) as part, open(part, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(Row.__dataclass_fields__))
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in rows)
+    return path
+
+
+def print_rows(rows: Sequence[Row]) -> None:
+    """Prints the rows for a person, and under them why stages did not succeed."""
+    tried = [stage for stage in STAGES if any(getattr(row, stage) for row in rows)]
+    table = Table()
+    for title in ("robot", "legs", "motors", *tried, "plan [s]", "stride"):
+        table.add_column(title, no_wrap=True)
+    for row in rows:
+        right = row.legs_expected in (None, row.legs)
+        table.add_row(
+            escape(row.name),
+            str(row.legs) if right else f"{row.legs}, not {row.legs_expected}",
+            "" if row.motors is None else str(row.motors),
+            *(_coloured(getattr(row, stage)) for stage in tried),
+            f"{row.plan_cpu_s:.0f}" if row.plan_cpu_s else "",
+            "" if row.stride_share is None else f"{row.stride_share:.0%}",
+        )
+    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDTH)
+    console.print(table)
+    for row in rows:
+        if row.freed:
+            said = "its file fixes the base; tried with --free-base"
+            console.print(f"{row.name}: {said}", markup=False, highlight=False)
+        if row.why:
+            console.print(f"{row.name}: {row.why}", markup=False, highlight=False)
+
+
+def _coloured(word: str) -> str:
+    colour = {"ok": "green", "not tried": "dim", "": "dim"}.get(word, "red")
+    return f"[{colour}]{escape(word)}[/{colour}]"
+
+
+def draw_sheet(stills: Mapping[str, Path], path: Path) -> Path | None:
+    """Draws all pictures, each under its robot's name; None where there are none."""
+    there = {name: still for name, still in stills.items() if still.is_file()}
+    if not there:
+        return None
+    columns = min(COLUMNS, len(there))
+    lines = -(-len(there) // columns)
+    figure = Figure(figsize=(2.4 * columns, 2.0 * lines), layout="constrained")
+    axes = list(figure.subplots(lines, columns, squeeze=False).flat)
+    for ax in axes:
+        ax.axis("off")
+    for ax, (name, still) in zip(axes, there.items()):
+        ax.imshow(matplotlib.image.imread(still))
+        ax.set_title(name, fontsize=7)
+    with replacing(path) as part:
+        figure.savefig(part, format="png", dpi=110)
+    return path

@@ -1,0 +1,365 @@
+"""The rows of an interval against Drake, and every slope by finite differences."""
+
+import numpy as np
+import pytest
+from pydrake.common.eigen_geometry import Quaternion
+from pydrake.math import RotationMatrix
+from pydrake.multibody.tree import JacobianWrtVariable
+from scipy.optimize import minimize
+
+from drakebots import build_robot, load
+from drakebots.control import MpcCost, MpcProblem
+from drakebots.control.riccati import (
+    contact_rows,
+    eliminate,
+    misses,
+    regulate_within,
+)
+from drakebots.control.stage import (
+    Stage,
+    barrier,
+    cost_model,
+    difference,
+    retract,
+    slope,
+)
+from tests.helpers.scripts import load_script
+
+quadruped_urdf, written = load_script("program_robots", "quadruped_urdf", "written")
+
+BASE = np.array([[0, 0]])
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory):
+    """A floating quadruped: interpreted, for a few evaluations."""
+    model = written(tmp_path_factory.mktemp("mpc"), "quad", quadruped_urdf())
+    patch = pytest.MonkeyPatch()
+    patch.setenv("DRAKEBOTS_COMPILE", "0")
+    out = Stage(MpcProblem(build_robot(model), friction=0.6))
+    assert len(out.functions) == 2
+    patch.undo()
+    return out
+
+
+@pytest.fixture(scope="module")
+def looped():
+    """A robot with eight rows of loops."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("DRAKEBOTS_COMPILE", "0")
+    out = Stage(MpcProblem(build_robot(load("minitaur"))))
+    assert out.functions
+    patch.undo()
+    return out
+
+
+def _random(stage, seed=0):
+    rng, n = np.random.default_rng(seed), stage.sizes
+    q = rng.normal(size=n["nq"])
+    q[:4] /= np.linalg.norm(q[:4])
+    sizes = n["nv"], n["nv"], 3 * n["nc"], n["nl"]
+    return q, *(rng.normal(size=size) for size in sizes)
+
+
+def _values(stage, *at):
+    return [np.array(out) for out in stage.functions[0](*at)]
+
+
+def _central(function, x, step=1e-6):
+    columns = []
+    for i in range(len(x)):
+        d = np.zeros(len(x))
+        d[i] = step
+        columns.append((function(x + d) - function(x - d)) / (2 * step))
+    return np.array(columns).T
+
+
+def test_steps_and_differences_are_inverse_and_turn_as_drake_does():
+    rng = np.random.default_rng(1)
+    q = rng.normal(size=(5, 9))
+    q[:, :4] /= np.linalg.norm(q[:, :4], axis=1)[:, None]
+    d = rng.normal(size=(5, 8))
+    d[0] *= 1e-12
+    there = retract(BASE, q, d)
+    np.testing.assert_allclose(difference(BASE, there, q), d, atol=1e-14)
+    # The other sign of a quaternion is the same rotation.
+    there[:, :4] *= -1
+    np.testing.assert_allclose(difference(BASE, there, q), d, atol=1e-14)
+    turned = RotationMatrix(Quaternion(there[1, :4]))
+    by = turned @ RotationMatrix(Quaternion(q[1, :4])).inverse()
+    axis_angle = by.ToAngleAxis()
+    np.testing.assert_allclose(axis_angle.axis() * axis_angle.angle(), d[1, :3])
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-5, 1.0])
+def test_slopes_of_differences(size):
+    rng = np.random.default_rng(2)
+    q0 = np.array([[0.5, -0.5, 0.1, 0.7, 1.0, 2.0, 3.0, 4.0]])
+    q0[:, :4] /= np.linalg.norm(q0[:, :4])
+    d = size * rng.normal(size=7)
+    q1 = retract(BASE, q0, d[None])
+    E = slope(BASE, d)
+    zero = np.zeros(7)
+    by_1 = _central(lambda s: difference(BASE, retract(BASE, q1, s[None]), q0)[0], zero)
+    by_0 = _central(lambda s: difference(BASE, q1, retract(BASE, q0, s[None]))[0], zero)
+    np.testing.assert_allclose(E, by_1, atol=1e-8)
+    np.testing.assert_allclose(-E.T, by_0, atol=1e-8)
+
+
+def test_rows_equal_drakes(stage):
+    q, v, a, f, _ = at = _random(stage)
+    dynamics, gap, slide, _ = _values(stage, *at)
+    robot = stage.problem.robot
+    plant, context = robot.plant, robot.plant.CreateDefaultContext()
+    plant.SetPositions(context, q)
+    plant.SetVelocities(context, v)
+    M = plant.CalcMassMatrix(context)
+    bias = plant.CalcBiasTerm(context) - plant.CalcGravityGeneralizedForces(context)
+    damping = np.array(stage.twin.joint_damping())
+    world = plant.world_frame()
+    force = np.zeros(len(v))
+    for i, (foot, (frame, p)) in enumerate(
+        zip(robot.model.feet, robot.frames(robot.model.feet))
+    ):
+        center = plant.CalcPointsPositions(context, frame, p, world).ravel()
+        assert gap[i, 0] == pytest.approx(center[2] - foot.radius, abs=1e-12)
+        low = center - [0, 0, foot.radius]
+        p_BC = plant.CalcPointsPositions(context, world, low, frame)
+        J = plant.CalcJacobianTranslationalVelocity(
+            context, JacobianWrtVariable.kV, frame, p_BC, world, world
+        )
+        np.testing.assert_allclose(slide[2 * i : 2 * i + 2, 0], (J @ v)[:2], atol=1e-11)
+        force += J.T @ f[3 * i : 3 * i + 3]
+    expected = M @ a + bias + damping * v - force
+    np.testing.assert_allclose(dynamics.ravel(), expected, atol=1e-10)
+
+
+def test_rows_of_loops_equal_the_models(looped):
+    q, v, a, f, l = at = _random(looped, 3)  # noqa: E741
+    plant = looped.problem.robot.plant
+    context = plant.CreateDefaultContext()
+    plant.SetPositions(context, q)
+    closure = looped.problem.robot.closure
+    dynamics, _, _, c = _values(looped, *at)
+    free = _values(looped, q, v, a, f, np.zeros_like(l))[0]
+    np.testing.assert_allclose(c.ravel(), closure.residual(context), atol=1e-12)
+    C = closure.jacobian(context)
+    np.testing.assert_allclose((free - dynamics).ravel(), C.T @ l, atol=1e-11)
+
+
+@pytest.mark.parametrize("which", ["stage", "looped"])
+def test_slopes_of_rows(which, request):
+    stage = request.getfixturevalue(which)
+    q, v, a, f, l = _random(stage, 4)  # noqa: E741
+    out = [np.array(x) for x in stage.functions[1](q, v, a, f, l)]
+    slopes = dict(
+        zip(("dynamics_d", "dynamics_v", "mass", "feet", "slide_d", "loops_d"), out[4:])
+    )
+
+    def row(i, q=q, v=v, a=a):
+        return _values(stage, q, v, a, f, l)[i].ravel()
+
+    def moved(d):
+        return retract(stage.bases, q[None], d[None])[0]
+
+    zero = np.zeros(len(v))
+    for name, expected in (
+        ("dynamics_d", _central(lambda d: row(0, q=moved(d)), zero)),
+        ("dynamics_v", _central(lambda v: row(0, v=v), v)),
+        ("mass", _central(lambda a: row(0, a=a), a)),
+        ("slide_d", _central(lambda d: row(2, q=moved(d)), zero)),
+    ):
+        np.testing.assert_allclose(slopes[name], expected, atol=3e-7, err_msg=name)
+    if stage.sizes["nl"]:
+        expected = _central(lambda d: row(3, q=moved(d)), zero)
+        np.testing.assert_allclose(slopes["loops_d"], expected, atol=1e-8)
+    # The slopes of gaps are the normals' rows of the feet's Jacobian.
+    expected = _central(lambda d: row(1, q=moved(d)), zero)
+    np.testing.assert_allclose(slopes["feet"][2::3], expected, atol=1e-8)
+
+
+def test_relaxed_contact_means_its_product_and_friction_its_cone():
+    scale, mu, slip = (0.02, 50.0, 1e-3), 0.6, 0.05
+    barrier_ = scale[0] * scale[1] * scale[2]
+    gap = np.array([1e-6, 1e-4, 0.1])
+    n = barrier_ / gap
+    p = np.array([[0.3, -0.4], [0.0, 0.0], [1e-3, 0]])
+    w = np.sqrt((p**2).sum(1) + slip**2)
+    t = -mu * n[:, None] * p / w[:, None]
+    f = np.hstack([t, n[:, None]]).ravel()
+    rows, *_ = contact_rows(gap, p.ravel(), f, scale, mu, slip)
+    assert np.abs(rows).max() < 1e-12 * n.max()
+    assert (np.linalg.norm(t, axis=1) <= mu * n).all()
+    away = contact_rows(-gap, p.ravel(), -f, scale, mu, slip)[0]
+    assert (np.abs(away[:, 2]) > 1e-3).all()
+
+
+def test_slopes_of_relaxed_contact():
+    rng = np.random.default_rng(5)
+    gap, slide, f = rng.normal(size=4) * 0.01, rng.normal(size=8), rng.normal(size=12)
+    f[2::3] = np.abs(f[2::3]) * 20
+    args = (0.02, 30.0, 1e-3), 0.6, 0.05
+    _, normal, drag, _ = contact_rows(gap, slide, f, *args)
+    by_gap = _central(lambda x: contact_rows(x, slide, f, *args)[0][:, 2], gap, 1e-8)
+    np.testing.assert_allclose(np.diag(by_gap), normal[:, 0], rtol=1e-6)
+    by_f = _central(lambda x: contact_rows(gap, slide, x, *args)[0][:, 2], f)
+    np.testing.assert_allclose(np.diag(by_f[:, 2::3]), normal[:, 1], rtol=1e-6)
+    by_p = _central(lambda x: contact_rows(gap, x, f, *args)[0][:, :2].ravel(), slide)
+    for i in range(4):
+        block = by_p[2 * i : 2 * i + 2, 2 * i : 2 * i + 2]
+        np.testing.assert_allclose(drag[i], block, rtol=1e-6)
+
+
+def test_eliminated_intervals_meet_the_linearised_rows(looped):
+    """x+ and the forces of `eliminate` put back into finite differences of all rows."""
+    rng, stage, h, N = np.random.default_rng(6), looped, 0.03, 2
+    n, B = stage.sizes, looped.problem.robot.plant.MakeActuationMatrix()
+    q0, v0 = _random(stage, 7)[0][None], rng.normal(size=(1, n["nv"]))
+    v1, tau = rng.normal(size=(1, n["nv"])), rng.normal(size=(1, n["nu"]))
+    q1 = retract(stage.bases, q0, h * v1)
+    f, l = rng.normal(size=(1, 3 * n["nc"])), rng.normal(size=(1, n["nl"]))  # noqa: E741
+    f[:, 2::3] += 3
+    scale, mu, slip = (0.02, 60.0, 1e-3), 0.7, 0.05
+    contact = (*scale[:2], mu, slip), np.full(N, scale[2])
+
+    def rows(d0, dv0, du, d1, df, dl):
+        at0 = retract(stage.bases, q0, d0[None])
+        at1 = retract(stage.bases, q1, d1[None])
+        v = difference(stage.bases, at1, at0)[0] / h
+        a = (v - v0[0] - dv0) / h
+        force = f[0] + df
+        out = _values(stage, at1[0], v, a, force, l[0] + dl)
+        R, gap, slide, c = (x.ravel() for x in out)
+        contact = contact_rows(gap, slide, force, scale, mu, slip)[0]
+        return np.concatenate([R - B @ (tau[0] + du), contact.ravel(), c]), v
+
+    out = [np.array(x) for x in stage.functions[1](q1, v1, (v1 - v0) / h, f, l)]
+    values = tuple(np.tile(x.ravel(), (N, 1)) for x in out[:4])
+    slopes = tuple(np.ascontiguousarray(np.tile(x.T, (N, 1, 1))) for x in out[4:])
+    A, b, c, D, Y = eliminate(
+        stage.bases,
+        h,
+        np.tile(v1, (N, 1)),
+        np.ascontiguousarray(B),
+        np.tile(tau, (N, 1)),
+        np.tile(f, (N, 1)),
+        values,
+        slopes,
+        *contact,
+    )
+    np.testing.assert_array_equal(A[0], A[1])
+    effort = np.tile(tau @ B.T, (N, 1))
+    now = misses(values, effort, np.tile(f, (N, 1)), *contact)
+    np.testing.assert_allclose(Y[0].T @ now[0], c[0], atol=1e-9 * np.abs(c).max())
+    x, u = 1e-1 * rng.normal(size=2 * n["nv"]), 1e-1 * rng.normal(size=n["nu"])
+    end = A[0] @ x + b[0] @ u + c[0]
+    force = D[0] @ np.concatenate([x, u, [1.0]])
+    steps = [
+        *np.split(x, 2),
+        u,
+        end[: n["nv"]],
+        force[: 3 * n["nc"]],
+        force[3 * n["nc"] :],
+    ]
+
+    def along(s):
+        return rows(*(s * step for step in steps))
+
+    (now, _), small = along(0.0), 1e-6
+    (up, v_up), (down, v_down) = along(small), along(-small)
+    change = (up - down) / (2 * small)
+    assert np.abs(now + change).max() < 1e-5 * np.abs(now).max()
+    np.testing.assert_allclose(
+        (v_up - v_down) / (2 * small), end[n["nv"] :], atol=1e-5 * np.abs(end).max()
+    )
+
+
+def test_cost_model_is_the_costs_gradient():
+    rng, N, h = np.random.default_rng(8), 3, 0.1
+    q = rng.normal(size=(N + 1, 9))
+    q[:, :4] /= np.linalg.norm(q[:, :4], axis=1)[:, None]
+    wanted = q[::-1].copy(), rng.normal(size=(N + 1, 8))
+    v, tau = rng.normal(size=(N + 1, 8)), 0.9 * rng.normal(size=(N, 2))
+    cost = MpcCost(
+        position=rng.uniform(1, 2, 8),
+        velocity=0.3,
+        effort=0.5,
+        terminal_position=4.0,
+    )
+    weights = (*(np.array(w) for w in cost.arrays(8, 2)), 0.2)
+    low, high = np.full(9, -np.inf), np.full(9, np.inf)
+    low[7], high[7], high[8] = -2, 3, 0.1  # the last is passed by some knots
+    places = np.array([-1] * 7 + [6, 7])
+    limits = low, high
+
+    def model(q=q, v=v, tau=tau):
+        return cost_model(BASE, h, q, v, tau, wanted, weights, limits, places)
+
+    _, Q, g, R, r = model()
+    zero = np.zeros(8)
+    for k in range(N + 1):
+
+        def moved(d, k=k):
+            at = q.copy()
+            at[k] = retract(BASE, q[k : k + 1], d[None])[0]
+            return model(q=at)[0]
+
+        def faster(d, k=k):
+            at = v.copy()
+            at[k] += d
+            return model(v=at)[0]
+
+        slopes = np.r_[_central(moved, zero), _central(faster, zero)]
+        np.testing.assert_allclose(g[k], slopes if k else 0 * slopes, atol=2e-7)
+        assert np.linalg.eigvalsh(Q[k]).min() > -1e-12
+    flat = _central(lambda u: model(tau=u.reshape(N, 2))[0], tau.ravel())
+    np.testing.assert_allclose(r.ravel(), flat, atol=1e-7)
+    bend = _central(lambda u: model(tau=u.reshape(N, 2))[4].ravel(), tau.ravel())
+    np.testing.assert_allclose(R.ravel(), np.diag(bend), rtol=1e-6)
+
+
+@pytest.mark.parametrize("z", [1.0, 0.03, 0.0200001, 0.0199999, 0.0, -0.5])
+def test_relaxed_barrier_is_smooth(z):
+    value, first, second = barrier(z)
+    step = 1e-7
+    up, down = barrier(z + step), barrier(z - step)
+    assert first == pytest.approx((up[0] - down[0]) / (2 * step), rel=1e-5)
+    assert second == pytest.approx((up[1] - down[1]) / (2 * step), rel=1e-4)
+    if z >= 0.02:
+        assert value == pytest.approx(-np.log(z))
+
+
+def test_steps_within_limits_are_the_quadratic_programs():
+    """Against a dense quadratic program over the efforts, solved to its optimum."""
+    rng, N, nx, nu = np.random.default_rng(9), 6, 4, 2
+    A = 0.5 * rng.normal(size=(N, nx, nx))
+    b, c = rng.normal(size=(N, nx, nu)), rng.normal(size=(N, nx))
+    Q = np.array([np.diag(rng.uniform(0.5, 1, nx)) for _ in range(N + 1)])
+    q, R, r = rng.normal(size=(N + 1, nx)), np.full((N, nu), 0.3), np.zeros((N, nu))
+    limit = np.full((N, nu), 0.4)
+    problem = A, b, c, Q, q, R, r
+
+    def cost(u):
+        x, total = np.zeros(nx), 0.0
+        for k in range(N):
+            total += 0.5 * u[k] @ (R[k] * u[k])
+            x = A[k] @ x + b[k] @ u[k] + c[k]
+            total += 0.5 * x @ Q[k + 1] @ x + q[k + 1] @ x
+        return total
+
+    for low, high in ((-1e9 * limit, 1e9 * limit), (-limit, limit)):
+        x, u, K, _ = regulate_within(*problem, low, high)
+        best = minimize(
+            lambda u: cost(u.reshape(N, nu)),
+            np.zeros(N * nu),
+            bounds=list(zip(low.ravel(), high.ravel())),
+            options={"ftol": 1e-15, "gtol": 1e-10},
+        )
+        assert cost(u) == pytest.approx(best.fun, rel=1e-6)
+        assert (low <= u).all() and (u <= high).all()
+        for k in range(N):
+            np.testing.assert_allclose(
+                x[k + 1], A[k] @ x[k] + b[k] @ u[k] + c[k], atol=1e-6
+            )
+    assert np.sum(np.abs(u) == 0.4) > 3
+    assert not K[np.abs(u) == 0.4].any()

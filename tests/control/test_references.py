@@ -1,0 +1,232 @@
+"""References of controlled robots: clocks, paths and stepping joints."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from drakebots import build_robot, load
+from drakebots.control import ReferenceMotion, Trot
+from drakebots.control.references import alternate
+from drakebots.multibody import Slope, Step, find_posture
+from tests.helpers.coupled_robots import knees_follow
+from tests.helpers.standing_robots import hexapod
+
+
+def standing(name):
+    """A robot on a base of Euler angles, and its standing pose."""
+    model = load(name)
+    robot = build_robot(model, base="euler", time_step=0)
+    posture, context = find_posture(model), robot.plant.CreateDefaultContext()
+    q = robot.plant.GetPositions(context)
+    for joint, value in posture.joints.items():
+        q[robot.plant.GetJointByName(joint).position_start()] = value
+    robot.plant.SetPositions(context, q)
+    robot.set_base_pose(context, posture.X_WB)
+    return robot, context, robot.plant.GetPositions(context)
+
+
+@pytest.fixture(scope="module")
+def cheetah():
+    return standing("mini_cheetah")
+
+
+def reference(robot, q, **more):
+    return ReferenceMotion(robot, q, step=0.05, knots=20, **more)
+
+
+def test_pairs_step_in_turn():
+    """Each foot is in the air for 1 - duty of a cycle, never both pairs at once."""
+    clock, first = Trot(period=0.4, duty=0.6), np.array([True, False])
+    air = clock.swing(np.linspace(0, 4, 4001)[:-1], first) > 0
+    assert air.mean(axis=0) == pytest.approx(0.4, abs=0.01)
+    assert not air.all(axis=1).any()
+
+
+@pytest.mark.parametrize(
+    ("places", "first"),
+    [
+        ({"FL": (2, 1), "FR": (2, -1), "RL": (-2, 1), "RR": (-2, -1)}, {"FL", "RR"}),
+        ({"L": (0.1, 1), "R": (-0.1, -1)}, {"L"}),
+        ({"leg": (0, 0)}, {"leg"}),
+        (
+            {
+                f"{side}{k}": (1 - k, y)
+                for side, y in (("L", 1), ("R", -1))
+                for k in range(3)
+            },
+            {"L0", "L2", "R1"},
+        ),
+    ],
+)
+def test_every_second_leg_steps_first(places, first):
+    """Whatever the order of the feet, where the base is, and with two feet a leg."""
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        legs = rng.permutation([*places, *places])
+        feet = np.array([places[leg] for leg in legs]) + rng.normal(size=2)
+        feet += rng.uniform(-0.1, 0.1, feet.shape)
+        found = alternate(legs, feet)
+        if len(places) > 1:
+            assert {leg for leg, now in zip(legs, found) if now} == first
+        else:
+            assert found.all()
+
+
+@pytest.mark.long
+def test_a_hexapod_stands_on_either_tripod(tmp_path):
+    """The centre of mass is over the three feet that are down, at any moment."""
+    robot, context, q0 = standing(hexapod(tmp_path))
+    first = reference(robot, q0, gait=Trot()).first
+    feet = robot.feet_positions(context)[:, :2]
+    com = robot.plant.CalcCenterOfMassPositionInWorld(context)[:2]
+    assert first.sum() == 3
+    for down in (first, ~first):
+        corners = np.vstack([feet[down].T, np.ones(3)])
+        shares = np.linalg.solve(corners, [*com, 1.0])
+        assert shares.min() > 0.1
+
+
+@pytest.mark.parametrize("speed", [0.4, 0.0])
+def test_feet_stand_still_while_the_base_passes(cheetah, speed):
+    """In its stance a foot keeps its place on the ground at any speed and turn."""
+    robot, context, q0 = cheetah
+    turn, clock = 0.3, Trot()
+    asked = reference(robot, q0, speed=speed, turn=turn, gait=clock)
+    times = np.linspace(0, clock.period, 41)[:-1]
+    feet = []
+    for t in times:
+        q = asked.sample(np.array([t]), q0)[0][0]
+        robot.plant.SetPositions(context, np.r_[q0[:6], q[6:]])
+        feet.append(robot.feet_positions(context))
+    feet = np.array(feet)
+    down = clock.swing(times, asked.first) == 0
+    ahead, behind = np.roll(feet, -1, axis=0), np.roll(feet, 1, axis=0)
+    rates = (ahead - behind) / (2 * times[1])
+    for foot in range(4):
+        near = [np.roll(down[:, foot], k) for k in (-2, -1, 0, 1, 2)]
+        steady = np.flatnonzero(np.all(near, axis=0))
+        arm = feet[steady, foot, :2] - q0[:2]
+        expected = -speed * np.array([1, 0]) - turn * np.stack(
+            [-arm[:, 1], arm[:, 0]], 1
+        )
+        # A chord instead of an arc, and steps between the table's phases.
+        assert np.abs(rates[steady, foot, :2] - expected).max() < 0.03
+        assert np.ptp(feet[steady, foot, 2]) < 1e-4
+        lift = feet[:, foot, 2].max() - feet[steady, foot, 2].min()
+        assert lift == pytest.approx(clock.clearance, rel=0.03)
+
+
+def test_rates_are_those_of_the_positions(cheetah):
+    robot, _, q0 = cheetah
+    asked = reference(robot, q0, goal=(2, 1), speed=0.4, gait=Trot())
+    times = 0.01 * np.arange(60)
+    q, v = asked.sample(times, q0)
+    middle = (v[1:] + v[:-1]) / 2
+    base = np.abs(np.diff(q, axis=0) / 0.01 - middle)[:, :6]
+    assert base.max() < 0.02
+    # The table of the joints is linear between 40 phases.
+    joints = np.abs(np.diff(q, axis=0) / 0.01 - middle)[:, 6:]
+    assert np.median(joints) < 0.2
+
+
+def test_a_way_ends_at_its_goal(cheetah):
+    robot, _, q0 = cheetah
+    goal = np.array([0.6, -0.3])
+    q, v = reference(robot, q0, goal=goal, speed=0.4).sample(np.arange(0, 12, 0.05), q0)
+    assert q[-1, :2] - q0[:2] == pytest.approx(goal, abs=1e-3)
+    assert np.abs(v[-1]).max() < 1e-3
+    assert np.linalg.norm(v[:, :2], axis=1).max() <= 0.4 + 1e-12
+    # Pushed off its path, a robot is asked to come back, not to jump there.
+    aside = q0.copy()
+    aside[:2] += [0.1 * 0.3, 0.1 * 0.6]
+    q, _ = reference(robot, q0, goal=goal, speed=0.4)(0.0, aside, np.zeros(18))
+    assert q[0, :2] == pytest.approx(aside[:2], abs=1e-12)
+
+
+def test_legs_without_a_sideways_joint_keep_their_loops_closed():
+    robot, context, q0 = standing("minitaur")
+    asked = reference(robot, q0, speed=0.2, gait=Trot())
+    for t in np.linspace(0, 0.5, 41)[:-1:4]:  # of the table
+        robot.plant.SetPositions(context, asked.sample(np.array([t]), q0)[0][0])
+        assert np.abs(robot.closure.evaluate(context)[0]).max() < 1e-6
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("terrain", [None, Step(0.3, 0.5, 0.03)])
+def test_joints_that_follow_others_do_so(tmp_path, terrain):
+    """Also where a leg of two motors cannot put its foot where the clock has it, and
+    where the ground rises."""
+    robot, context, q0 = standing(knees_follow(tmp_path, -1.0))
+    asked = reference(robot, q0, speed=0.2, gait=Trot(), terrain=terrain)
+    q, _ = asked.sample(np.linspace(0, 2, 41), q0)
+    assert np.ptp(q[:, 6:], axis=0).max() > 0.05
+    for one in q:
+        robot.plant.SetPositions(context, one)
+        assert robot.closure.slips(context).max() < 1e-12
+
+
+def test_heading_goes_on_from_the_robots_turn(cheetah):
+    """A robot that has turned around once is not asked to turn back."""
+    robot, _, q0 = cheetah
+    turned = q0.copy()
+    turned[3] += 2 * np.pi
+    q, v = reference(robot, q0, speed=0.4, turn=0.3)(1.0, turned, np.zeros(18))
+    assert q[0, 3] - turned[3] == pytest.approx(0.3)
+    assert v[:, 3] == pytest.approx(0.3)
+
+
+def test_the_base_goes_by_the_plane_under_its_feet(cheetah):
+    """On a slope the base rises as the ground does, and keeps the tilt of its pose."""
+    robot, _, q0 = cheetah
+    rise = 0.1
+    ground = Slope(-np.arctan(rise))
+    asked = reference(robot, q0, goal=(1, 0), speed=0.3, gait=Trot(), terrain=ground)
+    times = 0.01 * np.arange(60)
+    q, v = asked.sample(times, q0)
+    x, z, pitch = (asked.axes[name] for name in ("x", "z", "pitch"))
+    assert np.allclose(q[:, z] - q0[z], rise * (q[:, x] - q0[x]), atol=1e-9)
+    assert np.allclose(q[:, pitch], q0[pitch], atol=1e-9)
+    assert np.allclose(v[1:-1, z], rise * v[1:-1, x], atol=0.01)
+
+
+def test_feet_stand_on_both_sides_of_an_edge(cheetah):
+    """With its front feet on a step the base is half as much higher and its nose up,
+    and standing feet are each on their own ground."""
+    robot, context, q0 = cheetah
+    height = 0.04
+    ground = Step(q0[0], q0[0] + 3.0, height)
+    asked = reference(robot, q0 - np.r_[1.0, np.zeros(len(q0) - 1)], terrain=ground)
+    wanted = asked.sample(np.zeros(1), q0)[0][0]
+    assert wanted[asked.axes["z"]] - q0[asked.axes["z"]] == pytest.approx(
+        height / 2, rel=0.05
+    )
+    assert wanted[asked.axes["pitch"]] - q0[asked.axes["pitch"]] < -0.05
+    robot.plant.SetPositions(context, wanted)
+    feet = robot.feet_positions(context)
+    at = ground.heights(feet[:, 0], feet[:, 1])
+    robot.plant.SetPositions(context, q0)
+    flat = robot.feet_positions(context)[:, 2]
+    assert sorted(at) == [0, 0, height, height]
+    assert np.abs(feet[:, 2] - at - flat).max() < 0.004
+
+
+def test_a_swinging_foot_passes_over_the_highest_that_it_may_meet(cheetah):
+    """Front feet, at the edge, are lifted by its height more; hind feet are not."""
+    robot, context, q0 = cheetah
+    height, clock = 0.04, Trot()
+    step = Step(q0[0] + 0.15, q0[0] + 3.0, height)
+    asked = reference(robot, q0, speed=0.3, gait=clock, terrain=step)
+    flat = reference(robot, q0, speed=0.3, gait=clock)
+    times = np.linspace(0, clock.period, 41)
+    most = {}
+    for name, one in (("step", asked), ("flat", flat)):
+        lifts = []
+        for t in times:
+            robot.plant.SetPositions(context, one.sample(np.array([t]), q0)[0][0])
+            lifts.append(robot.feet_positions(context)[:, 2])
+        most[name] = np.max(lifts, axis=0)
+    front = robot.feet_positions(context)[:, 0] > q0[0]
+    # The joints lift the foot to first order.
+    assert (most["step"] - most["flat"])[front].min() > 0.8 * height
+    assert np.abs(most["step"] - most["flat"])[~front].max() < 0.01

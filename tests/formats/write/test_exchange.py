@@ -1,0 +1,192 @@
+"""MJCF and URDF of our models beside Drake: flights, contacts, names, refusals."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from itertools import combinations
+
+import numpy as np
+import pytest
+from pydrake.multibody.parsing import Parser
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.systems.analysis import Simulator
+
+from drakebots import build_robot, load
+from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.formats import plain_robot, write_mjcf, write_urdf
+from drakebots.formats.read.tree import add
+from drakebots.model import available_models
+from tests.helpers.coupled_robots import linkage
+from tests.helpers.scripts import load_script
+
+mujoco = pytest.importorskip("mujoco", minversion="3.3")
+# By default MuJoCo writes its warnings to a file in the folder of the tests.
+mujoco.set_mju_user_warning(lambda text: None)
+bench = load_script("exchange")
+
+
+@pytest.mark.parametrize("name", available_models())
+def test_models_fly_alike(name, tmp_path):
+    """0.1 s in the air in MuJoCo, and in Drake from the URDF: bodies stay together.
+
+    The robot's joints move by much more than they differ.
+    """
+    row = bench.compare(name, tmp_path)
+    assert row["mujoco"] < bench.TARGET
+    assert row["urdf"] < 1e-6
+    assert row["moved"] > 0.05
+    assert row["bodies"] == 1 or row["turned_or_bent"] > 100 * row["mujoco"]
+    assert row["missing_in_mujoco"] == []
+
+
+def test_a_loop_that_is_forgotten_is_seen(tmp_path):
+    """Without its constraints HAMR flies elsewhere: the comparison can fail."""
+    model, throw = load("hamr"), bench.make_throw(load("hamr"))
+    path = write_mjcf(model, tmp_path / "hamr.xml", time_step=bench.STEP)
+    tree = ET.parse(path)
+    tree.getroot().remove(tree.find("equality"))
+    tree.write(path)
+    ours = bench.drake_flight(model, throw, 0.02)
+    theirs = bench.mujoco_flight(path, throw, 0.02)
+    assert bench.distance(ours, theirs) > 1e-4 * 0.04
+
+
+@pytest.mark.parametrize("name", ["beetle", "cow"])
+def test_it_stands_on_mujocos_ground(name, tmp_path):
+    """Under its own weight with stiff joints; contact forces carry all of it."""
+    path = write_mjcf(load(name), tmp_path / "robot.xml", time_step=5e-4, ground=0.8)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    hinges = model.jnt_type == mujoco.mjtJoint.mjJNT_HINGE
+    model.jnt_stiffness[hinges], model.dof_damping[6:] = 200.0, 5.0
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    model.qpos_spring[:] = data.qpos
+    for _ in range(3000):
+        mujoco.mj_step(model, data)
+    assert np.abs(data.qvel).max() < 1e-3
+    force, total = np.zeros(6), 0.0
+    for i in range(data.ncon):
+        mujoco.mj_contactForce(model, data, i, force)
+        total += force[0] * abs(data.contact[i].frame[2])
+    assert total == pytest.approx(9.81 * load(name).summary.mass, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["beetle", "minitaur"])
+def test_the_same_bodies_may_touch(name, tmp_path):
+    """Drake's filters and MuJoCo's exclusions and families leave the same pairs."""
+    path = write_mjcf(load(name), tmp_path / "robot.xml")
+    model = mujoco.MjModel.from_xml_path(str(path))
+    solid = [i for i in range(model.ngeom) if model.geom_contype[i]]
+    bodies = {int(model.geom_bodyid[i]) for i in solid} - {0}
+    excluded = {int(signature) for signature in model.exclude_signature}
+
+    def may_touch(a: int, b: int) -> bool:
+        a, b = sorted((a, b))
+        family = model.body_weldid[model.body_parentid[model.body_weldid[b]]]
+        above = model.body_weldid[model.body_parentid[model.body_weldid[a]]]
+        same = model.body_weldid[a] == model.body_weldid[b]
+        related = model.body_weldid[a] == family or model.body_weldid[b] == above
+        return not (same or related or (a << 16) + b in excluded)
+
+    robot = plain_robot(load(name))
+    inspector = robot.scene_graph.model_inspector()
+    assert len(bodies) >= 4
+    for a, b in combinations(sorted(bodies), 2):
+        first, second = (
+            robot.plant.GetCollisionGeometriesForBody(
+                robot.plant.GetBodyByName(model.body(i).name)
+            )
+            for i in (a, b)
+        )
+        filtered = all(inspector.CollisionFiltered(x, y) for x in first for y in second)
+        assert may_touch(a, b) == (not filtered), (
+            model.body(a).name,
+            model.body(b).name,
+        )
+
+
+def test_a_urdf_has_all_that_urdf_can_say(tmp_path):
+    """Names, feet, limits, motors, loops; Drake reads it strictly, MuJoCo reads it."""
+    model = load("hamr")
+    path = write_urdf(model, tmp_path / "hamr.urdf")
+    back = load(path)
+    assert back.summary.actuators == model.summary.actuators
+    assert [foot.name for foot in back.feet] == [foot.name for foot in model.feet]
+    assert [p.name for p in back.points] == [p.name for p in model.points]
+    assert back.summary.independent_rows == 24
+    plant = MultibodyPlant(1e-3)
+    parser = Parser(plant)
+    parser.SetStrictParsing()
+    parser.AddModels(str(path))
+    plant.Finalize()
+    for name in ("FLqsact", "FLqs2"):
+        ours = plain_robot(model).plant.GetJointByName(name)
+        theirs = plant.GetJointByName(name)
+        assert theirs.position_lower_limits() == ours.position_lower_limits()
+        assert theirs.default_damping() == ours.default_damping()
+    peer = mujoco.MjModel.from_xml_path(str(path))
+    assert peer.nv == 32  # MuJoCo holds the root of a URDF
+    assert peer.body_mass.sum() == pytest.approx(model.summary.mass, rel=1e-6)
+
+
+BASE = """<robot name="base"><link name="root"/>
+<link name="trunk"><inertial><mass value="2"/><inertia ixx="0.01" iyy="0.02" izz="0.02"
+ ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="fix" type="fixed"><parent link="root"/><child link="trunk"/>
+<origin xyz="0.1 0 0.2" rpy="0.3 0 0"/></joint></robot>"""
+
+
+def test_a_free_base_without_mass_stays_free(tmp_path):
+    """What is welded to it carries it; nothing else is, it is refused."""
+    (tmp_path / "base.urdf").write_text(BASE)
+    model = load(tmp_path / "base.urdf")
+    throw = bench.make_throw(model)
+    path = write_mjcf(model, tmp_path / "base.xml", time_step=bench.STEP)
+    theirs = bench.mujoco_flight(path, throw, 0.1)["trunk"]
+    ours = bench.drake_flight(model, throw, 0.1)["trunk"]
+    np.testing.assert_allclose(theirs, ours, atol=1e-7)
+    assert np.ptp(ours[:, 2]) > 0.01
+
+
+def test_what_is_refused(tmp_path):
+    with pytest.raises(FileProblem, match=r"needs the ending \.xml"):
+        write_mjcf("brick", tmp_path / "brick.urdf")
+    with pytest.raises(FileProblem, match=r"needs the ending \.urdf"):
+        write_urdf("brick", tmp_path / "brick.xml")
+    with pytest.raises(InvalidInput, match="time step must be > 0"):
+        write_mjcf("brick", tmp_path / "brick.xml", time_step=0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_joints_that_follow_others(tmp_path):
+    """The linkage swings by its weight in MuJoCo as in Drake, and its URDF says the
+    same couplers."""
+    model = linkage(tmp_path)
+    again = load(write_urdf(model, tmp_path / "again.urdf"))
+    assert again.couplers == model.couplers
+    assert again.summary.actuators == ("j",)
+    path = write_mjcf(model, tmp_path / "linkage.xml", time_step=1e-4)
+    theirs = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(theirs)
+    mujoco.mj_resetDataKeyframe(theirs, data, 0)
+    for _ in range(1000):
+        mujoco.mj_step(theirs, data)
+    robot = build_robot(model, time_step=1e-4)
+    simulator = Simulator(robot.plant)
+    robot.plant.get_actuation_input_port().FixValue(
+        simulator.get_mutable_context(), [0.0]
+    )
+    simulator.AdvanceTo(0.1)
+    ours = robot.plant.GetPositions(simulator.get_context())
+    found = [data.joint(name).qpos[0] for name in "jkst"]
+    assert abs(ours[0]) > 0.02
+    np.testing.assert_allclose(found, ours, atol=1e-2 * abs(ours[0]))
+
+
+def test_values_of_elements():
+    """Numbers read back exactly, NaN too; none are subnormal, which Drake refuses."""
+    x = np.array([1 / 3, -0.0, 5e-324, np.nan])
+    child = add(ET.Element("link"), "a", x, class_="b", size=0.1, rgba=None)
+    assert child.attrib == {"class": "b", "size": "0.1"}
+    read = [float(word) for word in child.text.split()]
+    np.testing.assert_array_equal(read, [1 / 3, 0.0, 0.0, np.nan])

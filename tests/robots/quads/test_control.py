@@ -1,0 +1,164 @@
+"""A skinned robot under feedback: its nominal model, its ground, pushes, open loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pydrake.multibody.tree import MultibodyForces
+
+from drakebots.control import Mpc, Push, ReferenceMotion, Trot
+from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.run import Verdict
+from drakebots.multibody import Flat, Slope, Step
+from drakebots.robots.quads import Control, Skinned, build, control
+from drakebots.robots.quads.control import BoxOn, TerrainContact
+from drakebots.robots.quads.nominal import nominal_robot, standing
+from drakebots.robots.quads.robot import load_planned
+from drakebots.skin.coupled import PatchContact
+from tests.helpers.small_quad import small_quad
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory):
+    return load_planned(small_quad(tmp_path_factory.mktemp("small")))
+
+
+@pytest.fixture(scope="module")
+def nominal(robot):
+    return nominal_robot(robot)
+
+
+def test_the_nominal_model_has_the_skins_mass(robot, nominal):
+    """Mass, centre of mass and gravity's torques are those of links with skin."""
+    plant, quad = nominal.plant, robot.quad
+    context = plant.CreateDefaultContext()
+    assert plant.CalcTotalMass(context) == pytest.approx(robot.mass, rel=1e-9)
+    q = quad.rest + 0.1 * np.random.default_rng(0).standard_normal(quad.nv)
+    plant.SetPositions(context, q)
+    inertia = quad.tree.inertia + robot.link_skin.inertia
+    com = plant.CalcCenterOfMassPositionInWorld(context)
+    assert np.allclose(com, quad.com(q, inertia)[0], atol=1e-9)
+
+
+def test_the_nominal_model_has_the_skins_stiffness(robot, nominal):
+    """At rest without speed, gravity aside, a turned joint is pushed back by K_jj d."""
+    plant, quad = nominal.plant, robot.quad
+    context, zero = plant.CreateDefaultContext(), np.zeros(quad.nv)
+    forces = MultibodyForces(plant)
+
+    def springs(q):
+        plant.SetPositions(context, q)
+        plant.CalcForceElementsContribution(context, forces)
+        total = plant.CalcInverseDynamics(context, zero, forces)
+        return plant.CalcGravityGeneralizedForces(context) + total
+
+    assert np.abs(springs(quad.rest)).max() < 1e-9
+    d = 0.1
+    turned = springs(quad.rest + np.r_[np.zeros(6), np.full(quad.nv - 6, d)])
+    assert turned[6:] == pytest.approx(d * np.diag(robot.link_skin.stiffness))
+    assert turned[6:].max() > 0.2
+
+
+def test_flat_terrain_is_the_plain_ground(robot):
+    stepper = robot.skinned.stepper(5e-3)
+    stepper.pose(*stepper.home)
+    patches = robot.skinned.skin.patches
+    given = stepper.plant, stepper.context, patches, 5e-3
+    a, b = PatchContact(height=0.0).law(*given), TerrainContact().law(*given)
+    y = 1e-3 * np.random.default_rng(1).standard_normal(len(a.rows))
+    assert np.allclose(a.rows, b.rows) and np.allclose(a.force(y), b.force(y))
+
+
+def test_a_slope_pushes_along_its_normal(robot):
+    """Forces of a slope, back in the world, lie along its normal."""
+    angle, stepper = 0.2, robot.skinned.stepper(5e-3)
+    q, v = stepper.home
+    ground = TerrainContact(terrain=Slope(angle))
+    stepper.pose(q, v)
+    patches = robot.skinned.skin.patches
+    plain = PatchContact().law(stepper.plant, stepper.context, patches, 5e-3)
+    law = ground.law(stepper.plant, stepper.context, patches, 5e-3)
+    force = law.force(np.zeros(len(law.rows)))
+    assert force.reshape(-1, 3)[:, 2].max() > 1.0
+    pulled, n = law.rows.T @ force, [np.sin(angle), 0, np.cos(angle)]
+    along = np.outer(force.reshape(-1, 3)[:, 2], n).ravel()
+    assert np.allclose(pulled, plain.rows.T @ along, atol=1e-9)
+
+
+def test_a_box_lies_on_any_ground():
+    box = Step(0.1, 0.3, 0.01)
+    flat, slope = BoxOn(Flat(), box), BoxOn(Slope(-0.2), box)
+    points = np.array([[0.2, 0.0, 0.05], [0.5, 0.1, 0.05], [0.0, 0.0, 0.02]])
+    assert np.allclose(flat.evaluate(points)[0], [0.04, 0.05, 0.02], atol=1e-12)
+    c, s = np.cos(0.2), np.sin(0.2)
+    turned = points @ np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+    assert np.allclose(slope.evaluate(turned)[0], flat.evaluate(points)[0], atol=1e-12)
+
+
+def test_it_stands_and_steps_on_a_slope(robot, nominal):
+    """Soles lie on a slope, and the reference's feet and base go along it."""
+    angle, quad = np.radians(2), robot.quad
+    q = standing(nominal, quad.rest, angle)
+    context = nominal.plant.CreateDefaultContext()
+    nominal.plant.SetPositions(context, q)
+    feet = nominal.feet_positions(context)
+    assert np.abs(feet[:, 2] - np.tan(angle) * feet[:, 0]).max() < 3e-3
+    rise = float(np.tan(angle))
+    reference = ReferenceMotion(
+        nominal, q, step=0.05, knots=10, speed=0.1, gait=Trot(), terrain=Slope(-angle)
+    )
+    asked = reference.sample(np.linspace(0, 1, 21), q)[0]
+    assert asked[-1, 0] - q[0] == pytest.approx(0.1, rel=0.1)
+    assert np.allclose(asked[:, 2] - q[2], rise * (asked[:, 0] - q[0]))
+    with pytest.raises(NoSolution, match="degrees"):
+        standing(nominal, quad.rest, 0.69)
+
+
+@pytest.fixture(scope="module")
+def problem(robot):
+    return Control(
+        str(robot.skinned.model.path),
+        speed=0.0,
+        gait=Trot(0.5, 0.7, 0.01),
+        pushes=(Push(1.0, 0.1, 0.05),),
+        plant=Skinned("full"),
+        controller=Mpc(0.05, 6, 0.02, delay=0.02),
+        duration=0.3,
+    )
+
+
+@pytest.mark.long
+def test_it_steps_in_its_skin_and_its_targets_replay(problem, monkeypatch):
+    """Control holds the robot up; its targets, played again, repeat the run exactly."""
+    monkeypatch.setenv("DRAKEBOTS_COMPILE", "0")  # takes longer than the run
+    built = build(problem)
+    run = control(problem, built=built)
+    assert run.ok, run.message
+    metrics = run.metrics
+    assert metrics["largest_roll_deg"] < 10 and metrics["largest_pitch_deg"] < 10
+    assert metrics["solves"] == 15 and metrics["solve_hz"] > 0
+    again = control(problem, replay=run, built=built)
+    assert np.array_equal(again.data.position.values, run.data.position.values)
+    with pytest.raises(InvalidInput, match="multiple"):
+        control(replace(problem, plant=Skinned("full", 0.007)), built=built)
+    with pytest.raises(InvalidInput, match="differ in"):
+        control(replace(problem, speed=0.1), built=built)
+    with pytest.raises(InvalidInput, match="no servo targets"):
+        control(problem, replay=replace(run, kind="quads.track"), built=built)
+    cut = control(replace(problem, time_limit=1e-9), replay=run, built=built)
+    assert cut.verdict is Verdict.TIME_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Control("monster", slope=2.0), "slope"),
+        (lambda: Skinned("none"), "'none'"),
+        (lambda: Control("monster", controller=Mpc(feedback="servos")), "feedback"),
+    ],
+)
+def test_bad_problems_are_refused(make, says):
+    with pytest.raises((InvalidInput, UnknownName), match=says):
+        make()

@@ -1,0 +1,227 @@
+"""What the skin touches: links, ground."""
+
+import numpy as np
+import pytest
+from pydrake.geometry import Box, Capsule, Cylinder, Sphere
+from pydrake.math import RigidTransform
+from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, CoulombFriction
+from pydrake.multibody.tree import SpatialInertia
+from pydrake.systems.framework import DiagramBuilder
+
+from drakebots.core.errors import InvalidInput
+from drakebots.fem import Penalty, SkinState
+from drakebots.fem.assembly import build_model
+from drakebots.fem.material import Material
+from drakebots.fem.mesh import TetMesh, box_mesh
+from drakebots.skin.coupled import (
+    Collisions,
+    CoupledState,
+    CoupledStepper,
+    Glue,
+    Servo,
+    SkinGround,
+    glue_vertices,
+    link_contact,
+)
+from drakebots.skin.coupled.collisions import LinkShape, link_shapes
+from drakebots.skin.coupled.touch import joined
+from tests.helpers.skin_energy import momentum
+from tests.helpers.skinned_brick import MASS, brick
+from tests.helpers.skinned_leg import DT, INSTANCE, Leg, skin_model
+
+
+@pytest.fixture(scope="module")
+def model():
+    return skin_model()
+
+
+def test_shapes_measure_as_drake_does():
+    builder = DiagramBuilder()
+    plant, _ = AddMultibodyPlantSceneGraph(builder, 1e-3)
+    shapes = (
+        Sphere(0.03),
+        Capsule(0.02, 0.1),
+        Cylinder(0.03, 0.08),
+        Box(0.05, 0.08, 0.1),
+    )
+    rng = np.random.default_rng(2)
+    for k, shape in enumerate(shapes):
+        body = plant.AddRigidBody(
+            f"b{k}", SpatialInertia.SolidSphereWithMass(1.0, 0.01)
+        )
+        pose = RigidTransform(rng.normal(size=3) * 0.02)
+        plant.RegisterCollisionGeometry(
+            body, pose, shape, "g", CoulombFriction(0.5, 0.5)
+        )
+    plant.Finalize()
+    diagram = builder.Build()
+    root = diagram.CreateDefaultContext()
+    context = plant.GetMyMutableContextFromRoot(root)
+    query = plant.get_geometry_query_input_port().Eval(context)
+    found = link_shapes(plant, context)
+    assert len(found) == 4
+    points = rng.normal(size=(60, 3)) * 0.05
+    for k, one in enumerate(found):
+        assert isinstance(one, LinkShape)
+        (geometry,) = plant.GetCollisionGeometriesForBody(plant.GetBodyByName(f"b{k}"))
+        X_WG = query.inspector().GetPoseInFrame(geometry)
+        d, g = one.distance(points - X_WG.translation())
+        for i, p in enumerate(points):
+            drake = next(
+                r for r in query.ComputeSignedDistanceToPoint(p) if r.id_G == geometry
+            )
+            assert d[i] == pytest.approx(drake.distance, abs=1e-12)
+            assert np.allclose(g[i], drake.grad_W, atol=1e-9)
+
+
+def test_skin_on_links_keeps_momentum():
+    """A free link with a ring around it: what one gains the other loses."""
+    leg = Leg("free", knee=False, centred=True, gravity=False)
+    model = skin_model(Material(youngs_modulus=1e5, poisson_ratio=0.3))
+    glue = Glue(np.array([0]), ("thigh",), np.array([model.rest[0]]))
+    rng = np.random.default_rng(1)
+    contact = link_contact(model, glue, leg.plant, leg.context, Penalty(50.0, 0.1))
+    x = model.rest + rng.normal(size=model.rest.shape) * 2e-3
+    v = rng.normal(size=x.shape) * 0.1
+    leg.plant.SetVelocities(leg.context, rng.normal(size=6) * 0.1)
+    skin = SkinState(0.0, x, v)
+    pairs = joined(contact.pairs(leg.plant, leg.context, skin, DT))
+    G, L = pairs.rows()
+    push = rng.uniform(size=len(pairs))
+    f, tau = (G.T @ push).reshape(-1, 3), L.T @ push
+    assert np.abs(f).max() > 0
+    # Velocities are the base's angular and linear ones about its origin.
+    origin = leg.plant.EvalBodyPoseInWorld(
+        leg.context, leg.plant.GetBodyByName("thigh")
+    ).translation()
+    assert np.allclose(tau[3:], -f.sum(axis=0), atol=1e-12)
+    moment = np.cross(x - origin, f).sum(axis=0)
+    assert np.allclose(tau[:3], -moment, atol=1e-12)
+
+
+@pytest.mark.long
+def test_links_keep_the_skin_out(model):
+    """A skin sucked inward at the knee stops at the links."""
+    leg = Leg()
+    wall = tube_model()
+    glue = glue_vertices(
+        wall.rest,
+        leg.plant,
+        leg.context,
+        {"thigh": np.flatnonzero(wall.rest[:, 2] > 0.19),
+         "shin": np.flatnonzero(wall.rest[:, 2] < 0.01)},
+    )  # fmt: skip
+    push = np.zeros_like(wall.rest)
+    middle = np.abs(wall.rest[:, 2] - 0.1) < 0.06
+    push[middle, 0] = -4e-4 * np.sign(wall.rest[middle, 0])
+
+    def deepest(collisions):
+        context = leg.diagram.CreateDefaultContext()
+        run = CoupledStepper(
+            leg.plant,
+            wall,
+            glue,
+            DT,
+            context=leg.plant.GetMyMutableContextFromRoot(context),
+            collisions=collisions,
+        )
+        state = run.start()
+        for _ in range(150):
+            result = run.step(state, servo=Servo(50.0, 1.0, np.zeros(2)),
+                              skin_forces=push)  # fmt: skip
+            assert result.converged, result.message
+            state = result.state
+        depth = 0.0
+        run.pose(state.q, state.v)
+        for shape in link_shapes(leg.plant, leg.context):
+            X = leg.plant.EvalBodyPoseInWorld(run.context, shape.body)
+            X_WG = X.multiply(shape.X_BG)
+            p = X_WG.inverse().multiply(state.skin.positions.T).T
+            depth = max(depth, -shape.distance(p)[0].min())
+        return depth
+
+    free = deepest(Collisions())
+    penalty = Penalty(2e3, 5.0)
+    met = deepest(
+        Collisions(links=link_contact(wall, glue, leg.plant, leg.context, penalty))
+    )
+    assert free > 1e-3
+    assert met < 1e-4
+
+
+def tube_model():
+    """Two thin plates beside the leg, soft."""
+    soft = Material("stable-neo-hookean", youngs_modulus=1e5, poisson_ratio=0.3)
+    plate = box_mesh((0.002, 0.02, 0.2), (1, 4, 24))
+    one = TetMesh(plate.vertices + np.array([0.012, -0.01, 0]), plate.tets)
+    vertices = np.concatenate([one.vertices, one.vertices - [0.026, 0, 0]])
+    tets = np.concatenate([one.tets, one.tets + len(one.vertices)])
+    return build_model(TetMesh(vertices, tets), soft)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dt", [2e-3, DT])
+def test_a_soft_block_rests_on_the_ground(dt):
+    """Free on an almost massless link: the ground carries its weight, at 5 ms."""
+    plant, context = brick(0.1)
+    block = box_mesh((0.06, 0.06, 0.06), (4, 4, 4))
+    # Damped, or it would rock for long.
+    soft = Material(youngs_modulus=2e5, poisson_ratio=0.4, stiffness_damping=0.02)
+    rest = TetMesh(block.vertices + np.array([-0.03, -0.03, 0.001]), block.tets)
+    model = build_model(rest, soft)
+    top = np.flatnonzero(rest.vertices[:, 2] > 0.0609)
+    glue = glue_vertices(rest.vertices, plant, context, {"brick": top})
+    ground = SkinGround(friction=0.5, stiffness=2e3, damping=20.0)
+    run = CoupledStepper(
+        plant, model, glue, dt, context=context, collisions=Collisions(ground=ground)
+    )
+    state = run.start()
+    for _ in range(round(2.0 / dt)):
+        result = run.step(state)
+        assert result.converged, result.message
+        state = result.state
+    low = state.skin.positions[:, 2]
+    carried = 2e3 * np.maximum(-low, 0).sum()
+    weight = 9.81 * (MASS + model.total_mass)
+    assert carried == pytest.approx(weight, rel=1e-3)
+    assert np.abs(state.v).max() < 1e-3
+
+
+def test_ground_brakes_a_sliding_skin():
+    """A free skin, no weight on links: friction mu g, once it lies."""
+    leg = Leg()
+    block = box_mesh((0.06, 0.06, 0.02), (3, 3, 1))
+    rest = TetMesh(block.vertices + np.array([1.0, 0, -1e-4]), block.tets)
+    two = TetMesh(
+        np.concatenate([rest.vertices, rest.vertices * [0.1, 1, 1] + [0, 0, 0.2]]),
+        np.concatenate([rest.tets, rest.tets + len(rest.vertices)]),
+    )
+    model = build_model(two, Material(youngs_modulus=1e6, poisson_ratio=0.3))
+    n = len(rest.vertices)
+    glue = Glue(np.arange(n, 2 * n), ("world",) * n, two.vertices[n:])
+    ground = SkinGround(friction=0.3, stiffness=2e3, damping=5.0, slip_speed=1e-3)
+    run = CoupledStepper(
+        leg.plant, model, glue, DT, context=leg.context,
+        collisions=Collisions(ground=ground),
+    )  # fmt: skip
+    state = run.start()
+    for _ in range(60):
+        state = run.step(state).state
+    x, v = state.skin.positions, np.zeros_like(state.skin.positions)
+    v[:n, 0] = 1.0
+    state = CoupledState(state.q, state.v, SkinState(0.0, x, v))
+    mass = model.node_mass[:n].sum()
+    slid = []
+    for _ in range(25):
+        state = run.step(state).state
+        slid.append(momentum(model, state.skin)[0][0] / mass)
+    rate = np.polyfit(DT * np.arange(25), slid, 1)[0]
+    assert rate == pytest.approx(-0.3 * 9.81, rel=0.05)
+
+
+def test_a_mesh_on_a_link_is_refused():
+    leg = Leg(build=False)
+    plant = leg.plant
+    assert INSTANCE and plant.is_finalized()
+    with pytest.raises(InvalidInput, match="SceneGraph"):
+        link_shapes(plant, plant.CreateDefaultContext())

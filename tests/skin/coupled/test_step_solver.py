@@ -1,0 +1,212 @@
+"""Time steps with factors of single precision: refined, they equal those in double."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from drakebots.core.errors import NoSolution, UnknownName
+from drakebots.core.threads import find_mkl
+from drakebots.fem import SkinState
+from drakebots.skin.coupled import CoupledState, PatchContact, ReducedSystem, Servo
+from drakebots.skin.coupled import solver as step_solver
+from drakebots.skin.coupled.solver import EXACT, REFINED, SLOW_STEPS
+from drakebots.skin.file import load_skinned
+from drakebots.skin.file.description import Patches
+from tests.helpers.scripts import load_script
+from tests.helpers.skinned_brick import brick, brick_stepper
+from tests.helpers.skinned_leg import (
+    DT,
+    LENGTH,
+    SOFT,
+    Leg,
+    deformed,
+    skin_model,
+    sole,
+    stepper,
+)
+
+solve_multipliers = load_script("skin_paper_systems").solve_multipliers
+
+pytestmark = pytest.mark.skipif(find_mkl() is None, reason="no MKL")
+
+SHINS = (Patches("foot", "shin", [[x, 0.0, -LENGTH / 2] for x in (-0.01, 0.01)]),)
+PAPER = replace(SOFT, youngs_modulus=9e7, poisson_ratio=0.46)
+RIGID = replace(SOFT, youngs_modulus=1e13)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return skin_model()
+
+
+def off(value, exact):
+    """Largest difference, relative."""
+    return np.abs(value - exact).max() / np.abs(exact).max()
+
+
+def both(model, steps, torques=None, forces=None, **options):
+    """Results of every step in single and in double precision."""
+    found = []
+    for precision in ("single", "double"):
+        leg = Leg()
+        run = stepper(leg, model, precision=precision, threads=1, **options)
+        state, results = run.start(v=[0.5, -1.0]), []
+        for k in range(steps):
+            servo = Servo(20.0, 0.2, np.array([0.4, -0.5]) * np.sin(0.3 * (k + 1)))
+            result = run.step(state, torques, forces, servo=servo)
+            assert result.converged, result.message
+            state = result.state
+            results.append(result)
+        found.append(results)
+    return zip(*found)
+
+
+def agree(pairs, tolerance, notes=(REFINED,)):
+    for quick, exact in pairs:
+        assert quick.message in notes and exact.message == EXACT
+        a, b = quick.state, exact.state
+        assert off(a.q, b.q) < tolerance and off(a.v, b.v) < tolerance
+        assert off(a.skin.positions, b.skin.positions) < tolerance
+        assert off(a.skin.velocities, b.skin.velocities) < tolerance
+        pull = exact.solution.glue_forces
+        assert off(quick.solution.glue_forces, pull) < tolerance
+        assert off(quick.torques, exact.torques) < tolerance
+
+
+@pytest.mark.parametrize("material", [SOFT, PAPER], ids=["0.3 MPa", "90 MPa"])
+@pytest.mark.parametrize("limits", [None, [0.15, 0.05]])
+def test_runs_agree(material, limits):
+    pairs = list(both(skin_model(material), 8, [0.02, 0.01], effort_limits=limits))
+    agree(pairs, 1e-9)
+    if limits is not None:  # some of the steps saturate
+        assert any(np.isclose(np.abs(b.torques), limits).any() for _, b in pairs)
+
+
+def test_forces_at_contacts_of_the_skin_agree(model):
+    contacts = sole(model, Leg().glue(model.rest))
+    forces = 0.05 * np.random.default_rng(0).normal(size=(len(contacts), 3))
+    agree(both(model, 5, [0.1, 0.0], forces, contacts=contacts), 1e-9)
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.6])
+def test_patches_on_the_ground_agree(model, friction):
+    ground = PatchContact(friction, height=1e-3)
+    limits = np.array([0.5, 0.5])
+    options = {"patches": SHINS, "patch_contact": ground, "effort_limits": limits}
+    pairs = list(both(model, 8, **options))
+    agree(pairs, 1e-7 if friction else 1e-9)
+    pressed = [pair for pair in pairs if pair[1].patch_forces[:, 2].max() > 0]
+    assert pressed
+    for quick, exact in pressed:
+        assert off(quick.patch_forces, exact.patch_forces) < 1e-6
+
+
+def test_a_glue_off_its_place_is_put_back(model):
+    run, state, contacts = deformed(Leg(), model, precision="single")
+    x = state.skin.positions.copy()
+    x[run.glue.vertices] += 1e-4 * np.random.default_rng(1).normal(
+        size=(len(run.glue), 3)
+    )
+    state = CoupledState(state.q, state.v, SkinState(0.0, x, state.skin.velocities))
+    forces = np.zeros_like(x)
+    forces[contacts] = 0.3
+    exact = solve_multipliers(run.equations(state), [0.1, 0.2], forces)
+    result = run.step(state, [0.1, 0.2], forces[contacts])
+    assert result.message == REFINED
+    for name in ("dq", "du", "glue_forces"):
+        assert off(getattr(result.solution, name), getattr(exact, name)) < 1e-9
+
+
+def test_a_pass_shrinks_the_error(model, monkeypatch):
+    run, state, _ = deformed(Leg(), model, precision="double")
+    quick = deformed(Leg(), model, precision="single")[0]._solver._quick
+    equations = run.equations(state)
+    exact = ReducedSystem(equations, run.solver).solve()
+    drive = run.drive(state.q, equations.skeleton.B, np.zeros(2), None)
+    errors = []
+    for tolerance in (1e-1, 1e-5, 1e-10):
+        monkeypatch.setattr(step_solver, "TOLERANCE", tolerance)
+        done = step_solver.refined(ReducedSystem(equations, quick), drive)
+        assert done.left <= tolerance
+        errors.append(off(done.solution.du, exact.du))
+        # What is said to be left is no less than what is, but for rounding.
+        assert errors[-1] < 10 * done.left + 1e-11
+    once = ReducedSystem(equations, quick).solve()
+    assert off(once.du, exact.du) > 100 * errors[-1]
+
+
+def test_a_step_that_cannot_be_refined_is_taken_in_double(model):
+    """Of a skin of 1e13 Pa little is left in float32."""
+    pairs = both(skin_model(RIGID), 2)
+    agree(pairs, 1e-12, notes=(EXACT,))
+
+
+def test_after_a_failure_some_steps_are_double(model, monkeypatch):
+    run = stepper(Leg(), model, precision="single")
+    tried = []
+
+    def fails(*arguments):
+        tried.append(1)
+        raise NoSolution("not today")
+
+    state = run.start()
+    with monkeypatch.context() as patch:
+        patch.setattr(step_solver, "refined", fails)
+        for _ in range(SLOW_STEPS):
+            result = run.step(state)
+            assert result.message == EXACT
+    assert len(tried) == 1
+    assert run.step(result.state).message == REFINED
+
+
+def test_an_indefinite_tangent_is_projected_in_both(model):
+    found = []
+    for precision in ("single", "double"):
+        leg = Leg()
+        run = stepper(leg, model, precision=precision)
+        state = run.start()
+        x = state.skin.positions * [1, 1, 0.9]
+        state = CoupledState(state.q, state.v, SkinState(0.0, x, 0 * x))
+        found.append(run.step(state))
+    quick, exact = found
+    assert exact.message == quick.message == EXACT + ", tangent projected"
+    assert off(quick.solution.du, exact.solution.du) < 1e-12
+
+
+@pytest.mark.long
+def test_auto_takes_single_precision_for_large_skins(model):
+    small = stepper(Leg(), model)
+    assert small.step(small.start()).message == EXACT
+    robot = load_skinned("skinned_leg")
+    assert len(robot.fem.rest) > step_solver.SINGLE_FROM
+    large = robot.stepper(DT, threads=1)
+    assert large.step(large.start()).message == REFINED
+    everywhere = robot.stepper(DT, solver="scipy")
+    assert everywhere.step(everywhere.start()).message == EXACT
+    with pytest.raises(UnknownName, match="precision"):
+        stepper(Leg(), model, precision="half")
+
+
+def test_the_exact_solver_is_left_alone(model):
+    run, state, _ = deformed(Leg(), model, precision="single")
+    system = ReducedSystem(run.equations(state), run.solver)
+    stepped = run.step(state).solution
+    assert off(system.solve().du, stepped.du) < 1e-9
+
+
+def test_a_falling_brick_keeps_its_friction_in_single_precision():
+    """Stiff contact under a feather of a skin."""
+    ends = []
+    for precision in ("single", "double"):
+        plant, context = brick(gravity=(2.0, 0, -9.81))
+        run = brick_stepper(
+            plant, context, patch_contact=PatchContact(), precision=precision
+        )
+        state = run.start()
+        for _ in range(10):
+            result = run.step(state)
+            assert result.converged, result.message
+            state = result.state
+        ends.append(state)
+    assert off(ends[0].v, ends[1].v) < 1e-6
