@@ -26,10 +26,20 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import threadpoolctl
 from threadpoolctl import ThreadpoolController
 
 DENSE = ("openblas", "blis", "flexiblas")
 """Libraries that get one thread; MKL keeps the threads given to its solver."""
+
+
+class _CasadiBlas(threadpoolctl.OpenBLASController):
+    """OpenBLAS as CasADi's wheel brings it for MUMPS, under a name of its own."""
+
+    filename_prefixes = ("libcasadi-tp-openblas",)
+
+
+threadpoolctl.register(_CasadiBlas)
 
 
 @functools.lru_cache(maxsize=1)
@@ -129,10 +139,5 @@ def calm_threads() -> Iterator[None]:
 
 def _blocktimes(found: ThreadpoolController) -> dict[ctypes.CDLL, int]:
     """Spinning time of the threads of each library of Intel's OpenMP [ms]."""
-    out = {}
-    for entry in found.info():
-        if entry["prefix"] == "libiomp":
-            library = ctypes.CDLL(entry["filepath"])
-            library.kmp_get_blocktime.restype = ctypes.c_int
-            out[library] = library.kmp_get_blocktime()
-    return out
+    intel = [e["filepath"] for e in found.info() if e["prefix"] == "libiomp"]
+    return {lib: lib.kmp_get_blocktime() for lib in map(ctypes.CDLL, intel)}

@@ -13,6 +13,8 @@ from threadpoolctl import ThreadpoolController, threadpool_info
 from drakebots.core import threads
 from drakebots.core.threads import DENSE, calm_threads, find_mkl
 from drakebots.skin.file import load_skinned
+from drakebots.trajopt.solvers import solve_exact
+from tests.helpers.lowered_programs import chain
 
 
 def dense_threads():
@@ -38,6 +40,19 @@ def test_dense_algebra_gets_one_thread_and_its_own_back():
             assert set(dense_threads()) == {1}
             raise RuntimeError
         assert dense_threads() == before
+
+
+def test_interior_points_have_one_thread():
+    """Also in CasADi's own BLAS: how sums are shared decides which optimum is found."""
+    seen = []
+
+    def look(_):
+        seen.extend(threadpool_info())
+        return False
+
+    solve_exact(chain(), np.full(10, 0.3), monitor=look)
+    assert any("casadi" in each["prefix"] for each in seen)
+    assert {x["num_threads"] for x in seen if x["internal_api"] in DENSE} == {1}
 
 
 @pytest.mark.skipif(find_mkl() is None, reason="no MKL")

@@ -12,13 +12,16 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import casadi as ca
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import CtrlC
+from drakebots.core.threads import DENSE
 from drakebots.trajopt.program import Assembled, Program, assemble
 from drakebots.trajopt.solvers import kkt
 
@@ -286,7 +289,7 @@ def _run(solver: ca.Function, program: Program, x0: np.ndarray, watch: Watch):
     scale, row_scale = program.x_scale, program.row_scale
     try:
         # Raised while IPOPT runs, KeyboardInterrupt would be a warning of CasADi's.
-        with watch.ctrl_c:
+        with _dense_libraries().limit(limits=1), watch.ctrl_c:
             return solver(
                 x0=np.asarray(x0, float) / scale,
                 lbx=program.x_lower / scale,
@@ -297,6 +300,18 @@ def _run(solver: ca.Function, program: Program, x0: np.ndarray, watch: Watch):
     except KeyboardInterrupt as error:
         watch.error = watch.error or error
         return None
+
+
+@cache
+def _dense_libraries() -> ThreadpoolController:
+    """BLAS and LAPACK as loaded by SciPy and with IPOPT; to search them takes 4 ms.
+
+    They get one thread: fronts are small, and threads that wait cost more. A sum that
+    is shared among threads also rounds in another way, by which a nonconvex program can
+    end in another optimum: the machine's number of cores must not decide that.
+    """
+    ca.load_nlpsol("ipopt")
+    return ThreadpoolController().select(internal_api=list(DENSE))
 
 
 def _seconds(stats: Mapping[str, Any]) -> dict[str, float]:
@@ -325,7 +340,6 @@ def _check_spral(settings: Mapping[str, Any]) -> None:
 
 
 def _last_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    last = lines[-1] if lines else "unknown"
+    last = str(error).strip().rpartition("\n")[2].strip()
     # CasADi's messages start with its source file: "....cpp:320: message".
     return re.sub(r"^\S+\.[ch]pp:\d+:\s*", "", last)

@@ -39,10 +39,8 @@ import casadi as ca
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cython_blas, cython_lapack
-from threadpoolctl import ThreadpoolController
 
 from drakebots.core.errors import InvalidInput
-from drakebots.core.threads import DENSE
 
 THRESHOLD = 1e-8
 """Least size of a pivot in terms of its column, as IPOPT's default for MA27."""
@@ -108,10 +106,7 @@ def available() -> bool:
 
 @contextmanager
 def socket() -> Iterator[dict[str, str]]:
-    """IPOPT's options that make it use the library, within the `with` block.
-
-    One thread each for BLAS: fronts are small, and threads that wait cost more.
-    """
+    """IPOPT's options that make it use the library, within the `with` block."""
     lib = _library()
     if lib is None:
         raise InvalidInput(
@@ -120,23 +115,16 @@ def socket() -> Iterator[dict[str, str]]:
         )
     _open.solves = getattr(_open, "solves", 0) + 1
     try:
-        with _dense_libraries().limit(limits=1):
-            yield {
-                "linear_solver": "ma27",
-                "hsllib": str(library_path()),
-                "linear_system_scaling": "none",
-            }
+        yield {
+            "linear_solver": "ma27",
+            "hsllib": str(library_path()),
+            "linear_system_scaling": "none",
+        }
     finally:
         # All of this thread's factors go, so not while a monitor solves within a solve.
         _open.solves -= 1
         if not _open.solves:
             lib.kkt_release()
-
-
-@cache
-def _dense_libraries() -> ThreadpoolController:
-    """BLAS and LAPACK as loaded by SciPy; to search them takes 4 ms."""
-    return ThreadpoolController().select(internal_api=list(DENSE))
 
 
 _open = threading.local()
