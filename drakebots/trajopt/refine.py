@@ -19,13 +19,16 @@ The loop ends when executions stop improving, and keeps the best plan. A
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Annotated, Any, Protocol
 
 from drakebots.core.checks import non_negative, positive, whole
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, RunEnd, Stop, Verdict, run_steps
+from drakebots.core.stages import spent
+from drakebots.core.units import si_factor
 from drakebots.results import Result
 
 MAX_ASKED = 1.3
@@ -137,6 +140,51 @@ class Refined:
     def first(self) -> Trial:
         """The execution of the plan that was given."""
         return self.trials[0]
+
+    def result(
+        self,
+        goal: float,
+        facts: Mapping[str, Any] = MappingProxyType({}),
+        row: Callable[[Trial], Mapping[str, Any]] = lambda trial: {},
+        *,
+        unit: str = "m",
+    ) -> Result:
+        """The best plan, and what was found on the way to it.
+
+        Args:
+            goal: desired advance per cycle of executions [m].
+            facts: further metrics.
+            row: further figures of a trial.
+            unit: unit of lengths in metrics, in whose names it stands.
+        """
+        best, size = self.best, si_factor(unit)
+
+        def figures(trial: Trial) -> dict[str, Any]:
+            return {
+                "round": trial.round,
+                "learned": trial.learned,
+                f"asked_{unit}": trial.asked / size,
+                f"executed_{unit}": trial.reached / size,
+                "score": trial.score if trial.came else None,
+                **row(trial),
+            }
+
+        found = {
+            f"goal_{unit}": goal / size,
+            f"asked_{unit}": best.asked / size,
+            "trials": [figures(trial) for trial in self.trials],
+            "refine_notes": list(self.notes),
+            **facts,
+        }
+        last, first = (trial.reached / size for trial in (best, self.first))
+        return replace(
+            best.plan,
+            verdict=self.end.verdict if best.plan.ok else best.plan.verdict,
+            message=f"{self.end.message}: executed {last:.4g} {unit} a cycle, "
+            f"{first:.4g} before",
+            metrics={**best.plan.metrics, **found},
+            timings=spent(),
+        )
 
 
 def refine_plan(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,45 +20,6 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.lazy import late
 
 matplotlib = late("matplotlib")
-
-_STYLE = """
-<style>
-  #caption { position: fixed; left: 24px; top: 24px; padding: 12px 16px;
-    font: 14px/1.4 system-ui, "DejaVu Sans", sans-serif; color: #222;
-    background: rgba(255, 255, 255, 0.82); border-radius: 6px;
-    pointer-events: none; }
-  #caption .mark { display: inline-block; width: 12px; height: 12px;
-    border-radius: 6px; margin-right: 8px; vertical-align: -1px; }
-  #caption .more { font-size: 13px; color: #555; }
-  #scale .bar { width: 240px; height: 14px; margin: 8px 12px 3px 12px; }
-  #scale .ticks { display: flex; justify-content: space-between;
-    width: 264px; font-size: 13px; }
-  #scale .ticks span { width: 24px; text-align: center; }
-  #scale { margin-bottom: 6px; }
-</style>
-"""
-
-# At its end the animator rewinds its actions without drawing them: what is drawn then
-# is the moment its scrubber shows. Every way to move in time ends in a drawing.
-_CLOCK = """
-<script>
-(function () {
-  const about = @ABOUT@, animator = viewer.animator, seek = animator.seek;
-  animator.seek = function (time) { animator.time = time; seek.call(animator, time); };
-  window.drakebots_clock = function () {
-    const time = animator.actions.reduce((t, a) => Math.max(t, a.time), 0);
-    return time === 0 && !animator.playing ? animator.time : time;
-  };
-  const shown = document.getElementById("caption-time"), render = viewer.render;
-  viewer.render = function () {
-    const time = about.start + window.drakebots_clock() / about.slow;
-    shown.textContent = "t = " + time.toFixed(about.digits) + " s" + about.pace;
-    return render.apply(viewer, arguments);
-  };
-  viewer.set_dirty();
-})();
-</script>
-"""
 
 
 @dataclass(frozen=True)
@@ -171,10 +133,12 @@ class Caption:
         script = ""
         if self.start is not None:
             lines.append('<div class="more" id="caption-time"></div>')
-            script = _CLOCK.replace("@ABOUT@", json.dumps(self._clock(self.start)))
+            about = json.dumps(self._clock(self.start))
+            script = _part("clock.html").replace("@ABOUT@", about)
         if not lines:
             return page
-        return at_end(page, f'{_STYLE}<div id="caption">{"".join(lines)}</div>{script}')
+        text = f'<div id="caption">{"".join(lines)}</div>'
+        return at_end(page, _part("caption.html") + text + script)
 
     def _clock(self, start: float) -> dict[str, float | int | str]:
         pace = "" if abs(self.slow - 1) < 1e-3 else f", {self.slow:.3g} times slower"
@@ -194,3 +158,8 @@ def at_end(page: str, more: str) -> str:
     if not end:
         raise InvalidInput("the page is not one of Meshcat's")
     return f"{body}{more}{end}{tail}"
+
+
+def _part(name: str) -> str:
+    """The text of a file beside this one."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")

@@ -20,6 +20,7 @@ from typing import Any
 import pydrake
 
 from drakebots.core.errors import ModelProblem
+from drakebots.core.files import read_yaml
 from drakebots.core.units import SI, Scaling
 from drakebots.model import Coupler, Loop, Point
 
@@ -31,42 +32,6 @@ PROBLEMS = 20
 
 LENGTH = 160
 """A longer message is cut."""
-
-_KINDS = [
-    (
-        r"The attribute '(.*?)' found in a '(.*?)' tag .*unsupported",
-        "Drake ignores",
-        "{1} {0}",
-    ),
-    (
-        r"The tag '(.*?)' found as a child of '.*?' .*unsupported",
-        "Drake ignores",
-        "<{0}>",
-    ),
-    (
-        r"Ignoring unsupported SDFormat element in (\w+): ?(\w+)",
-        "Drake ignores",
-        "<{1}>",
-    ),
-    (r"XML Element\[(.*?)\],.*not defined in SDF", "Drake ignores", "<{0}>"),
-    (
-        r'Skipping transmission .* joint "(.*?)" which has a zero effort limit',
-        "a motor whose effort limit is 0 is left out (raise the limit in the file, or "
-        "--actuate all --effort 10)",
-        "{0}",
-    ),
-    (r".*non-zero value for the 'friction'", "Drake ignores joint friction", ""),
-    (r".*mechanicalReduction", "Drake ignores <mechanicalReduction>", ""),
-    (r"A link named (\S+) has invalid inertia", "an inertia is invalid", "{0}"),
-    (r"While (parsing|re-expressing)", "Drake replaces an invalid inertia", ""),
-    (r".* name '(.*?)' has already been used, renaming", "Drake renames", "{0}"),
-    (
-        r"Joint '(.*?)' specified as type floating",
-        "a floating joint leaves its link free",
-        "{0}",
-    ),
-]
-"""A message of Drake, the line that it becomes, and the item that the line names."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +162,12 @@ def _line(line: str, items: Counter[str]) -> str:
     return f"{line}: {', '.join(named)}"
 
 
+@cache
+def _kinds() -> list[dict[str, str]]:
+    """Kinds of Drake's messages: pattern, line of a note and item of each."""
+    return read_yaml(Path(__file__).with_name("messages.yaml"))
+
+
 def note_messages(messages: Iterable[str], findings: Findings) -> None:
     """Notes what Drake said, one line for each kind of message.
 
@@ -207,9 +178,9 @@ def note_messages(messages: Iterable[str], findings: Findings) -> None:
         findings: to add to.
     """
     for message in messages:
-        for pattern, line, item in _KINDS:
-            if match := re.match(pattern, message):
-                findings.note(line, item.format(*match.groups()))
+        for kind in _kinds():
+            if match := re.match(kind["pattern"], message):
+                findings.note(kind["line"], kind["item"].format(*match.groups()))
                 break
         else:
             sentence = re.split(r"(?<=[.;]) ", message)[0].rstrip(".;")

@@ -31,7 +31,7 @@ from drakebots.core.checks import between, one_of, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress
-from drakebots.core.stages import spent, timed
+from drakebots.core.stages import timed
 from drakebots.results import Result
 from drakebots.robots.hamr.model import ACTUATORS, BIAS
 from drakebots.robots.hamr.plan import GaitProblem, WarmStart, problem_of
@@ -39,14 +39,7 @@ from drakebots.robots.hamr.plan import plan as plan_gait
 from drakebots.robots.hamr.reference import FEEDFORWARD, as_reference
 from drakebots.robots.hamr.track.feedback import Gains, feedback_signs
 from drakebots.robots.hamr.track.track import CONTACTS, Tracking, track
-from drakebots.trajopt import (
-    Add,
-    Refined,
-    RefineOptions,
-    Trial,
-    best_of,
-    refine_plan,
-)
+from drakebots.trajopt import Add, RefineOptions, Trial, best_of, refine_plan
 
 TRIM = 0.02
 """Trim per yaw a cycle [1/deg]: feet 35 mm apart turn by 33 degrees per unit of trim
@@ -142,7 +135,8 @@ def refine(
     """
     robot = _Robot(problem, progress, add)
     refined = refine_plan(robot, problem.plan, robot.goal, problem, progress=progress)
-    return _result(robot, refined)
+    facts = _executed(refined.best.run) | {"refine_seconds": refined.end.wall}
+    return refined.result(robot.goal, facts, _row, unit="mm")
 
 
 class _Robot:
@@ -228,42 +222,22 @@ def _larger(plan: Result) -> tuple[np.ndarray, np.ndarray]:
     return own.voltages, own.voltages - 0.5 * BIAS + larger
 
 
-def _result(robot: _Robot, refined: Refined) -> Result:
-    """The best plan, and what was found on the way to it."""
-    best, end = refined.best, refined.end
-    run = best.run.metrics
-    facts = {
-        "goal_mm": 1e3 * robot.goal,
-        "asked_mm": 1e3 * best.asked,
-        "executed_stride_mm": run.get("stride_mm_per_cycle"),
-        "executed_settled_mm": run.get("settled_stride_mm"),
-        "executed_yaw_deg": run.get("yaw_deg_per_cycle"),
-        "executed_slip": run.get("slip"),
-        "executed_loaded_slip": run.get("loaded_slip"),
-        "executed_clearance_mm": run.get("clearance_min_mm"),
-        "trials": [_row(trial) for trial in refined.trials],
-        "refine_notes": list(refined.notes),
-        "refine_seconds": end.wall,
+def _executed(run: Result) -> dict:
+    """Figures of the best execution."""
+    found = run.metrics.get
+    return {
+        "executed_stride_mm": found("stride_mm_per_cycle"),
+        "executed_settled_mm": found("settled_stride_mm"),
+        "executed_yaw_deg": found("yaw_deg_per_cycle"),
+        "executed_slip": found("slip"),
+        "executed_loaded_slip": found("loaded_slip"),
+        "executed_clearance_mm": found("clearance_min_mm"),
     }
-    first, last = (1e3 * trial.reached for trial in (refined.first, best))
-    said = f"{end.message}: executed {last:.2f} mm a cycle, {first:.2f} before"
-    return replace(
-        best.plan,
-        verdict=end.verdict if best.plan.ok else best.plan.verdict,
-        message=said,
-        metrics={**best.plan.metrics, **facts},
-        timings=spent(),
-    )
 
 
 def _row(trial: Trial) -> dict:
     return {
-        "round": trial.round,
-        "learned": trial.learned,
-        "asked_mm": 1e3 * trial.asked,
         "planned_mm": trial.plan.metrics["stride_mm"],
         "factors": learned(trial.plan).tolist(),
-        "executed_mm": 1e3 * trial.reached,
         "yaw_deg": trial.run.metrics.get("yaw_deg_per_cycle"),
-        "score": trial.score if np.isfinite(trial.score) else None,
     }

@@ -24,20 +24,13 @@ from drakebots.core.convert import build
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked, declared
 from drakebots.core.run import Progress
-from drakebots.core.stages import spent, timed
+from drakebots.core.stages import timed
 from drakebots.formats import model_of
 from drakebots.multibody import Flat
 from drakebots.results import Result
 from drakebots.robots.legged.track import Tracking, track
 from drakebots.robots.legged.whole_body import Feedback, WholeBody
-from drakebots.trajopt import (
-    Add,
-    Refined,
-    RefineOptions,
-    Trial,
-    best_of,
-    refine_plan,
-)
+from drakebots.trajopt import Add, RefineOptions, Trial, best_of, refine_plan
 from drakebots.trajopt.locomotion import (
     LocomotionProblem,
     plan_locomotion,
@@ -100,7 +93,7 @@ def refine(
     """
     robot = _Robot(problem, progress, add)
     refined = refine_plan(robot, problem.plan, robot.goal, problem, progress=progress)
-    return _result(robot, refined)
+    return refined.result(robot.goal, {"executed_m": refined.best.reached})
 
 
 class _Robot:
@@ -154,33 +147,3 @@ class _Robot:
         motion = replace(motion, forward=forward * asked / self._planned)
         posed = replace(walk, motion=motion)
         return plan_locomotion(posed, progress=self._progress, add=self._add)
-
-
-def _result(robot: _Robot, refined: Refined) -> Result:
-    """The best plan, and what was found on the way to it."""
-    best, end = refined.best, refined.end
-    facts = {
-        "goal_m": robot.goal,
-        "asked_m": best.asked,
-        "executed_m": best.reached,
-        "trials": [_row(trial) for trial in refined.trials],
-        "refine_notes": list(refined.notes),
-    }
-    return replace(
-        best.plan,
-        verdict=end.verdict,
-        message=f"{end.message}: executed {best.reached:.4g} m a cycle, "
-        f"{refined.first.reached:.4g} before",
-        metrics={**best.plan.metrics, **facts},
-        timings=spent(),
-    )
-
-
-def _row(trial: Trial) -> dict:
-    return {
-        "round": trial.round,
-        "learned": trial.learned,
-        "asked_m": trial.asked,
-        "executed_m": trial.reached,
-        "score": trial.score if np.isfinite(trial.score) else None,
-    }

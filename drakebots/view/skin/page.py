@@ -12,6 +12,7 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,96 +102,6 @@ def drawn_surface(rest: np.ndarray, triangles: np.ndarray) -> tuple:
     return used, corners.reshape(-1, 3)
 
 
-_SCRIPT = """
-<script id="skin-stream" type="text/plain">@STREAM@</script>
-<script>
-(async function () {
-  const about = @ABOUT@;
-  const T = about.times.length, V = about.vertices, n = 3 * V;
-  const text = atob(document.getElementById("skin-stream").textContent);
-  const packed = new Blob([Uint8Array.from(text, (c) => c.charCodeAt(0))]);
-  const stream = packed.stream().pipeThrough(new DecompressionStream("deflate"));
-  const raw = new Uint8Array(await new Response(stream).arrayBuffer());
-  // Frames of x of all vertices, y, z; each value is the change since the last.
-  const whole = new Uint16Array(T * n), tone = new Uint8Array(T * V);
-  for (let i = 0; i < T * n; i++) {
-    const z = raw[i] | (raw[T * n + i] << 8);
-    whole[i] = (i < n ? 0 : whole[i - n]) + ((z >> 1) ^ -(z & 1));
-  }
-  for (let i = 0; i < T * V; i++)
-    tone[i] = (i < V ? 0 : tone[i - V]) + raw[2 * T * n + i];
-
-  const place = new MeshCat.THREE.BufferAttribute(new Float32Array(n), 3);
-  const colour = new MeshCat.THREE.BufferAttribute(new Float32Array(n), 3);
-  // The page's own commands make the mesh, some time after this runs.
-  let mesh = null;
-  function find() {
-    let node = viewer.scene_tree;
-    for (const name of about.path.concat(["<object>"]))
-      node = node && node.children[name];
-    if (node && node.object.geometry) dress(mesh = node.object);
-    return mesh;
-  }
-  function dress(mesh) {
-    mesh.geometry.setAttribute("position", place);
-    mesh.geometry.setAttribute("color", colour);
-    mesh.frustumCulled = false;
-    const material = mesh.material;
-    material.flatShading = false;
-    material.side = MeshCat.THREE.DoubleSide;
-    material.forceSinglePass = true;
-    material.toneMapped = false;
-    material.shininess = 12;
-    material.color.setScalar(about.brightness);
-    material.needsUpdate = true;
-    // Depth first, so that only the nearest layer of the skin veils the skeleton.
-    const depth = mesh.clone();
-    depth.material = material.clone();
-    depth.material.colorWrite = false;
-    depth.castShadow = false;
-    mesh.renderOrder = 2;
-    depth.renderOrder = 1;
-    mesh.parent.add(depth);
-  }
-
-  let last = null;
-  function show(time) {
-    if (time === last) return;
-    last = time;
-    let k = 0, far = T - 1;
-    while (far - k > 1) {
-      const middle = (k + far) >> 1;
-      if (about.times[middle] <= time) k = middle; else far = middle;
-    }
-    const next = Math.min(k + 1, T - 1), gap = about.times[next] - about.times[k];
-    const f = gap > 0 ? Math.min(Math.max((time - about.times[k]) / gap, 0), 1) : 0;
-    for (let axis = 0; axis < 3; axis++) {
-      const a = (3 * k + axis) * V, b = (3 * next + axis) * V;
-      for (let i = 0; i < V; i++)
-        place.array[3 * i + axis] = about.origin[axis]
-          + about.step * ((1 - f) * whole[a + i] + f * whole[b + i]);
-    }
-    for (let i = 0; i < V; i++) {
-      const c = 3 * Math.round((1 - f) * tone[k * V + i] + f * tone[next * V + i]);
-      colour.array[3 * i] = about.palette[c];
-      colour.array[3 * i + 1] = about.palette[c + 1];
-      colour.array[3 * i + 2] = about.palette[c + 2];
-    }
-    place.needsUpdate = colour.needsUpdate = true;
-    mesh.geometry.computeVertexNormals();
-  }
-  // Every way to move in time ends in a drawing: play, seek, the page's controls.
-  const render = viewer.render;
-  viewer.render = function () {
-    if (mesh || find()) show(window.drakebots_clock());
-    return render.apply(viewer, arguments);
-  };
-  window.drakebots_skin = { find, show, place, colour };
-  viewer.set_dirty();
-})();
-</script>
-"""
-
 BRIGHTNESS = 0.30
 """Share of the scene's light the skin throws back: about its scale's colours."""
 
@@ -226,5 +137,6 @@ def with_skin(
         "palette": np.round(linear_rgb(palette), 4).ravel().tolist(),
         "brightness": BRIGHTNESS * np.pi,
     }
-    script = _SCRIPT.replace("@ABOUT@", json.dumps(told))
+    player = Path(__file__).with_name("player.html").read_text(encoding="utf-8")
+    script = player.replace("@ABOUT@", json.dumps(told))
     return at_end(page, script.replace("@STREAM@", stream))
