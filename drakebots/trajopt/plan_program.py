@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -40,7 +40,6 @@ from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.core.units import SI, Scaling
 from drakebots.multibody.twin import Twin
-from drakebots.results import Result
 from drakebots.trajopt.program import ADDED, Group, Program, ProgramBuilder
 from drakebots.trajopt.solvers import (
     OURS,
@@ -57,6 +56,9 @@ from drakebots.trajopt.solvers import (
     solve,
 )
 from drakebots.trajopt.solvers.mathematical_program import Lowered
+
+Plan = TypeVar("Plan")
+"""What a planner makes: a Result, or one step of one."""
 
 Add = Callable[["PlanProgram"], None]
 """Adds a user's own terms to the `prog` of a program."""
@@ -100,7 +102,7 @@ class ProgramResult(MathematicalProgramResult):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PlanProgram:
+class PlanProgram(Generic[Plan]):
     """A planning problem's program; see the module.
 
     Attributes:
@@ -119,7 +121,7 @@ class PlanProgram:
     program: Program
     guess: np.ndarray
     units: Mapping[str, np.ndarray | float]
-    finish: Callable[[Solution], Result]
+    finish: Callable[[Solution], Plan]
     options: Mapping[str, Any] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     bodies: Bodies | None = None
@@ -450,7 +452,7 @@ class PlanProgram:
         )
 
     # ------------------------------------------------------------------ plans
-    def plan(self, result: MathematicalProgramResult | np.ndarray) -> Result:
+    def plan(self, result: MathematicalProgramResult | np.ndarray) -> Plan:
         """The plan that an answer of any solver is, judged like every plan, and by the
         constraints that were added where all decision variables are in the answer.
 

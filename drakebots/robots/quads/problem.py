@@ -168,7 +168,9 @@ class Problem:
         none = dict.fromkeys(MOTION_OPTIONS)
         return replace(self, model=self.robot, motion=motion, more={}, **none)
 
-    def mathematical_program(self, *, start: Result | None = None) -> PlanProgram:
+    def mathematical_program(
+        self, *, start: Result | None = None
+    ) -> PlanProgram[Result]:
         """The program of the first iteration; `start` as of
         :meth:`SpaceTime.mathematical_program`."""
         return self.program().mathematical_program(start=start)

@@ -178,7 +178,7 @@ class Problem:
         if self.lattice is None and self.actuators:
             raise InvalidInput("the walking robot has its own actuators; give none")
 
-    def mathematical_program(self) -> PlanProgram:
+    def mathematical_program(self) -> PlanProgram[Result]:
         """Its program; see :func:`mathematical_program`."""
         return mathematical_program(self)
 
@@ -280,7 +280,7 @@ def _found(problem: Problem, progress: Progress | None):
     return _of_a_lattice(problem, targets, w, progress), targets, w
 
 
-def mathematical_program(problem: Problem) -> PlanProgram:
+def mathematical_program(problem: Problem) -> PlanProgram[Result]:
     """The program of the actuators' displacements, by the frame, from those planned.
 
     Its names are "control" (1, actuators) and "target" (1, targets), what the targets'

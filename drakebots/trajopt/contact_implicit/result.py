@@ -132,7 +132,7 @@ def open_program(
     finish: Callable[[Solution], Result],
     options: Mapping[str, Any],
     names: Mapping[str, str] = MappingProxyType({}),
-) -> PlanProgram:
+) -> PlanProgram[Result]:
     """A program of a robot on its ground, opened to terms of a user's own.
 
     Args:

@@ -266,7 +266,7 @@ def _metrics(problem, standing: Standing, attempt: Attempt, data) -> dict:
 # --- the program behind a plan --------------------------------------------------
 
 
-def mathematical_program(problem: LocomotionProblem) -> PlanProgram:
+def mathematical_program(problem: LocomotionProblem) -> PlanProgram[Result]:
     """The first program that is tried for a problem, for Drake's solvers and ours.
 
     A walk's stride that takes several cycles is the program of one of them.
@@ -292,7 +292,7 @@ def _opened(
     gait: Gait | None,
     program: Program,
     guess: np.ndarray,
-) -> PlanProgram:
+) -> PlanProgram[Result]:
     """A program of a problem, by a gait or with free contacts, with its start."""
 
     def finish(solution: Solution) -> Result:

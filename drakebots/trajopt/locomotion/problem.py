@@ -46,6 +46,7 @@ from drakebots.core.fields import checked
 from drakebots.core.lazy import late
 from drakebots.model import Model
 from drakebots.multibody import Flat, Terrain
+from drakebots.results import Result
 from drakebots.trajopt import PlanProgram
 from drakebots.trajopt.contact_implicit import INTEGRATORS
 from drakebots.trajopt.locomotion.standing import Standing, lowered
@@ -535,7 +536,7 @@ class LocomotionProblem:
                 "s; leave those of the problem out"
             )
 
-    def mathematical_program(self) -> PlanProgram:
+    def mathematical_program(self) -> PlanProgram[Result]:
         """The program that is tried first; see :func:`.plan.mathematical_program`."""
         return _plans.mathematical_program(self)
 

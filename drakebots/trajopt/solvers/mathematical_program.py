@@ -11,8 +11,8 @@ block, with exact derivatives, sparsity patterns and names:
 
 Rows are divided by the program's row scales rho, since Drake has no scaling of rows;
 variables keep their units and get `SetVariableScaling`, which SNOPT follows and IPOPT
-ignores with a warning. Affine rows become linear constraints, and affine costs linear
-costs.
+ignores with a warning. Affine rows become linear constraints, affine costs linear and
+quadratic costs quadratic ones.
 
 Drake's solvers evaluate bindings in AutoDiffXd. An :class:`Evaluator` separates values
 and derivatives, evaluates its blocks' compiled functions in double precision and
@@ -464,17 +464,28 @@ class _Lowering:
                     key=Key(self.origin, None, columns, (number, k)),
                     scalar=True,
                 )
+                binding = self._cost(evaluator, term, k, take, self.x[columns])
                 name = f"cost {what}[{k}]" if term.count > 1 else f"cost {what}"
-                variables = self.x[columns]
-                affine = _affine_rows(term.block).all()
-                linear = _affine(evaluator) if affine else None
-                if linear is not None:
-                    b, A = linear
-                    binding = self.prog.AddLinearCost(A[0], b[0], variables)
-                else:
-                    binding = self.prog.AddCost(evaluator, variables)
-                    binding.evaluator().SetGradientSparsityPattern(evaluator.pattern)
                 binding.evaluator().set_description(name)
+
+    def _cost(self, evaluator: Evaluator, term: Term, k: int, take, variables):
+        """The binding of a cost; `take` are its inputs' positions in its variables."""
+        affine = _affine_rows(term.block).all()
+        Q = None if affine else _constant_hessian(term.block, term.data[k])
+        at_zero = _affine(evaluator) if affine or Q is not None else None
+        if at_zero is None:
+            binding = self.prog.AddCost(evaluator, variables)
+            binding.evaluator().SetGradientSparsityPattern(evaluator.pattern)
+            return binding
+        (c,), (b,) = at_zero
+        if affine:
+            return self.prog.AddLinearCost(b, c, variables)
+        full = np.zeros((len(b), len(b)))
+        np.add.at(full, np.ix_(take, take), Q)
+        full *= np.outer(evaluator.scale, evaluator.scale)
+        size = np.linalg.eigvalsh(full)
+        convex = bool(size[0] >= -1e-13 * size[-1])
+        return self.prog.AddQuadraticCost(full, b, c, variables, is_convex=convex)
 
 
 def _name(group: Group, knot: int) -> str:
@@ -490,6 +501,29 @@ def _affine_rows(block: Block) -> np.ndarray:
         curved = ca.which_depends(block.r, block.w, 2, True)
         block.__dict__["affine_rows"] = ~np.array(curved, bool)
     return block.__dict__["affine_rows"]
+
+
+_POLYNOMIAL = {
+    *(ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_ADD, ca.OP_SUB),
+    *(ca.OP_MUL, ca.OP_NEG, ca.OP_SQ, ca.OP_TWICE),
+}
+"""Operations without kinks, which derivatives do not see."""
+
+
+def _constant_hessian(block: Block, d: np.ndarray) -> np.ndarray | None:
+    """The Hessian of the sum of a block's rows where they are quadratic, by their
+    expressions; None elsewhere."""
+    if "quadratic" not in block.__dict__:
+        f, (_, hessian) = block.value_function, block._hessian
+        steps = {f.instruction_id(i) for i in range(f.n_instructions())}
+        curved = ca.depends_on(hessian, block.w) if steps <= _POLYNOMIAL else True
+        block.__dict__["quadratic"] = not curved
+    if not block.__dict__["quadratic"]:
+        return None
+    values = block.functions["hessian"](np.zeros(block.num_inputs), d, 1.0)
+    upper = np.zeros((block.num_inputs,) * 2)
+    upper[block.hessian_pattern] = np.asarray(values).ravel()
+    return upper + np.triu(upper, 1).T
 
 
 def _affine(evaluator: Evaluator) -> tuple[np.ndarray, np.ndarray] | None:

@@ -208,3 +208,23 @@ def test_a_row_without_blocks():
     builder.add_rows("s", 2, [""], lower=1.0)
     with pytest.raises(InvalidInput, match=r"s\[0\]: no block adds to it"):
         lower(builder.build())
+
+
+def test_quadratic_costs_are_quadratic():
+    """Those of their expression: an absolute value has a kink that its second
+    derivative does not show."""
+    b = ProgramBuilder("costs")
+    x = b.add_variables("x", 3, ["a", "b"], scale=(2.0, 0.5)).indices
+    other = x[:, ::-1].copy()
+    b.cost("bowl", {"x": x, "y": other}, lambda x, y: ca.sumsqr(x - 3) + x[0] * y[1])
+    b.cost("kink", {"x": x}, lambda x: ca.fabs(x[0]))
+    b.cost("saddle", {"x": x}, lambda x: x[0] * x[1] - 2 * x[0] + 1)
+    program = b.build()
+    at, lowered = np.linspace(-1, 2, 6), lower(program, scaled=True)
+    prog = lowered.prog
+    found = {c.evaluator().get_description(): c for c in prog.quadratic_costs()}
+    assert len(found) == 6 and len(prog.generic_costs()) == 3
+    assert not found["cost saddle[0]"].evaluator().is_convex()
+    assert found["cost bowl[1]"].evaluator().is_convex()
+    costs = [prog.EvalBinding(c, lowered.values(at)) for c in prog.GetAllCosts()]
+    assert sum(costs)[0] == pytest.approx(program.objective(at), rel=1e-14)

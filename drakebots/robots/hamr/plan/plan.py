@@ -144,7 +144,7 @@ def mathematical_program(
     *,
     start: Result | None = None,
     slack_weight: float | None = None,
-) -> PlanProgram:
+) -> PlanProgram[Result]:
     """The program of a gait or a jump, for Drake's solvers and ours.
 
     The planner solves it with half of the knots first, then with growing weights of the
@@ -168,7 +168,7 @@ def mathematical_program(
     return _open(program, first(program), finish)
 
 
-def _open(program: Program, x: np.ndarray, finish=None) -> PlanProgram:
+def _open(program: Program, x: np.ndarray, finish=None) -> PlanProgram[Result]:
     """A program with its start, opened to terms of a user's own."""
     names = {"voltage": "u"}
     return open_program(hamr_system(), program, x, finish, OPTIONS, names)

@@ -163,7 +163,7 @@ class _PlanProblem(OnSurface):
 
     def mathematical_program(
         self, *, start: Result | None = None, slack_weight: float | None = None
-    ) -> PlanProgram:
+    ) -> PlanProgram[Result]:
         """Its program with one weight of the slack; see
         :func:`.plan.mathematical_program`."""
         how = {"start": start, "slack_weight": slack_weight}

@@ -160,7 +160,9 @@ class SpaceTime(SpaceTimeOptions):
                 f"motion has {N}"
             )
 
-    def mathematical_program(self, *, start: Result | None = None) -> PlanProgram:
+    def mathematical_program(
+        self, *, start: Result | None = None
+    ) -> PlanProgram[Result]:
         """Its program; see :func:`.solve.mathematical_program`."""
         return _plans.mathematical_program(self, start=start)
 

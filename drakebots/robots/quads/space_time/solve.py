@@ -138,7 +138,7 @@ def plan_space_time(
 
 def mathematical_program(
     problem: SpaceTime, *, start: Result | None = None
-) -> PlanProgram:
+) -> PlanProgram[Result]:
     """The program of a space-time problem, for Drake's solvers and ours.
 
     Args:
@@ -154,7 +154,7 @@ def mathematical_program(
 
 def _open(
     problem: SpaceTime, x: np.ndarray | None
-) -> tuple[PlanProgram, MotionReport, dict[str, float]]:
+) -> tuple[PlanProgram[Result], MotionReport, dict[str, float]]:
     """The checked problem's program with its start, the findings, and the time of each
     phase [s].
 

@@ -13,17 +13,27 @@ given torques by projected Gauss-Seidel sweeps, and labels follow from them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated
 
+import casadi as ca
 import numpy as np
 
 from drakebots.core.checks import positive
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.fields import checked
 from drakebots.core.kernels import njit
-from drakebots.robots.quads.steps.contact_state import FREE, behind, piece_of, pieces
+from drakebots.robots.quads.steps.contact_state import (
+    FREE,
+    NAMES,
+    behind,
+    piece_of,
+    pieces,
+)
 from drakebots.robots.quads.steps.objective import Quadratic
+from drakebots.trajopt.program import Program, ProgramBuilder
 from drakebots.trajopt.solvers import solve_qp
 
 # --- contacts under given torques, by projected Gauss-Seidel ----------------
@@ -172,7 +182,24 @@ class QpPoint:
     forces: np.ndarray
     y: np.ndarray
     energy: float
-    flips: list[tuple[float, int, int]]
+    flips: Sequence[tuple[float, int, int]] = ()
+
+
+@dataclass(frozen=True)
+class CondensedQp:
+    """The QP of given labels, in the torques tau alone: A tau >= low.
+
+    Attributes:
+        w0, W: w = w0 + W tau (m + 3 P,), (m + 3 P, m).
+        A, low: rows of the pieces [N], then of the COP [N m]; (r, m), (r,).
+        beyond: patch and piece on the other side of each row of the pieces.
+    """
+
+    w0: np.ndarray
+    W: np.ndarray
+    A: np.ndarray
+    low: np.ndarray
+    beyond: list[tuple[int, int]]
 
 
 class LabelledQp:
@@ -213,22 +240,27 @@ class LabelledQp:
             w0[m:], W[m:] = T @ s[:, 0], T @ s[:, 1:]
         return w0, W, qpcc.y0 + qpcc.Y @ w0, qpcc.Y @ W
 
-    def solve(self, labels, *, rows=True, cop=True, start=None) -> QpPoint | None:
-        """Solves the QP of given labels; None if it has no solution.
+    def condensed(self, labels, *, rows=True, cop=True) -> CondensedQp:
+        """The QP of given labels.
 
         Args:
             labels: piece of each patch (P,).
             rows: whether to include the inequalities of the pieces; (18) has none.
             cop: whether to include the rows of the COP.
-            start: torques to start from.
+
+        Raises:
+            NoSolution: when these contacts do not determine their forces.
+            InvalidInput: for labels that are none, or not free out of reach.
         """
-        qpcc, m = self.qpcc, self.m
-        try:
-            w0, W, y1, Y1 = self.affine(labels)
-        except NoSolution:
-            return None
-        E = qpcc.objective
-        H, g = W.T @ E.H @ W, W.T @ (E.H @ w0 + E.g)
+        qpcc, m, free = self.qpcc, self.m, ~self.qpcc.near
+        fits = np.shape(labels) == free.shape and np.isin(labels, range(len(NAMES)))
+        if not np.all(fits) or np.any(labels[free] != FREE):
+            raise InvalidInput(
+                f"labels {np.array(labels).tolist()}: give one of 0 to "
+                f"{len(NAMES) - 1} for each of {self.P} patches, and {FREE} (free) for "
+                f"{np.flatnonzero(free).tolist()}, which are out of reach"
+            )
+        w0, W, y1, Y1 = self.affine(labels)
         A, b, beyond = [], [], []
         for i in self.near if rows else ():
             piece, at = self.table[labels[i]], slice(3 * i, 3 * i + 3)
@@ -241,17 +273,62 @@ class LabelledQp:
             b.append(qpcc.cop @ w0[m:])
         A = np.concatenate(A) if A else np.zeros((0, m))
         low = -np.concatenate(b) if b else np.zeros(0)
+        return CondensedQp(w0, W, A, low, beyond)
+
+    def solve(self, labels, *, rows=True, cop=True, start=None) -> QpPoint | None:
+        """Solves the QP of given labels; None if it has no solution.
+
+        Args:
+            labels, rows, cop: as of :meth:`condensed`.
+            start: torques to start from.
+        """
+        qpcc, m, E = self.qpcc, self.m, self.qpcc.objective
         limits = (-qpcc.limits, qpcc.limits)
-        high = np.full(len(low), np.inf)
         try:
-            torques, dual = solve_qp((H + H.T) / 2, g, limits, A, low, high, start)
+            qp = self.condensed(labels, rows=rows, cop=cop)
+            W, high = qp.W, np.full(len(qp.low), np.inf)
+            H, g = W.T @ E.H @ W, W.T @ (E.H @ qp.w0 + E.g)
+            H = (H + H.T) / 2
+            torques, dual = solve_qp(H, g, limits, qp.A, qp.low, high, start)
         except NoSolution:
             return None
-        w = w0 + W @ torques
-        pull = -dual[m : m + len(beyond)]
-        y = (qpcc.y0 + qpcc.Y @ w).reshape(-1, 3)
-        flips = requested_flips(pull, beyond, labels, y)
-        return QpPoint(torques, w[m:].reshape(-1, 3), y, E(w), flips)
+        point, pull = self.point(qp, torques), -dual[m : m + len(qp.beyond)]
+        flips = requested_flips(pull, qp.beyond, labels, point.y)
+        return replace(point, flips=flips)
+
+    def point(self, qp: CondensedQp, torques: np.ndarray) -> QpPoint:
+        """What torques (m,) do in a QP, whether they solve it or not."""
+        w = qp.w0 + qp.W @ torques
+        y = (self.qpcc.y0 + self.qpcc.Y @ w).reshape(-1, 3)
+        return QpPoint(torques, w[self.m :].reshape(-1, 3), y, self.qpcc.objective(w))
+
+    def program(
+        self, qp: CondensedQp, labels, joints: Sequence[str], patches: Sequence[str]
+    ) -> Program:
+        """A QP as a program of the group "torque" (1, joints).
+
+        Its costs are the objective's terms by name; its rows "contact", by patch with
+        the piece it has and the one beyond, and "cop", by edge of the polygon.
+        """
+        b, most = ProgramBuilder("step"), self.qpcc.limits
+        W, count = qp.W, len(qp.beyond)
+        # As the planner's own QP: a Hessian of unit diagonal, rows of unit length.
+        unit = 1 / np.sqrt(np.einsum("ij,ik,kj->j", W, self.qpcc.objective.H, W))
+        bounds = {"lower": -most, "upper": most, "scale": unit, "units": "N m"}
+        at = {"torque": b.add_variables("torque", 1, joints, **bounds).indices}
+        for name, (A, c) in self.qpcc.objective.terms.items():
+            A, c = A @ W, A @ qp.w0 + c
+            b.cost(name, at, partial(_squared, ca.DM(A.T @ A), 2 * A.T @ c, c @ c))
+        length = np.linalg.norm(qp.A * unit, axis=1)
+        length[length < 1e-13] = 1.0  # rounding, not a row
+        where = [f"{patches[i]} {NAMES[labels[i]]}|{NAMES[k]}" for i, k in qp.beyond]
+        edges = [f"edge {k}" for k in range(len(length) - count)]
+        groups = ("contact", where, slice(count)), ("cop", edges, slice(count, None))
+        for name, names, rows in groups:
+            if names:
+                bounds = {"lower": qp.low[rows], "scale": length[rows], "labels": names}
+                b.constraint(name, at, partial(_product, ca.DM(qp.A[rows])), **bounds)
+        return b.build()
 
     def simulated(self, torques: np.ndarray) -> np.ndarray:
         """Piece of each contact under given torques (P,).
@@ -270,6 +347,14 @@ class LabelledQp:
         y = (Y @ force.ravel() + y0).reshape(-1, 3)
         labels[self.near] = piece_of(force, y, qpcc.friction)
         return labels
+
+
+def _squared(Q: ca.DM, g: np.ndarray, c: float, torque: ca.SX) -> ca.SX:
+    return ca.bilin(Q, torque) + ca.dot(g, torque) + c
+
+
+def _product(A: ca.DM, torque: ca.SX) -> ca.SX:
+    return A @ torque
 
 
 def requested_flips(pull, beyond, labels, y, least: float = 0.0):

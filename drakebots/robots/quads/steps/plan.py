@@ -35,6 +35,7 @@ from drakebots.robots.quads.steps.contact_state import (
 )
 from drakebots.robots.quads.steps.objective import TERMS, position_error
 from drakebots.robots.quads.steps.planner import (
+    PARTS,
     PlannedStep,
     StepGoal,
     StepOptions,
@@ -273,7 +274,7 @@ class _Log:
         self.rows: dict[str, list] = {name: [] for name in _VARIABLES}
         self.times: list[float] = []
         self.shapes = SkinShapes(self.stepper.model)
-        self.timings = {"settle": 0.0, "condense": 0.0, "qpcc": 0.0, "advance": 0.0}
+        self.timings = dict.fromkeys(("settle", *PARTS), 0.0)
         self.lost: dict[str, float] = {}
 
     def add(self, step: PlannedStep, q_ref: np.ndarray) -> float:

@@ -9,7 +9,9 @@ The contact flips of the QPCC use the maps only; the skin is factored once per s
 from __future__ import annotations
 
 import time as clock
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -20,7 +22,7 @@ from drakebots.core.fields import checked
 from drakebots.fem.assembly import worst_tet
 from drakebots.robots.quads.robot import Feet, feet_kinematics
 from drakebots.robots.quads.steps.contact_state import STICK, cop_rows
-from drakebots.robots.quads.steps.labelled_qp import StepQpcc
+from drakebots.robots.quads.steps.labelled_qp import LabelledQp, StepQpcc
 from drakebots.robots.quads.steps.objective import (
     COMPLIANCE,
     Quadratic,
@@ -39,12 +41,15 @@ from drakebots.robots.quads.steps.qpcc import (
     QpccSolution,
     solve_qpcc,
 )
+from drakebots.skin import skeleton_coordinates
 from drakebots.skin.coupled import (
     CoupledState,
     CoupledStepper,
     ReducedSystem,
     StepSolution,
 )
+from drakebots.trajopt import PlanProgram
+from drakebots.trajopt.solvers import Solution
 
 SETTLING = 0.025
 """Default settling time of deviations [s]: the time from knot to knot. See
@@ -53,6 +58,13 @@ SETTLING = 0.025
 RISE = 0.05
 """Speed at which patches that begin below the ground come up to it [m/s]. Raised
 within one step, a sole tilted by 5 mm would turn its ankle at 30 rad/s."""
+
+
+PARTS = ("condense", "qpcc", "advance")
+"""Parts of the work of a step."""
+
+OPTIONS = {"tol": 1e-14, "acceptable_iter": 0, "max_iter": 200}
+"""Options of IPOPT for the QP of one step, which it solves to the last digits."""
 
 
 @checked("step options")
@@ -279,7 +291,7 @@ class StepPlanner:
         self, state: CoupledState, memory: StepMemory, goal: StepGoal
     ) -> PlannedStep:
         """Plans one step; a failed step keeps the old state."""
-        seconds, reason, qpcc, p = {}, "", None, None
+        found = None
         for project in (False, True):
             # A compressed wall can make the exact tangent matrix indefinite.
             begin = clock.perf_counter()
@@ -288,39 +300,118 @@ class StepPlanner:
             except NoSolution as error:
                 reason = str(error)
                 continue
-            p, middle = ready.maps.p, clock.perf_counter()
-            qpcc = solve_qpcc(
-                ready.qpcc,
-                max_iterations=self.options.max_iterations,
-                cop=self.options.cop,
-                start=memory.torques,
-            )
+            middle = clock.perf_counter()
+            qpcc = self._searched(ready, memory)
             after = clock.perf_counter()
-            if not qpcc.ok:
-                reason = qpcc.message
-                break
+            found = self._taken(state, memory, ready, qpcc)
+            parts = middle - begin, after - middle, clock.perf_counter() - after
+            found = replace(found, seconds=dict(zip(PARTS, parts)))
+            if found.ok or not qpcc.ok:
+                return found
+        return found or self._failed(state, memory, reason)
+
+    def _searched(self, ready: PreparedStep, memory: StepMemory) -> QpccSolution:
+        return solve_qpcc(
+            ready.qpcc,
+            max_iterations=self.options.max_iterations,
+            cop=self.options.cop,
+            start=memory.torques,
+        )
+
+    def _taken(
+        self,
+        state: CoupledState,
+        memory: StepMemory,
+        ready: PreparedStep,
+        qpcc: QpccSolution,
+    ) -> PlannedStep:
+        """The step that a solution of the QPCC makes; a failed one where it cannot be
+        used, or turns the skin inside out."""
+        p, reason = ready.maps.p, qpcc.message
+        if qpcc.ok:
             solution = ready.maps.solution(qpcc.w)
             moved = self.stepper.advance(state, solution)
             tet, ratio = worst_tet(self.stepper.model, moved.skin.positions)
-            seconds = {
-                "condense": middle - begin,
-                "qpcc": after - middle,
-                "advance": clock.perf_counter() - after,
-            }
-            if not ratio > 0:
-                reason = (
-                    f"tetrahedron {tet} is inverted (det F {ratio:.3g}); "
-                    "take a smaller dt"
+            if ratio > 0:
+                after = self._next_memory(ready, memory, qpcc, solution)
+                return PlannedStep(
+                    moved, after, qpcc, solution, p, {}, True, qpcc.message
                 )
-                continue
-            memory = self._next_memory(ready, memory, qpcc, solution)
-            return PlannedStep(
-                moved, memory, qpcc, solution, p, seconds, True, qpcc.message
+            reason = (
+                f"tetrahedron {tet} is inverted (det F {ratio:.3g}); take a smaller dt"
             )
+        return self._failed(state, memory, reason, qpcc, p)
+
+    def _failed(
+        self, state: CoupledState, memory: StepMemory, reason: str, qpcc=None, p=None
+    ) -> PlannedStep:
         when = state.skin.time + self.stepper.dt
         message = f"the step to {when:g} s failed: {reason}"
         p = self.contact_points(state) if p is None else p
-        return PlannedStep(state, memory, qpcc, None, p, seconds, False, message)
+        return PlannedStep(state, memory, qpcc, None, p, {}, False, message)
+
+    def mathematical_program(
+        self,
+        state: CoupledState,
+        memory: StepMemory,
+        goal: StepGoal,
+        *,
+        labels: Sequence[int] | None = None,
+    ) -> PlanProgram[PlannedStep]:
+        """The QP of one step on one branch of the contacts, as a program.
+
+        Its names are "torque" (1, joints) [N m], and what follows from it:
+        "contact_force" (1, patches, 3) [N], "patch_displacement" (1, patches, 3) from
+        the anchors [m], and "dq" (1, velocities), the change of the coordinates in the
+        step. Its `plan` is a step like :meth:`step`'s, from which the next one starts.
+
+        Args:
+            state, memory, goal: as for :meth:`step`.
+            labels: piece of each patch (P,), by its number in `contact_state.NAMES`;
+                those that :meth:`step` ends with by default.
+
+        Raises:
+            NoSolution: where :meth:`step` finds no branch, or contacts of these labels
+                do not determine their forces.
+            InvalidInput: for labels that do not fit.
+        """
+        prepared = partial(self._prepared, state, memory, goal)
+        ready, dropped = prepared(), ()
+        if labels is None:
+            found = self._searched(ready, memory).require()
+            labels, dropped = found.labels, found.dropped
+        labels, engine, maps = np.asarray(labels), LabelledQp(ready.qpcc), ready.maps
+        named, patches = skeleton_coordinates(self.stepper), self.feet.patch_names
+        qp = engine.condensed(labels, cop=not dropped)
+        program = engine.program(qp, labels, named["joint"], patches)
+
+        def finish(solution: Solution) -> PlannedStep:
+            point = engine.point(qp, solution.parts["torque"][0])
+            how = {"dropped": dropped, "ok": solution.ok, "message": solution.message}
+            made = QpccSolution.of(ready.qpcc, point, labels, **how)
+            # The solver of the skin may have gone on to another step.
+            return self._taken(state, memory, prepared(), made)
+
+        m = len(self.torque_limits)
+        last = np.zeros(m) if memory.torques is None else memory.torques
+        follows = {
+            "contact_force": (patches, 0.0, np.eye(len(qp.W))[m:]),
+            "patch_displacement": (patches, maps.y0, maps.Y),
+            "dq": (named["velocity_name"], maps.dq0, maps.Q),
+        }
+        derived = {
+            name: (of, partial(_follows, len(of), b + A @ qp.w0, A @ qp.W))
+            for name, (of, b, A) in follows.items()
+        }
+        guess = program.pack({"torque": last})
+        return PlanProgram(program, guess, {}, finish, OPTIONS, derived=derived)
+
+    def _prepared(self, *step) -> PreparedStep:
+        """As :meth:`prepare`, by the projected matrix where the exact one fails."""
+        try:
+            return self.prepare(*step)
+        except NoSolution:
+            return self.prepare(*step, project=True)
 
     def _next_memory(
         self,
@@ -340,3 +431,11 @@ class StepPlanner:
         rise = RISE * self.stepper.dt
         anchors[:, 2] = np.minimum(memory.anchors[:, 2] + rise, 0.0)
         return StepMemory(solution.dq, qpcc.torques, anchors, ready.deviation)
+
+
+def _follows(
+    count: int, b: np.ndarray, A: np.ndarray, given: Callable[[str], np.ndarray]
+) -> np.ndarray:
+    """What is affine in the torques (1, count), or (1, count, 3)."""
+    values = (b + A @ given("torque")[0]).reshape(1, count, -1)
+    return values if values.shape[2] > 1 else values[:, :, 0]

@@ -24,7 +24,7 @@ either.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class QpccSolution:
         labels: piece of each patch (P,), numbers of contact_state.NAMES.
         energy, terms: value of the objective and of its terms.
         iterates: all QPs in order.
-        residual: largest violation of the complementarity [N].
+        violation: largest violation of the complementarity of each patch (P,) [N].
         dropped: names of the rows that were dropped: "cop".
         ok: whether the solution can be used.
         message: one line on how the search ended.
@@ -85,10 +85,41 @@ class QpccSolution:
     energy: float
     terms: dict[str, float]
     iterates: tuple[QpccIterate, ...]
-    residual: float
+    violation: np.ndarray
     dropped: tuple[str, ...]
     ok: bool
     message: str
+
+    @classmethod
+    def of(
+        cls, qpcc: StepQpcc, point: QpPoint, labels: np.ndarray, iterates=(), **how
+    ) -> QpccSolution:
+        """The solution that a point of given labels is; `how` are `dropped`, `ok` and
+        `message`."""
+        near, worst = qpcc.near, np.zeros(len(qpcc.near))
+        y = point.y[near] / qpcc.compliance
+        worst[near] = residual(point.forces[near], y, qpcc.friction)
+        w = np.concatenate([point.torques, point.forces.ravel()])
+        return cls(
+            *(point.torques, point.forces, point.y, labels, point.energy),
+            *(qpcc.objective.by_term(w), tuple(iterates), worst),
+            **how,
+        )
+
+    def require(self) -> QpccSolution:
+        """The solution itself if it can be used.
+
+        Raises:
+            NoSolution: otherwise.
+        """
+        if not self.ok:
+            raise NoSolution(self.message)
+        return self
+
+    @property
+    def residual(self) -> float:
+        """Largest violation of the complementarity [N]."""
+        return float(self.violation.max(initial=0.0))
 
     @property
     def w(self) -> np.ndarray:
@@ -287,36 +318,18 @@ class _Search:
         if point is None:
             m, P = self.qp.m, self.qp.P
             flat = np.zeros((P, 3))
-            point = QpPoint(np.zeros(m), flat, qpcc.y0.reshape(-1, 3), np.inf, [])
-        w = np.concatenate([point.torques, point.forces.ravel()])
-        worst = np.zeros(self.qp.P)
-        worst[qpcc.near] = residual(
-            point.forces[qpcc.near],
-            point.y[qpcc.near] / qpcc.compliance,
-            qpcc.friction,
-        )
-        ok = self.best is not None
-        message = self.end
+            point = QpPoint(np.zeros(m), flat, qpcc.y0.reshape(-1, 3), np.inf)
+        ok, message = self.best is not None, self.end
         if self.dropped:
             message += "; the COP rows were dropped"
-        if not ok:
-            outside = -(qpcc.cop @ w[self.qp.m :]).min(initial=0.0)
-            message = (
-                f"step failed: {self.end}; worst: complementarity of patch "
-                f"{int(np.argmax(worst))} = {worst.max(initial=0.0):.3g} N, COP "
-                f"{outside:.3g} N m; try cop='drop', higher torque limits or "
-                "another pose"
-            )
-        return QpccSolution(
-            point.torques,
-            point.forces,
-            point.y,
-            labels,
-            point.energy,
-            qpcc.objective.by_term(w),
-            tuple(self.iterates),
-            float(worst.max(initial=0.0)),
-            self.dropped,
-            ok,
-            message,
+        how = {"dropped": self.dropped, "ok": ok, "message": message}
+        found = QpccSolution.of(qpcc, point, labels, self.iterates, **how)
+        if ok:
+            return found
+        outside = -(qpcc.cop @ found.forces.ravel()).min(initial=0.0)
+        message = (
+            f"step failed: {self.end}; worst: complementarity of patch "
+            f"{int(np.argmax(found.violation))} = {found.residual:.3g} N, COP "
+            f"{outside:.3g} N m; try cop='drop', higher torque limits or another pose"
         )
+        return replace(found, message=message)
