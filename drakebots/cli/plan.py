@@ -69,12 +69,18 @@ class MotionOptions:
     """Turn by this angle."""
     goal: str | None = None
     """Move to this pose X,Y,YAW [m, m, rad], from standing to standing."""
+    motion: Motion | None = None
+    """Any motion as scenario files say it, "{Series: {motions: [{Walk: {forward: 0.2}},
+    {Goal: {turn: 0.5}}]}}"."""
 
 
 _MOTIONS: tuple[type[Motion], ...] = (Walk, Hop, Goal)
 
 _BY_MOTION = {"forward", "sideways", "turn", "height", "periodic"}
 """Fields of motions that those options say, and --periodic."""
+
+_OWN = {name for motion in _MOTIONS for name in declared(motion)} - _BY_MOTION
+"""The other fields of motions."""
 
 
 def _plan_arguments(parser: argparse.ArgumentParser) -> None:
@@ -139,7 +145,9 @@ def locomotion_problem(
     """
     motions = given(args, declared(MotionOptions))
     if not motions:
-        raise InvalidInput("say what to plan: --forward, --hop, --turn or --goal")
+        raise InvalidInput(
+            "say what to plan: --forward, --hop, --turn, --goal or --motion"
+        )
     if len(motions) > 1:
         raise InvalidInput(f"choose one of {', '.join('--' + m for m in motions)}")
     ((name, asked),) = motions.items()
@@ -151,6 +159,9 @@ def locomotion_problem(
 
 def _motion(args: argparse.Namespace, name: str, asked: Any) -> Motion:
     """The motion that an option asks for, with options of its own."""
+    if name == "motion":
+        refuse(args, sorted(_OWN | {"periodic"}), "--motion, which says all of it")
+        return asked
     kind = {"forward": Walk, "hop": Hop}.get(name, Goal)
     field = "height" if kind is Hop else name
     fields = _goal(asked) if name == "goal" else {field: asked}
@@ -164,8 +175,7 @@ def _motion(args: argparse.Namespace, name: str, asked: Any) -> Motion:
             "in another direction; leave --periodic out"
         )
     own = declared(kind).keys() - _BY_MOTION
-    others = {n for motion in _MOTIONS for n in declared(motion)} - _BY_MOTION - own
-    refuse(args, sorted(others), f"a {kind.__name__.lower()}")
+    refuse(args, sorted(_OWN - own), f"a {kind.__name__.lower()}")
     return kind(**fields, **field_values(args, kind, own))
 
 

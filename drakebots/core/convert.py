@@ -169,7 +169,7 @@ def as_yaml(value: Any, kind: Any = None) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, list | tuple):
-        return [as_yaml(entry) for entry in value]
+        return [as_yaml(entry, item_of(kind)) for entry in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return str(value) if isinstance(value, Path) else repr(value)

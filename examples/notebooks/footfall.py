@@ -2,7 +2,7 @@
 # # A motion by phases
 #
 # Which foot stands when is yours to say: a footfall by foot, in seconds. Where the motion goes, and what it passes on its
-# way, are rows of the same program. Then a jump onto a box.
+# way, are rows of the same program. Then motions in a row that are one plan, and a jump onto a box.
 
 # %%
 import matplotlib.pyplot as plt
@@ -12,8 +12,12 @@ from drakebots import record
 from drakebots.multibody import Plateau
 from drakebots.trajopt.locomotion import (
     Footfall,
+    Goal,
     Hop,
     LocomotionProblem,
+    Series,
+    Walk,
+    WayPoint,
     plan_locomotion,
 )
 
@@ -35,7 +39,7 @@ print(plan.summary())
 assert plan.ok
 
 # %% [markdown]
-# ## Way points
+# ## Terms of one's own
 #
 # Halfway through its swing the left front foot shall pass 3 cm further out than it would: a stone lies in its way. `add`
 # gives the row to the planner.
@@ -68,6 +72,43 @@ plt.show()
 
 # %%
 record(around)
+
+# %% [markdown]
+# ## Motions in a row
+#
+# Past a corner, a turn in which the left front foot steps over a stone, and a walk that ends at rest: one program, so the
+# momentum goes through where two motions meet. Way points are part of a motion.
+
+# %%
+corner = WayPoint("base", (0.15, 0.08, None), share=0.5)
+stone = WayPoint("FL", (None, None, 0.1), share=0.37)
+course = Series(
+    [
+        Goal(0.3, waypoints=[corner]),
+        Goal(turn=0.5, waypoints=[stone]),
+        Walk(0.2),
+    ]
+)
+row = plan_locomotion(LocomotionProblem("mini_cheetah", course))
+print(row.summary())
+for part in row.metrics["motions"]:
+    print(part["motion"], f"until {part['until_s']:.2f} s")
+time, base = row.data.time.values, row.data.base_position.values
+assert row.ok
+assert np.allclose(base[-1, :2], [0.3 + 0.2 * np.cos(0.5), 0.2 * np.sin(0.5)])
+
+# %%
+figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+axes[0].plot(*base[:, :2].T)
+axes[0].plot(0.15, 0.08, "o", label="way point")
+axes[0].set(xlabel="x of the base [m]", ylabel="y [m]", aspect="equal")
+axes[0].legend(frameon=False)
+axes[1].plot(time, row.data.foot_position.sel(foot="FL", axis="z").values)
+axes[1].set(xlabel="time [s]", ylabel="height of the left front foot [m]")
+plt.show()
+
+# %%
+record(row)
 
 # %% [markdown]
 # ## A jump onto a box

@@ -14,7 +14,14 @@ from drakebots.results import load_result
 from drakebots.robots import hamr
 from drakebots.robots.hamr import GaitProblem, GaitWeights, WarmStart
 from drakebots.robots.hamr.plan import JumpWeights
-from drakebots.trajopt.locomotion import Goal, Hop, LocomotionWeights, Walk
+from drakebots.trajopt.locomotion import (
+    Goal,
+    Hop,
+    LocomotionWeights,
+    Series,
+    Walk,
+    WayPoint,
+)
 from tests.helpers.scripts import is_picture
 
 pytestmark = pytest.mark.long
@@ -98,6 +105,8 @@ def walker(tmp_path):
         (["plan", "WALKER", "--feet", "leg", "--forward", "1", "--hop", "1"], "one of"),
         (["plan", "WALKER", "--feet", "leg", "--forward", "nan"], "forward"),
         (["plan", "WALKER", "--feet", "leg", "--hop", "-1"], "height must be > 0 m"),
+        (["plan", "WALKER", "--motion", "Hop", "--periodic"], "--motion, which says"),
+        (["plan", "WALKER", "--motion", "Jump"], "Series, Walk"),
         (["track", "none.nc"], "none.nc"),
         (["export", "none.nc", "--voltages", "v.csv"], "none.nc"),
     ],
@@ -123,6 +132,23 @@ def test_bad_input_is_one_line_and_exit_2(argv, words, walker, capsys, tmp_path)
         (["--turn", "-0.5"], {"motion": Goal(turn=-0.5)}),
         (["--goal", "0.3,-5cm,90deg"], {"motion": Goal(0.3, -0.05, np.pi / 2)}),
         (["--goal", "0.3,0"], {"motion": Goal(0.3)}),
+        (
+            ["--motion", "{Series: {motions: [{Walk: {forward: 0.2}}, Goal]}}"],
+            {"motion": Series([Walk(0.2), Goal()])},
+        ),
+        (
+            [
+                "--goal",
+                "1,0",
+                "--waypoint",
+                "{what: base, p_W: [1, 2, null], share: 0.5}",
+            ],
+            {
+                "motion": Goal(
+                    1.0, waypoints=[WayPoint("base", (1, 2, None), share=0.5)]
+                )
+            },
+        ),
         (
             ["--hop", "1", "--pose", "hip=20deg", "--torque", "hip=3"],
             {"pose": {"hip": np.deg2rad(20)}, "torque": {"hip": 3.0}},

@@ -291,12 +291,13 @@ class ContactImplicitBuilder(ProgramBuilder):
         q, rows = self["q"].indices, self._equalities("periodic", 1, names, scale)
         self.difference(q[-1:, index], q[:1, index], rows)
 
-    def equal_steps(self) -> None:
-        """Makes all time steps h equal."""
-        h = self["h"].indices
-        self.difference(
-            h[1:], h[:-1], self._equalities("equal_steps", len(h) - 1, [""])
-        )
+    def equal_steps(self, runs: Sequence[slice] = (slice(None),)) -> None:
+        """Makes all time steps h equal, or those of every run of intervals."""
+        h = [self["h"].indices[run] for run in runs]
+        if runs:
+            after = np.vstack([run[1:] for run in h])
+            rows = self._equalities("equal_steps", len(after), [""])
+            self.difference(after, np.vstack([run[:-1] for run in h]), rows)
 
     def raise_feet(self, height: np.ndarray) -> None:
         """Keeps feet at least `height` (K, num_feet) above the ground at the ends of
@@ -357,17 +358,30 @@ def cost_input_steps(
     )
 
 
-def cost_velocity_steps(b: ContactImplicitBuilder, weight: float) -> None:
+def cost_velocity_steps(
+    b: ContactImplicitBuilder, weight: float, uneven: bool = False
+) -> None:
     """`smooth`: w sum |v_k+1 - v_k|^2.
 
     Both quotients are over the later time step, (q_k - 2 q_k+1 + q_k+2) / h_k+1: the
     same where time steps are equal, and the blocks are smaller.
+
+    Args:
+        b: the program.
+        weight: w.
+        uneven: whether time steps differ, so that each quotient is over its own.
     """
     q, h = b["q"].indices, b["h"].indices
     b.cost(
         "smooth",
-        {"q0": q[:-2], "q1": q[1:-1], "q2": q[2:], "h": h[1:]},
-        lambda q0, q1, q2, h: weight * ca.sumsqr((q0 - 2 * q1 + q2) / h),
+        {"q0": q[:-2], "q1": q[1:-1], "q2": q[2:], "h": h[1:]}
+        | ({"h0": h[:-1]} if uneven else {}),
+        lambda q0, q1, q2, h, h0=None: (
+            weight
+            * ca.sumsqr(
+                (q0 - 2 * q1 + q2) / h if h0 is None else (q2 - q1) / h - (q1 - q0) / h0
+            )
+        ),
     )
 
 

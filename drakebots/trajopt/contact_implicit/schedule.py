@@ -15,7 +15,7 @@ a solution, or a start, of that program.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import casadi as ca
@@ -84,8 +84,8 @@ class ScheduledBuilder(ContactImplicitBuilder):
             already by three of them.
         friction: friction coefficient that the forces keep to; None for the
             problem's.
-        rests: whether nothing moves in the last interval, by rows that the caller
-            adds; then its feet stand still already.
+        rests: intervals in which nothing moves, by rows that the caller adds; then
+            their feet stand still already.
     """
 
     free_contacts = False
@@ -98,18 +98,18 @@ class ScheduledBuilder(ContactImplicitBuilder):
         generic: np.ndarray,
         *,
         friction: float | None = None,
-        rests: bool = False,
+        rests: Sequence[int] = (),
     ):
-        self.schedule, self.generic, self.rests = schedule, generic, rests
+        self.schedule, self.generic, self.rests = schedule, generic, list(rests)
         self.friction = problem.friction if friction is None else friction
         super().__init__(problem)
 
     def _add_dynamics(self) -> None:
         super()._add_dynamics()
-        if self.rests and "loops" in self._rows:
-            # The interval at rest has the loops of the knot before.
-            self._rows["loops"].lower[-1] = -np.inf
-            self._rows["loops"].upper[-1] = np.inf
+        if "loops" in self._rows:
+            # An interval at rest has the loops of the knot before.
+            self._rows["loops"].lower[self.rests] = -np.inf
+            self._rows["loops"].upper[self.rests] = np.inf
 
     def _add_contact(self) -> None:
         """Rows and bounds of the scheduled contacts; see the module."""
@@ -128,8 +128,7 @@ class ScheduledBuilder(ContactImplicitBuilder):
             air = ~schedule.grounded[:, i]
             ground = np.where(air, schedule.height[:, i], 0.0)
             play = np.where(on[:, i], 0.0, PLAY)
-            if self.rests:
-                ground[-1], play[-1] = -np.inf, np.inf
+            ground[self.rests], play[self.rests] = -np.inf, np.inf
             rows = self.add_rows(
                 f"distance_{foot}",
                 len(air),
@@ -141,8 +140,7 @@ class ScheduledBuilder(ContactImplicitBuilder):
             knots = np.flatnonzero(schedule.loaded[:, i])
             if len(knots):
                 play = np.where(stuck[knots, i], 0.0, PLAY)
-                if self.rests:
-                    play[knots == len(h) - 1] = np.inf
+                play[np.isin(knots, self.rests)] = np.inf
                 rows = self.add_rows(
                     f"slip_{foot}",
                     len(knots),

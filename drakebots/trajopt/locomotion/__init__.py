@@ -5,7 +5,8 @@
     program = mathematical_program(problem)
 
 The last line is one for Drake's users (:mod:`.plan`). A :class:`Walk`, :class:`Hop`,
-:class:`Goal` or :class:`Footfall` says where the robot goes and when its feet lift.
+:class:`Goal` or :class:`Footfall` says where the robot goes and when its feet lift, a
+:class:`Series` has several of them in a row.
 :func:`stand` puts the model on its ground in units of its own size, and :func:`targets`
 are what a problem asks of it there. A motion by a gait has a given footfall:
 :func:`plan_gait` chooses it, :func:`gait_program` writes the program and
@@ -40,8 +41,10 @@ if TYPE_CHECKING:
         LocomotionProblem,
         LocomotionWeights,
         Motion,
+        Series,
         Targets,
         Walk,
+        WayPoint,
         targets,
     )
     from drakebots.trajopt.locomotion.program import first_guess, locomotion_program

@@ -28,7 +28,11 @@ from drakebots.trajopt.contact_implicit import (
 )
 from drakebots.trajopt.locomotion.gait import Gait, gait_program, kinematic_guess
 from drakebots.trajopt.locomotion.problem import Targets
-from drakebots.trajopt.locomotion.program import first_guess, locomotion_program
+from drakebots.trajopt.locomotion.program import (
+    FROUDE,
+    first_guess,
+    locomotion_program,
+)
 from drakebots.trajopt.program import belongs, load_checkpoint
 from drakebots.trajopt.solvers import (
     Clock,
@@ -66,9 +70,6 @@ TILT = 0.4
 
 HEIGHT = 0.3
 """Largest change of the base's height [l]."""
-
-FROUDE = 1.0
-"""Largest v^2/(g l): nothing walks faster, since its weight no longer holds it down."""
 
 SLIP = 0.05
 """Largest slip, as a share of the distance, and of l."""
@@ -240,12 +241,25 @@ def slip_of(parts: Mapping[str, np.ndarray]) -> float:
 
 
 def faults(aim: Targets, parts: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Faults that make a plan useless to a robot, one line each.
+    """Faults that make a plan useless to a robot, one line each; those of motions in a
+    row say in which.
 
     Args:
         aim: the motion.
         parts: decision variables of its plan by name, plant units.
     """
+    if not aim.row:
+        yield from _faults(aim, parts)
+        return
+    for i, (at, part) in enumerate(aim.parts, 1):
+        own = {name: parts[name][at] for name in ("h", "gam", "psi")}
+        own["q"] = parts["q"][at.start : at.stop + 1]
+        for fault in _faults(part, own):
+            yield f"in motion {i} ({part.motion.name}) {fault}"
+
+
+def _faults(aim: Targets, parts: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """Faults of a single motion."""
     standing, unit, q = aim.standing, aim.standing.scaling, parts["q"]
     moved = standing.moved(q)
     distance = float(np.hypot(moved.get("x", 0.0), moved.get("y", 0.0)))

@@ -17,6 +17,7 @@ statics:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -31,7 +32,12 @@ from drakebots.trajopt.contact_implicit import (
     Schedule,
     ScheduledBuilder,
 )
-from drakebots.trajopt.locomotion.problem import LocomotionProblem, Targets, targets
+from drakebots.trajopt.locomotion.problem import (
+    LocomotionProblem,
+    Targets,
+    eased,
+    targets,
+)
 from drakebots.trajopt.locomotion.program import (
     add_aims,
     add_costs,
@@ -86,7 +92,9 @@ class Gait:
         rounds: number of steps of every leg in `aim`.
         schedule: its contacts.
         swings: for each foot, the first and last interval in which it is not loaded,
-            of each of its swings in time; they may run past the end of a cycle.
+            of each of its swings in time; they may run past the end of a cycle. Those
+            of a series are in its row.
+        row: the gait of every motion of a series; () for a single motion.
     """
 
     name: str
@@ -95,6 +103,7 @@ class Gait:
     rounds: int
     schedule: Schedule
     swings: tuple[tuple[tuple[int, int], ...], ...]
+    row: tuple[Gait, ...] = ()
 
     @property
     def cycles(self) -> int:
@@ -116,17 +125,52 @@ def plan_gait(problem: LocomotionProblem, standing: Standing, name: str) -> Gait
     Raises:
         InvalidInput: for too few knots, or a base that cannot make the motion.
     """
+    row = problem.motion.row
+    if len(row) == 1:
+        return _single(replace(problem, motion=row[0]), standing, name, standing.q)
+    gaits, start = [], standing.q
+    for motion in row:
+        names = motion.gaits(standing)
+        own = replace(problem, motion=motion, duration=None)
+        own_name = name if name in names else names[0]
+        gaits.append(_single(own, standing, own_name, start))
+        start = gaits[-1].aim.end
+    return _joined(problem, name, gaits)
+
+
+def _joined(problem: LocomotionProblem, name: str, gaits: Sequence[Gait]) -> Gait:
+    """Motions in a row as one; a duration that is given is shared out among them."""
+    row = [gait.aim for gait in gaits]
+    if problem.duration is not None:
+        time = problem.duration / row[0].standing.scaling.time
+        share = time / sum(aim.nominal for aim in row)
+        row = [replace(aim, duration=(share * aim.nominal,) * 2) for aim in row]
+    low, high = np.sum([aim.duration for aim in row], axis=0)
+    whole = replace(problem, knots=1 + sum(aim.intervals for aim in row))
+    ends = row[0].start, row[-1].end
+    aim = Targets(whole, row[0].standing, (low, high), *ends, tuple(row))
+    tables = zip(*(vars(gait.schedule).values() for gait in gaits))
+    schedule = Schedule(*map(np.concatenate, tables))
+    gaits = tuple(replace(gait, aim=own) for gait, own in zip(gaits, row))
+    return Gait(name, aim, aim, sum(g.rounds for g in gaits), schedule, (), gaits)
+
+
+def _single(
+    problem: LocomotionProblem, standing: Standing, name: str, start: np.ndarray
+) -> Gait:
+    """A single motion by a gait from a pose (nq,)."""
     motion, length = problem.motion, standing.scaling.length
-    forward, sideways, turn = motion.way(length)
+    way = targets(problem, standing, start=start).course(np.linspace(0, 1, 101))
+    x, y, yaw = np.diff(way, axis=0).T
     points = standing.system.foot_positions(standing.q)[0][:, :2]
     radius = np.linalg.norm(points - points.mean(axis=0), axis=1).max()
-    reach = np.hypot(forward, sideways) + abs(turn) * radius
+    reach = np.hypot(x, y).sum() + np.abs(yaw).sum() * radius
     steps = max(1, ceil(reach / REACH - 1e-9))
     cycle, whole, rounds = motion.divided(problem, steps, standing)
     natural = motion.natural(length, name, rounds)
-    aim = targets(cycle, standing, natural=natural)
+    aim = targets(cycle, standing, natural=natural, start=start)
     cycles = (whole.knots - 1) // (cycle.knots - 1)
-    total = targets(whole, standing, natural=natural * cycles)
+    total = targets(whole, standing, natural=natural * cycles, start=start)
     return Gait(name, aim, total, rounds, *_footfall(aim, name, rounds))
 
 
@@ -173,7 +217,7 @@ def gait_program(gait: Gait) -> tuple[ContactImplicit, Program]:
         gait.schedule,
         generic,
         friction=RESERVE * aim.problem.friction,
-        rests=not aim.motion.repeats,
+        rests=aim.rests,
     )
     add_aims(b, aim)
     add_costs(b, aim)
@@ -201,15 +245,18 @@ def _keep_reserves(b: ScheduledBuilder, aim: Targets) -> None:
             b.bound("q", inner, low[i] + margin, high[i] - margin, labels=name)
     u.lower[:] *= RESERVE
     u.upper[:] *= RESERVE
-    if aim.flies or not isinstance(aim.problem.terrain, Flat):
+    if not isinstance(aim.problem.terrain, Flat):
         return
-    bounds = {"z": HEIGHT, "roll": TILT, "pitch": TILT}
-    if aim.motion.steady:
-        bounds["yaw"] = TILT
-    for axis, size in bounds.items():
-        if axis in standing.base:
-            at = q[standing.index(axis)]
-            b.bound("q", inner, at - size, at + size, labels=[standing.base[axis]])
+    for at, part in aim.parts:
+        bounds = {} if part.flies else {"z": HEIGHT, "roll": TILT, "pitch": TILT}
+        if part.motion.steady:
+            bounds["yaw"] = TILT
+        knots = slice(at.start + 1, at.stop + 1)
+        for axis, size in bounds.items():
+            if axis in standing.base:
+                by = part.start[standing.index(axis)]
+                label = [standing.base[axis]]
+                b.bound("q", knots, by - size, by + size, labels=label)
 
 
 # --- the first guess ------------------------------------------------------------
@@ -217,16 +264,23 @@ def _keep_reserves(b: ScheduledBuilder, aim: Targets) -> None:
 
 def kinematic_guess(gait: Gait) -> dict[str, np.ndarray]:
     """Parts of x by name, plant units: h, q, v0, u, gam, beta and lam."""
+    if gait.row:
+        guesses = [kinematic_guess(own) for own in gait.row]
+        parts = {n: np.vstack([guess[n] for guess in guesses]) for n in guesses[0]}
+        # The knot where two motions meet is one of both.
+        twice = [at.start + i for i, (at, _) in enumerate(gait.aim.parts) if i]
+        parts["q"] = np.delete(parts["q"], twice, axis=0)
+        return parts | {"v0": parts["v0"][:1]}
     aim, standing, repeats = gait.aim, gait.aim.standing, gait.aim.motion.repeats
-    K = aim.problem.knots - 1
+    K = aim.intervals
     if aim.flies:
         share = np.clip(np.linspace(-0.75, 1.75, K + 1), 0, 1)
-        q = standing.q + share[:, None] * (aim.end - standing.q)
+        q = aim.start + share[:, None] * (aim.end - aim.start)
         q[:, standing.index("z")] += 4 * aim.rise * share * (1 - share)
     else:
         q = _follow(standing, _course(gait), _feet(gait))
         if not repeats:
-            q[0] = standing.q
+            q[0] = aim.start
     h = aim.nominal / K
     gam = _shares(gait, q)
     u, lam = holding(standing, q[1:], gam)
@@ -246,13 +300,11 @@ def _course(gait: Gait) -> np.ndarray:
     """q of the base's even motion with its sway, joints standing (K+1, nq)."""
     aim, standing, loaded = gait.aim, gait.aim.standing, gait.schedule.loaded
     K, repeats = len(loaded), aim.motion.repeats
-    q = np.repeat(standing.q[None], K + 1, axis=0)
-    # Even, from rest to rest with a smooth start.
-    share = np.linspace(0, 1, K + 1)
-    share = share if repeats else _eased(share)
-    for axis, by in (("x", aim.forward), ("y", aim.sideways), ("yaw", aim.turn)):
-        if by:
-            q[:, standing.index(axis)] += share * by
+    q = np.repeat(aim.start[None], K + 1, axis=0)
+    way = aim.course(np.linspace(0, 1, K + 1))
+    for axis, along in zip(("x", "y", "yaw"), way.T):
+        if axis in standing.base:
+            q[:, standing.index(axis)] = along
     if not {"x", "y"} <= set(standing.base):
         return q
     points = standing.system.foot_positions(standing.q)[0][:, :2]
@@ -267,18 +319,12 @@ def _course(gait: Gait) -> np.ndarray:
     ends = np.vstack([lift[-1:] if repeats else np.zeros((1, 2)), lift])
     if not repeats:
         ends[-1] = 0.0
-    yaw = np.zeros(K + 1)
     if "yaw" in standing.base:
-        yaw = q[:, standing.index("yaw")] - standing.q[standing.index("yaw")]
-    c, s = np.cos(yaw), np.sin(yaw)
+        way[:, 2] -= standing.q[standing.index("yaw")]
+    c, s = np.cos(way[:, 2]), np.sin(way[:, 2])
     q[:, standing.index("x")] += c * ends[:, 0] - s * ends[:, 1]
     q[:, standing.index("y")] += s * ends[:, 0] + c * ends[:, 1]
     return q
-
-
-def _eased(share: np.ndarray | float):
-    """A share from 0 to 1 that starts and ends smoothly."""
-    return share * share * (3 - 2 * share)
 
 
 def _smooth(values: np.ndarray, width: int, periodic: bool) -> np.ndarray:
@@ -319,7 +365,7 @@ def _feet(gait: Gait) -> np.ndarray:
             rise = gait.schedule.height[:, i].max(initial=0.0)
             inside = np.flatnonzero((times > a) & (times < b + 1))
             share = ((times[inside] - a) / (b + 1 - a))[:, None]
-            arc = before + _eased(share) * (after - before)
+            arc = before + eased(share) * (after - before)
             arc[:, 2:] += 1.1 * rise * np.sin(np.pi * share)
             out[inside, i] = arc
     return out
@@ -327,20 +373,12 @@ def _feet(gait: Gait) -> np.ndarray:
 
 def _foothold(aim: Targets, foot: int, share: float) -> np.ndarray:
     """Position of a standing robot's foot after a share of the way (3,)."""
-    standing, q = aim.standing, aim.standing.q
-    point = standing.system.foot_positions(q)[0][foot]
-    if not aim.motion.repeats:
-        share = _eased(share)
-    here = np.array(
-        [
-            q[standing.index(axis)] if axis in standing.base else 0.0
-            for axis in ("x", "y")
-        ]
-    )
-    c, s = np.cos(share * aim.turn), np.sin(share * aim.turn)
-    turned = np.array([[c, -s], [s, c]]) @ (point[:2] - here)
-    moved = here + share * np.array([aim.forward, aim.sideways])
-    found = np.array([*(moved + turned), point[2]])
+    standing = aim.standing
+    point = standing.system.foot_positions(aim.start)[0][foot]
+    before, after = aim.course(np.array([0.0, share]))
+    c, s = np.cos(after[2] - before[2]), np.sin(after[2] - before[2])
+    turned = np.array([[c, -s], [s, c]]) @ (point[:2] - before[:2])
+    found = np.array([*(after[:2] + turned), point[2]])
     found[2] += height_to_touch(standing, found[None], standing.radii[[foot]])
     return found
 

@@ -65,7 +65,7 @@ from drakebots.trajopt.locomotion.program import (
 )
 from drakebots.trajopt.locomotion.standing import Standing, stand
 from drakebots.trajopt.plan_program import Add, PlanProgram, planning
-from drakebots.trajopt.program import Program
+from drakebots.trajopt.program import Program, load_checkpoint
 from drakebots.trajopt.solvers import (
     Clock,
     PenaltyStage,
@@ -121,6 +121,8 @@ def plan_locomotion(
         opened = partial(_opened, problem, model, gait.aim, gait)
         attempt = by_gait(gait, call(opened), clock, resume=resume)
         attempts += [] if attempt is None else [attempt]
+    if not attempts and not problem.motion.can_be_free:
+        load_checkpoint(resume, mathematical_program(problem).program)  # says whose
     free = problem.contacts is None and problem.motion.can_be_free
     if not attempts or (free and _goes_on(attempts, clock)):
         aim = targets(problem, standing)
@@ -239,19 +241,25 @@ def _metrics(problem, standing: Standing, attempt: Attempt, data) -> dict:
     force = data.foot_force.values[1:]
     loaded = (np.linalg.norm(force, axis=2) > 0.01 * unit.force).mean(axis=0)
     clearance = standing.clearances(data.foot_position.values)
-    moved = standing.moved(solution.parts["q"])
-    lengths = {a: v if a == "yaw" else v * unit.length for a, v in moved.items()}
     return {
         "motion": problem.motion.name,
+        "motions": [
+            {
+                "motion": part.motion.name,
+                "until_s": float(data.time.values[at.stop]),
+                "moved": _lengths(standing, solution.parts["q"][[at.start, at.stop]]),
+            }
+            for at, part in (gait.aim.parts if gait is not None and gait.row else ())
+        ],
         "contacts": "free" if gait is None else "gait",
         "gait": None if gait is None else gait.name or None,
         "cycles": 1 if gait is None else gait.cycles,
         "steps_of_a_leg": None if gait is None else gait.cycles * gait.rounds,
         "posture": standing.source,
-        "periodic": problem.motion.repeats,
+        "periodic": implicit.periodic is not None,
         "friction": problem.friction,
         "duration_s": float(data.time.values[-1]),
-        "moved": lengths,
+        "moved": _lengths(standing, solution.parts["q"]),
         "duty_factor": dict(zip(feet, loaded.tolist())),
         "foot_clearance_m": dict(zip(feet, clearance.max(axis=0).tolist())),
         "apex_m": float(clearance.min(axis=1).max()),
@@ -261,6 +269,14 @@ def _metrics(problem, standing: Standing, attempt: Attempt, data) -> dict:
         "slip_m": slip_of(solution.parts) * unit.length,
         **audit(implicit, solution.parts),
     }
+
+
+def _lengths(standing: Standing, q: np.ndarray) -> dict[str, float]:
+    """How far the base moves between the first and the last of some poses, by axis [m,
+    rad]."""
+    unit = standing.scaling.length
+    moved = standing.moved(q).items()
+    return {axis: by if axis == "yaw" else by * unit for axis, by in moved}
 
 
 # --- the program behind a plan --------------------------------------------------

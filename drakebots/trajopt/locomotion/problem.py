@@ -4,6 +4,7 @@
     LocomotionProblem("my_robot.urdf", Hop(height=0.1), knots=31)
     LocomotionProblem("my_robot.urdf", Goal(forward=0.2, turn=0.4), friction=0.5)
     LocomotionProblem("my_robot.urdf", Footfall(duration=1.2, contacts={"FL": ...}))
+    LocomotionProblem("my_robot.urdf", Series([Walk(0.2), Goal(turn=0.5)]))
 
 A motion says where the robot goes and when its feet lift. Feet of one body are one leg:
 the corners of a flat foot land together. A gait gives every leg a share of the cycle at
@@ -23,6 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -30,15 +32,19 @@ import numpy as np
 
 from drakebots.core.checks import (
     array,
+    between,
     by_name,
     check_knots,
     check_value,
     each,
     finite,
     in_unit,
+    instance,
     non_negative,
     one_of,
+    optional,
     positive,
+    text,
     whole,
 )
 from drakebots.core.errors import InvalidInput, UnknownName
@@ -71,21 +77,55 @@ FREE = 0.4
 # --- motions ------------------------------------------------------------------
 
 
-class Motion(ABC):
-    """A motion of a robot, from standing to standing if it does not repeat.
+@checked("way point")
+class WayPoint:
+    """A place that the base or a foot passes on its way, at the nearest knot.
 
-    Lengths in its methods' results are in units of a length l [m], times in
-    sqrt(l / g).
+    Raises:
+        InvalidInput: for a position that is not three numbers, of which not all are
+            None where there is no heading; the heading of a foot; and unless either a
+            share or a time is given.
     """
+
+    what: Annotated[str, text()]
+    """What passes it, "base" or the name of a foot."""
+    p_W: Annotated[Sequence[float | None], each(optional(finite("m")), "lengths")]
+    """Its position in the world, that of the base's frame or the foot's centre; None,
+    in files null, leaves an axis free. The robot starts over the origin, along x."""
+    _: KW_ONLY
+    share: Annotated[float | None, between(0, 1, open_ends=True)] = None
+    """Share of the motion after which it is passed."""
+    time: Annotated[float | None, positive("s")] = None
+    """Time after which it is passed, from the start of a motion of known duration."""
+    heading: Annotated[float | None, finite("rad")] = None
+    """Angle of the base about z there; by default free."""
+    tolerance: Annotated[float, positive("m")] = 1e-3
+    """Largest distance from it along an axis, and of the heading [rad]."""
+
+    def __post_init__(self):
+        wrong = {
+            "p_W must be x, y and z [m], None where it is free": len(self.p_W) != 3
+            or {*self.p_W, self.heading} == {None},
+            "only the base has a heading": self.what != "base" and self.heading,
+            "give its share of the motion, or its time": (self.share is None)
+            == (self.time is None),
+        }
+        for words, is_so in wrong.items():
+            if is_so:
+                raise InvalidInput(f"way point of {self.what}: {words}")
+
+
+WayPoints = Annotated[Sequence[WayPoint], each(instance(WayPoint), "way points")]
+
+
+class Motion(ABC):
+    """A motion of a robot, or several in a row."""
 
     can_be_free: ClassVar[bool] = True
     """Whether its contacts may be free."""
     steady: ClassVar[bool] = False
     """Whether the base keeps its yaw, and some foot is always on the ground."""
     periodic: bool = False
-    forward: float | None
-    sideways: float = 0.0
-    turn: float = 0.0
 
     @property
     def name(self) -> str:
@@ -96,6 +136,43 @@ class Motion(ABC):
     def repeats(self) -> bool:
         """Whether the last state repeats the first."""
         return self.periodic
+
+    @property
+    @abstractmethod
+    def row(self) -> tuple[SingleMotion, ...]:
+        """The motions that it consists of, one after the other."""
+
+    @abstractmethod
+    def gaits(self, standing: Standing) -> Sequence[str]:
+        """The gaits to try in turn, "" for one without; none for free contacts."""
+
+    def lifts(self, standing: Standing, knots: int) -> dict[str, tuple[int, float]]:
+        """Knot at which a foot must be so high above the ground, whatever touches
+        when, by foot."""
+        return {}
+
+
+class SingleMotion(Motion):
+    """One motion of a robot, from standing to standing if it does not repeat.
+
+    Lengths in its methods' results are in units of a length l [m], times in
+    sqrt(l / g).
+    """
+
+    forward: float | None
+    sideways: float = 0.0
+    turn: float = 0.0
+    phases: Mapping[str, float] | None = None
+    waypoints: Sequence[WayPoint] = ()
+
+    @property
+    def rests(self) -> bool:
+        """Whether it begins and ends at rest."""
+        return not self.repeats
+
+    @property
+    def row(self) -> tuple[SingleMotion, ...]:
+        return (self,)
 
     def flies(self, standing: Standing) -> bool:
         """Whether all feet leave the ground at once, and the base may rise and tilt."""
@@ -119,7 +196,6 @@ class Motion(ABC):
         free contacts."""
 
     def gaits(self, standing: Standing) -> Sequence[str]:
-        """The gaits to try in turn, "" for one without; none for free contacts."""
         return ("",)
 
     @abstractmethod
@@ -144,18 +220,12 @@ class Motion(ABC):
         by foot; feet that are not named stay down."""
         return {}
 
-    def lifts(self, standing: Standing, knots: int) -> dict[str, tuple[int, float]]:
-        """Knot at which a foot must be so high above the ground, whatever touches
-        when, by foot."""
-        return {}
 
-
-class _Steps(Motion):
+class _Steps(SingleMotion):
     """A motion on legs that swing one after the other."""
 
     gait: str | None
     clearance: float | None
-    phases: Mapping[str, float] | None = None
 
     def rise(self, length: float) -> float:
         return CLEARANCE if self.clearance is None else self.clearance / length
@@ -281,8 +351,16 @@ class Walk(_Steps, Motion):
         return {n: (round(m * (knots - 1)), height) for n, m in middles.items()}
 
 
+class _Stride(Walk):
+    """A walk in a row of motions: it neither repeats nor rests."""
+
+    name = "walk"
+    repeats = rests = False
+    divided = _Steps.divided
+
+
 @checked("hop")
-class Hop(Motion):
+class Hop(SingleMotion, Motion):
     """Up and down again on all legs at once."""
 
     height: Annotated[float | None, positive("m")] = None
@@ -292,6 +370,8 @@ class Hop(Motion):
     """Distance along x."""
     periodic: bool = False
     """Whether the last state repeats the first, else it begins and ends at rest."""
+    waypoints: WayPoints = ()
+    """Places that the base or feet pass."""
 
     def flies(self, standing: Standing) -> bool:
         return True
@@ -330,6 +410,8 @@ class Goal(_Steps, Motion):
     clearance: Annotated[float | None, positive("m")] = None
     """Height of a foot halfway through its swing, with contacts by a gait; by default a
     tenth of the height of the centre of mass."""
+    waypoints: WayPoints = ()
+    """Places that the base or feet pass."""
 
 
 @checked("footfall")
@@ -361,6 +443,8 @@ class Footfall(_Steps, Motion):
     clearance: Annotated[float | None, positive("m")] = None
     """Height of a foot halfway through its swing; by default a tenth of the height of
     the centre of mass."""
+    waypoints: WayPoints = ()
+    """Places that the base or feet pass."""
 
     can_be_free: ClassVar[bool] = False
 
@@ -393,8 +477,7 @@ class Footfall(_Steps, Motion):
         return ("",)
 
     def divided(self, problem, steps, standing):
-        timed = replace(problem, duration=self.duration)
-        return timed, timed, max(map(len, self.contacts.values()), default=1)
+        return problem, problem, max(map(len, self.contacts.values()), default=1)
 
     def flies(self, standing: Standing) -> bool:
         T, gaps = self.duration, self._gaps(standing).values()
@@ -441,6 +524,50 @@ class Footfall(_Steps, Motion):
             gaps = [(a, b) for a, b in zip(ends, starts[1:]) if b - a > 1e-9]
             found |= dict.fromkeys(feet, gaps) if gaps else {}
         return found
+
+
+@checked("series")
+class Series(Motion):
+    """Motions in a row as one plan, solved together.
+
+    Each starts where the one before it ends, with its distances in the frame of the
+    pose reached there. Between two that are from rest to rest the robot stands; next to
+    a walk it goes on moving. It starts and ends at rest.
+
+    Raises:
+        InvalidInput: for no motion, and for several of which one repeats, other than
+            walks, or has free contacts.
+    """
+
+    motions: Annotated[Sequence[Motion], each(instance(Motion), "motions", least=1)]
+    """The motions, in their order. One alone is as it is without a series."""
+
+    can_be_free: ClassVar[bool] = False
+
+    def __post_init__(self):
+        for motion in self.row if len(self.row) > 1 else ():
+            if motion.repeats or motion.phases == {}:
+                raise InvalidInput(
+                    f"series: a {motion.name} in a row neither repeats nor has free "
+                    "contacts; leave periodic, or phases, out"
+                )
+
+    @property
+    def row(self) -> tuple[SingleMotion, ...]:
+        found = [one for motion in self.motions for one in motion.row]
+        if len(found) == 1:
+            return tuple(found)
+        # A stride has the fields of its walk.
+        return tuple(_Stride(**vars(m)) if type(m) is Walk else m for m in found)
+
+    @property
+    def repeats(self) -> bool:
+        return len(self.row) == 1 and self.row[0].repeats
+
+    def gaits(self, standing: Standing) -> Sequence[str]:
+        """The gaits of the motion that leaves most of them open."""
+        found = [motion.gaits(standing) for motion in self.row]
+        return max(found, key=lambda names: (len(names), names))
 
 
 def phases_of(standing: Standing, gait: str) -> np.ndarray:
@@ -529,11 +656,14 @@ class LocomotionProblem:
 
     def __post_init__(self):
         check_knots(self.knots)
-        own = None if self.motion.can_be_free else self.motion.duration
-        if own and (self.contacts == "free" or self.duration not in (None, own)):
+        row = self.motion.row
+        own = sum(getattr(motion, "duration", 0.0) for motion in row)
+        taken = own and self.duration not in ((None, own) if len(row) == 1 else (None,))
+        if taken or (self.contacts == "free" and not self.motion.can_be_free):
+            time = f" and a duration of its own, {own:g} s" if own else " of its own"
             raise InvalidInput(
-                f"a {self.motion.name} has contacts and a duration of its own, {own:g} "
-                "s; leave those of the problem out"
+                f"a {self.motion.name} has contacts{time}; leave those of the problem "
+                "out"
             )
 
     def mathematical_program(self) -> PlanProgram[Result]:
@@ -545,6 +675,11 @@ class LocomotionProblem:
         return () if self.contacts == "free" else self.motion.gaits(standing)
 
 
+def eased(share: np.ndarray) -> np.ndarray:
+    """Shares from 0 to 1 that start and end smoothly."""
+    return share * share * (3 - 2 * share)
+
+
 @dataclass(frozen=True)
 class Targets:
     """A problem on its standing robot, with what was left open filled in.
@@ -554,25 +689,88 @@ class Targets:
     Attributes:
         problem: the problem.
         standing: the standing robot.
-        forward: distance along x.
-        sideways: distance along y.
-        turn: angle about z [rad].
         duration: lower and upper bound of the duration.
-        end: the standing pose at the end of the motion (nq,).
+        start, end: the standing poses at the start and the end of the motion (nq,).
+        row: the targets of every motion of a series; () for a single motion.
     """
 
     problem: LocomotionProblem
     standing: Standing
-    forward: float
-    sideways: float
-    turn: float
     duration: tuple[float, float]
+    start: np.ndarray
     end: np.ndarray
+    row: tuple[Targets, ...] = ()
 
     @property
-    def motion(self) -> Motion:
-        """The motion."""
+    def motion(self) -> SingleMotion:
+        """The motion, of a series all."""
         return self.problem.motion
+
+    @property
+    def forward(self) -> float:
+        """Distance along x."""
+        return self.standing.moved(np.stack([self.start, self.end])).get("x", 0.0)
+
+    @property
+    def intervals(self) -> int:
+        """Number of time steps."""
+        return self.problem.knots - 1
+
+    @property
+    def parts(self) -> list[tuple[slice, Targets]]:
+        """Every motion in the row, or the only one, and its intervals."""
+        row, first, found = self.row or (self,), 0, []
+        for part in row:
+            found.append((slice(first, first + part.intervals), part))
+            first += part.intervals
+        return found
+
+    @property
+    def rests(self) -> list[int]:
+        """Intervals in which the robot stands still: the last ones of motions that end
+        at rest, where the next one starts so."""
+        found = [at.stop - 1 for at, _ in self.parts[-1:] if not self.motion.repeats]
+        for (at, before), (_, after) in pairwise(self.parts):
+            if before.motion.rests and after.motion.rests:
+                found.append(at.stop - 1)
+        return sorted(found)
+
+    def share_of(self, point: WayPoint) -> float:
+        """Share of the motion after which a way point is passed.
+
+        Raises:
+            InvalidInput: for a time that is not within the motion, or of a motion whose
+                duration is open.
+        """
+        if point.share is not None:
+            return point.share
+        (low, high), unit = self.duration, self.standing.scaling.time
+        if low < high or not point.time < high * unit:
+            raise InvalidInput(
+                f"way point of {point.what}: {point.time:g} s is not within a "
+                f"{self.motion.name} of {low * unit:.3g} to {high * unit:.3g} s; give "
+                "its share of the motion, or a duration"
+            )
+        return point.time / (high * unit)
+
+    def course(self, share: np.ndarray) -> np.ndarray:
+        """x, y and yaw of the base, 0 where there is no such coordinate, on its even
+        way past its way points after shares of the time (T, 3); from rest to rest with
+        smooth ends."""
+        even = (lambda s: s) if self.motion.repeats else eased
+        found, unit = np.zeros((len(share), 3)), self.standing.scaling.length
+        for i, axis in enumerate(("x", "y", "yaw")):
+            if axis in self.standing.base:
+                at = self.standing.index(axis)
+                known = {0.0: self.start[at], 1.0: self.end[at]}
+                for point in self.motion.waypoints:
+                    x, y, _ = point.p_W
+                    value = (x, y, point.heading)[i]
+                    if point.what == "base" and value is not None:
+                        scale = 1.0 if axis == "yaw" else unit
+                        known[even(self.share_of(point))] = value / scale
+                found[:, i] = np.interp(even(share), *zip(*sorted(known.items())))
+        return found
 
     @property
     def flies(self) -> bool:
@@ -591,15 +789,21 @@ class Targets:
 
 
 def targets(
-    problem: LocomotionProblem, standing: Standing, *, natural: float | None = None
+    problem: LocomotionProblem,
+    standing: Standing,
+    *,
+    natural: float | None = None,
+    start: np.ndarray | None = None,
 ) -> Targets:
     """The targets of a problem; open ones are chosen by size and gravity.
 
     Args:
-        problem: the problem.
+        problem: the problem of a single motion.
         standing: the standing model.
         natural: duration of a motion whose duration is open, plant units; None for
             a choice by its motion.
+        start: the pose that it starts from (nq,), plant units; None for that of the
+            standing model.
 
     Raises:
         InvalidInput: when the base cannot make this motion.
@@ -608,14 +812,19 @@ def targets(
     forward, sideways, turn = problem.motion.way(unit.length)
     if natural is None:
         natural = problem.motion.natural(unit.length)
-    if problem.duration is not None:
-        natural = problem.duration / unit.time
-    spread = FREE * (problem.duration is None)
+    asked = getattr(problem.motion, "duration", problem.duration)
+    if asked is not None:
+        natural = asked / unit.time
+    spread = FREE * (asked is None)
     span = natural * (1 - spread), natural * (1 + spread)
-    end = standing.q.copy()
-    for axis, by in (("x", forward), ("y", sideways), ("yaw", turn)):
+    start = standing.q if start is None else start
+    heading = standing.moved(np.stack([standing.q, start])).get("yaw", 0.0)
+    c, s = np.cos(heading), np.sin(heading)
+    along = c * forward - s * sideways, s * forward + c * sideways, turn
+    end = start.copy()
+    for axis, by in zip(("x", "y", "yaw"), along):
         if by:
             end[standing.index(axis)] += by
-    if forward or sideways or turn:
+    if any(along):
         end = lowered(standing, end)
-    return Targets(problem, standing, forward, sideways, turn, span, end)
+    return Targets(problem, standing, span, start, end)

@@ -15,17 +15,19 @@ Without the friction term the cheapest gaits shuffle (docs/evidence/hamr.md).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 
 import casadi as ca
 import numpy as np
 
-from drakebots.core.errors import UnknownName
+from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.model import effort_limits
 from drakebots.multibody import Flat
 from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
     ContactImplicitBuilder,
     Scales,
+    ScheduledBuilder,
     Slack,
     cost_friction_power,
     cost_velocity_steps,
@@ -34,6 +36,7 @@ from drakebots.trajopt.locomotion.problem import (
     SWING,
     LocomotionProblem,
     Targets,
+    WayPoint,
 )
 from drakebots.trajopt.locomotion.standing import Standing
 from drakebots.trajopt.program import Program
@@ -49,6 +52,9 @@ STRAIGHT = 0.3
 
 END = 0.1
 """Bound of the difference between the last pose and standing [l, rad]."""
+
+FROUDE = 1.0
+"""Largest v^2/(g l): nothing walks faster, since its weight no longer holds it down."""
 
 FASTEST = 10.0
 """Bound of the slip speeds psi, and half the bound of eta [sqrt(g l)]. Without it a
@@ -108,14 +114,15 @@ def mechanics(aim: Targets, *, slack_weight: float | None = None) -> ContactImpl
     weight = problem.weights.slack[0] if slack_weight is None else slack_weight
     limits = input_limits(problem, standing)
     finite = limits[np.isfinite(limits) & (limits > 0)]
-    K, repeats = problem.knots - 1, aim.motion.repeats
+    repeats = aim.motion.repeats
+    steps = [np.divide(part.duration, part.intervals) for _, part in aim.parts]
     # On ground that is not level a cycle may end higher or lower too.
     free = ("x",) if isinstance(problem.terrain, Flat) else ("x", "z")
     advances = [standing.base[a] for a in free if a in standing.base and aim.forward]
     return ContactImplicit(
         standing.system,
         problem.knots,
-        (aim.duration[0] / K, aim.duration[1] / K),
+        (min(low for low, _ in steps), max(high for _, high in steps)),
         problem.friction,
         integrator=problem.integrator,
         input_bounds=(-limits, limits),
@@ -123,7 +130,7 @@ def mechanics(aim: Targets, *, slack_weight: float | None = None) -> ContactImpl
         periodic=advances if repeats else None,
         # A given first pose closes them already. Around a cycle, midpoints determine
         # all knots if the number of intervals is odd.
-        loops_at_start=repeats and K % 2 == 0,
+        loops_at_start=repeats and aim.intervals % 2 == 0,
         slack=Slack(*SLACK, weight),
         scales=Scales(
             force=0.5,
@@ -150,11 +157,9 @@ def _position_bounds(aim: Targets) -> tuple[np.ndarray, np.ndarray]:
 
 
 def add_aims(b: ContactImplicitBuilder, aim: Targets) -> None:
-    """Start, end, time steps and speed limits of the motion."""
-    standing, start, end = aim.standing, aim.standing.q, aim.end
-    if aim.problem.duration is None:
-        b.equal_steps()
-    q = b["q"].indices
+    """Start, end, time steps and speed limits of the motion, of every one in a row."""
+    standing, start, q = aim.standing, aim.start, b["q"].indices
+    b.equal_steps([at for at, p in aim.parts if p.duration[0] < p.duration[1]])
     moving = [standing.index(a) for a in ("x", "y", "yaw") if a in standing.base]
     labels = [b.system.coordinates[i] for i in moving]
     if aim.motion.repeats:
@@ -162,11 +167,21 @@ def add_aims(b: ContactImplicitBuilder, aim: Targets) -> None:
     else:
         b.bound("q", 0, start, start)
         b.bound("v0", 0, 0.0, 0.0)
-        # The whole robot stands in the last interval, near its first pose.
-        b.bound("q", -1, end - END, end + END)
-        b.bound("q", -1, end[moving], end[moving], labels=labels)
-        rest = b.add_rows("rest", 1, b.system.coordinates, lower=0.0, upper=0.0)
-        b.difference(q[-1:], q[-2:-1], rest.indices)
+        for at, part in aim.parts:
+            low, high = np.divide(part.duration, part.intervals)
+            b.bound("h", at, low, high)
+            b.bound("q", at.stop, part.end[moving], part.end[moving], labels=labels)
+        # In the last interval the whole robot stands, near its first pose.
+        k = np.array(aim.rests)
+        for at, part in aim.parts:
+            if at.stop - 1 in k:
+                b.bound("q", at.stop, part.end - END, part.end + END)
+        rest = b.add_rows("rest", len(k), b.system.coordinates, lower=0.0, upper=0.0)
+        b.difference(q[k + 1], q[k], rest.indices)
+    numbers = count(1)
+    for at, part in aim.parts:
+        for point in part.motion.waypoints:
+            _add_way_point(b, part, at.start, point, next(numbers))
     fast = np.flatnonzero(np.isfinite(standing.speeds))
     if len(fast):
         b.constraint(
@@ -179,9 +194,76 @@ def add_aims(b: ContactImplicitBuilder, aim: Targets) -> None:
         )
 
 
+def _add_way_point(
+    b: ContactImplicitBuilder, aim: Targets, first: int, point: WayPoint, number: int
+) -> None:
+    """Rows that let the base or a foot pass a way point of a motion.
+
+    Args:
+        b: the program.
+        aim: the motion, which begins at the knot `first`.
+        first, point, number: knot, way point, and its number in the row of motions.
+
+    Raises:
+        UnknownName: for one that is neither base nor foot.
+        InvalidInput: for one that cannot be passed, whatever the solver does.
+    """
+    standing, K, unit = aim.standing, aim.intervals, aim.standing.scaling.length
+    knot = first + min(max(round(aim.share_of(point) * K), 1), K - 1)
+    yaw = [] if point.heading is None else [standing.index("yaw")]
+    _check_way_point(b, aim, first, knot, point)
+    asked = zip(("x", "y", "z", "yaw"), (*point.p_W, point.heading), (unit,) * 3 + (1,))
+    rows = [
+        (i, a, v / by, point.tolerance / by)
+        for i, (a, v, by) in enumerate(asked)
+        if v is not None
+    ]
+    kept, labels, wanted, play = map(list, zip(*rows))
+    b.constraint(
+        f"way_point_{number}_{point.what}",
+        {"q": b["q"].indices[[knot]]},
+        lambda q: ca.vertcat(standing.point(q, point.what), q[yaw])[kept],
+        lower=np.subtract(wanted, play),
+        upper=np.add(wanted, play),
+        labels=labels,
+    )
+
+
+def _check_way_point(b, aim: Targets, first: int, knot: int, point: WayPoint) -> None:
+    """Refuses one that the base would have to run to, or a foot to fly or dig to."""
+    standing, unit = aim.standing, aim.standing.scaling
+    if point.what not in standing.feet:
+        own = [p for p in aim.motion.waypoints if p.what == "base"]
+        shares = np.array([0.0, *sorted(set(map(aim.share_of, own))), 1.0])
+        steps = np.abs(np.diff(aim.course(shares)[:, :2], axis=0)).max(axis=1)
+        speed = (steps / np.diff(shares)).max() / aim.duration[1]
+        if speed**2 > FROUDE and not aim.flies:
+            raise InvalidInput(
+                f"way point of {point.what}: the base would move at "
+                f"{speed * unit.velocity:.2g} m/s, faster than its legs can walk "
+                f"({FROUDE**0.5 * unit.velocity:.2g} m/s); give it more time"
+            )
+        return
+    (x, y, z), i = point.p_W, standing.feet.index(point.what)
+    if z is None or (None in (x, y) and not isinstance(aim.problem.terrain, Flat)):
+        return
+    at = np.full((1, len(standing.feet), 3), (x or 0.0, y or 0.0, z))
+    gap, air = standing.clearances(at)[0, i], np.ones(aim.intervals, bool)
+    if isinstance(b, ScheduledBuilder):
+        air = ~b.schedule.grounded[first : first + aim.intervals, i]
+    if gap < -point.tolerance or (gap > point.tolerance and not air[knot - first - 1]):
+        shares = [f"{k / len(air):.2g}" for k in np.flatnonzero(air) + 1]
+        raise InvalidInput(
+            f"way point of {point.what}: {gap:.3g} m above the ground, at share "
+            f"{(knot - first) / len(air):.2g}; it is in the air after shares "
+            f"{', '.join(shares) or 'none'}, its centre {standing.radii[i]:.3g} m high "
+            "where it stands"
+        )
+
+
 def _add_advance(b: ContactImplicitBuilder, aim: Targets) -> None:
     """Where a cycle starts, and how far on it ends."""
-    standing, start, end = aim.standing, aim.standing.q, aim.end
+    standing, start, end = aim.standing, aim.start, aim.end
     names = [standing.base[a] for a in ("x", "y") if a in standing.base]
     at = [b.system.coordinates.index(name) for name in names]
     b.bound("q", 0, start[at], start[at], labels=names)
@@ -231,7 +313,7 @@ def add_costs(b: ContactImplicitBuilder, aim: Targets) -> None:
         {"h": h, "q": q[1:, kept]},
         lambda h, q: w.pose / 2 * h * ca.sumsqr(q - target),
     )
-    cost_velocity_steps(b, w.smooth)
+    cost_velocity_steps(b, w.smooth, bool(aim.row))
 
 
 def first_guess(aim: Targets, program: Program) -> np.ndarray:

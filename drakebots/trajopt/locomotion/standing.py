@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import casadi as ca
 import numpy as np
 from pydrake.multibody.tree import JacobianWrtVariable
 
-from drakebots.core.errors import InvalidInput
+from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.units import Scaling
 from drakebots.formats import robot_alone
 from drakebots.model import Model, driven_joints, joints_of
@@ -26,6 +27,7 @@ from drakebots.multibody import (
     Posture,
     Robot,
     Terrain,
+    base_body,
     build_robot,
     find_posture,
 )
@@ -80,6 +82,19 @@ class Standing:
     def feet(self) -> list[str]:
         """Names of the feet."""
         return [foot.name for foot in self.system.robot.model.feet]
+
+    def point(self, q: ca.SX, what: str) -> ca.SX:
+        """p_W (3,) of the base's frame, "base", or of a foot's centre.
+
+        Raises:
+            UnknownName: for anything else.
+        """
+        if what == "base":
+            body = int(base_body(self.system.robot.plant).index())
+            return self.system.twin.relative_pose(q, 0, body).p
+        if what not in self.feet:
+            raise UnknownName("way point's base or foot", what, ["base", *self.feet])
+        return self.system.feet(q)[self.feet.index(what)]
 
     @property
     def radii(self) -> np.ndarray:

@@ -1,0 +1,333 @@
+"""Motions in a row as one plan, and way points on their ways."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import yaml
+
+from drakebots.core.convert import as_yaml, build
+from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.run import Verdict
+from drakebots.formats import load
+from drakebots.robots import read_scenario
+from drakebots.trajopt.locomotion import (
+    Footfall,
+    Goal,
+    Hop,
+    LocomotionProblem,
+    Series,
+    Walk,
+    WayPoint,
+    gait_program,
+    kinematic_guess,
+    plan_gait,
+    plan_locomotion,
+    stand,
+)
+from drakebots.trajopt.locomotion.attempts import faults
+from tests.helpers.plan_checks import check_plan
+from tests.helpers.scripts import load_script
+
+robots = load_script("program_robots")
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+PAIRS = {"FL": [(0.0, 0.4), (0.8, 1.2)], "RR": [(0.0, 0.4), (0.8, 1.2)]}
+
+
+@pytest.fixture(scope="module")
+def cheetah():
+    return load("mini_cheetah")
+
+
+@pytest.fixture(scope="module")
+def standing(cheetah):
+    return stand(cheetah)
+
+
+@pytest.fixture(scope="module")
+def course(cheetah):
+    """Walk, turn, walk on and stop, and its plan."""
+    motion = Series([Walk(0.2), Goal(turn=0.5), Walk(0.1)])
+    problem = LocomotionProblem(cheetah, motion)
+    return problem, plan_locomotion(problem)
+
+
+@pytest.fixture(scope="module")
+def past(cheetah):
+    """Past a way point to stand, and then a step of one foot over a stone."""
+    aside = WayPoint("base", (0.2, 0.1, None), share=0.5, heading=0.2)
+    high = WayPoint("FL", (None, None, 0.1), share=0.37)
+    motion = Series([Goal(0.4, waypoints=[aside]), Goal(turn=0.3, waypoints=[high])])
+    problem = LocomotionProblem(cheetah, motion)
+    return problem, plan_locomotion(problem)
+
+
+def planned(problem, standing):
+    return plan_gait(problem, standing, problem.gaits(standing)[0])
+
+
+# --- one plan ------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_momentum_goes_through(cheetah, course):
+    """Forces and gravity change the momentum at every knot, where two motions meet
+    too; a plan that is glued there would stop."""
+    problem, plan = course
+    check_plan(cheetah, problem, plan)
+    meet = plan.metrics["motions"][0]["until_s"]
+    k = int(np.flatnonzero(np.isclose(plan.data.time.values, meet))[0])
+    speed = np.diff(plan.data.base_position.values[k - 1 : k + 2, 0])
+    assert (speed > 1e-3).all()
+    assert np.abs(plan.data.velocity.values[[0, -1]]).max() < 1e-6
+
+
+@pytest.mark.slow
+def test_every_motion_gets_where_it_goes(course):
+    """Distances are along the heading that was reached."""
+    _, plan = course
+    walk, turn, on = (found["moved"] for found in plan.metrics["motions"])
+    assert walk["x"] == pytest.approx(0.2) and walk["yaw"] == pytest.approx(0, abs=1e-8)
+    assert turn["yaw"] == pytest.approx(0.5)
+    assert np.hypot(turn["x"], turn["y"]) < 1e-8
+    assert (on["x"], on["y"]) == pytest.approx((0.1 * np.cos(0.5), 0.1 * np.sin(0.5)))
+    assert plan.data.base_rpy.values[-1, 2] == pytest.approx(0.5)
+
+
+@pytest.mark.slow
+def test_it_stands_between_motions_from_rest_to_rest(cheetah, past):
+    problem, plan = past
+    check_plan(cheetah, problem, plan)
+    meet = plan.metrics["motions"][0]["until_s"]
+    k = int(np.flatnonzero(np.isclose(plan.data.time.values, meet))[0])
+    q = plan.data.position.values
+    assert np.abs(q[k] - q[k - 1]).max() < 1e-8
+
+
+@pytest.mark.slow
+def test_way_points_are_passed(past):
+    """The base within a millimetre of its place and heading, the foot of its height."""
+    _, plan = past
+    time, first = plan.data.time.values, plan.metrics["motions"][0]
+    meet = int(np.flatnonzero(np.isclose(time, first["until_s"]))[0])
+    k = round(0.5 * meet)
+    assert plan.data.base_position.values[k, :2] == pytest.approx(
+        (0.2, 0.1), abs=1.1e-3
+    )
+    assert plan.data.base_rpy.values[k, 2] == pytest.approx(0.2, abs=1.1e-3)
+    k = meet + round(0.37 * (len(time) - 1 - meet))
+    foot = plan.data.foot_position.sel(foot="FL").values[k]
+    assert foot[2] == pytest.approx(0.1, abs=1.1e-3)
+
+
+@pytest.mark.slow
+def test_a_way_point_out_of_reach_is_named(cheetah):
+    """No leg is so long; the failed plan says which row."""
+    high = WayPoint("base", (None, None, 0.6), share=0.5)
+    problem = LocomotionProblem(cheetah, Goal(0.2, waypoints=[high]), contacts="gait")
+    plan = plan_locomotion(problem)
+    assert plan.verdict is Verdict.FAILED
+    assert "way_point_1_base.z" in plan.message
+    assert next(iter(plan.residuals)) == "way_point_1_base.z"
+
+
+@pytest.mark.parametrize("motion", [Goal(0.1, turn=0.2), Walk(0.2), Hop(0.1)])
+def test_a_series_of_one_is_that_motion(cheetah, standing, motion):
+    """The same program, bounds and first guess, to the last bit."""
+    found = []
+    for asked in (motion, Series([motion]), Series([Series([motion])])):
+        gait = planned(LocomotionProblem(cheetah, asked), standing)
+        program = gait_program(gait)[1]
+        x = program.pack(kinematic_guess(gait))
+        found.append((x, program.values(x), program.x_lower, program.x_upper))
+    for other in found[1:]:
+        for a, b in zip(found[0], other):
+            np.testing.assert_array_equal(a, b)
+    assert Series([motion]).repeats == motion.repeats
+
+
+def test_steps_are_equal_within_a_motion(cheetah, standing):
+    """A hop is faster than a crawl; a given duration is shared out, also to the last
+    time step."""
+    motion = Series([Walk(0.1), Hop(0.1), Footfall(contacts=PAIRS, duration=1.2)])
+    gait = planned(LocomotionProblem(cheetah, motion), standing)
+    h = kinematic_guess(gait)["h"][:, 0] * standing.scaling.time
+    for at, _ in gait.aim.parts:
+        assert np.ptp(h[at]) < 1e-12
+    assert h[-20:].sum() == pytest.approx(1.2)
+    assert h[0] > 1.5 * h[20]
+    whole = LocomotionProblem(cheetah, Series([Walk(0.1), Goal(0.1)]), duration=3.0)
+    program = gait_program(planned(whole, standing))[1].variables["h"]
+    assert program.lower.sum() * standing.scaling.time == pytest.approx(3.0)
+    assert program.upper.sum() * standing.scaling.time == pytest.approx(3.0)
+
+
+def test_steady_motion_costs_no_change_of_velocity(cheetah, standing):
+    """Also where the time step changes."""
+    problem = LocomotionProblem(cheetah, Series([Walk(0.1), Hop(0.1)]))
+    gait = planned(problem, standing)
+    _, program = gait_program(gait)
+    parts = kinematic_guess(gait)
+    time = np.append(0, np.cumsum(parts["h"]))[:, None]
+    rng = np.random.default_rng(0)
+    parts["q"] = standing.q + time * rng.normal(size=standing.system.nq)
+    assert program.cost_table(program.pack(parts))["smooth"] < 1e-20
+    parts["q"][20:] += 0.01
+    assert program.cost_table(program.pack(parts))["smooth"] > 1e-6
+
+
+def test_the_first_guess_goes_on_where_a_motion_ended(cheetah, standing):
+    """Around two corners; no foot slides while it stands."""
+    motion = Series([Goal(0.3), Goal(turn=np.pi / 2), Walk(0.2), Goal(turn=1.0)])
+    gait = planned(LocomotionProblem(cheetah, motion), standing)
+    q, unit = kinematic_guess(gait)["q"], standing.scaling.length
+    moved = standing.moved(q)
+    assert (moved["x"] * unit, moved["y"] * unit) == pytest.approx((0.3, 0.2))
+    assert moved["yaw"] == pytest.approx(np.pi / 2 + 1.0)
+    loaded = gait.schedule.loaded
+    points = standing.system.foot_positions(q)
+    both = loaded[1:] & loaded[:-1]
+    slid = np.linalg.norm(np.diff(points[1:], axis=0), axis=2)[both]
+    assert slid.max() < 0.02 < np.linalg.norm(np.diff(points, axis=0), axis=2).max()
+
+
+def test_guesses_go_past_way_points(cheetah, standing):
+    """Steps are counted along the way, and the base is where it should be."""
+    straight = LocomotionProblem(cheetah, Goal(0.2))
+    aside = WayPoint("base", (0.1, 0.4, None), share=0.5)
+    far = replace(straight, motion=Goal(0.2, waypoints=[aside]))
+    assert planned(far, standing).rounds > planned(straight, standing).rounds
+    gait = planned(far, standing)
+    found = gait.aim.course(np.array([0.0, 0.5, 1.0])) * standing.scaling.length
+    assert found[:, :2] == pytest.approx(np.array([[0, 0], [0.1, 0.4], [0.2, 0]]))
+
+
+def test_faults_say_in_which_motion(cheetah, standing):
+    motion = Series([Walk(0.1), Goal(turn=0.2)])
+    aim = planned(LocomotionProblem(cheetah, motion), standing).aim
+    K = aim.intervals
+    q = np.repeat(standing.q[None], K + 1, axis=0)
+    q[-5:, standing.index("roll")] += 0.5
+    gam = np.full((K, 4), 0.25)
+    parts = {"q": q, "gam": gam, "psi": 0 * gam, "h": np.full((K, 1), 0.3)}
+    found = list(faults(aim, parts))
+    assert [fault for fault in found if "tilts" in fault] == [
+        "in motion 2 (goal) its base tilts by 0.5 rad in roll"
+    ]
+
+
+# --- files -----------------------------------------------------------------------
+
+
+def test_in_files(tmp_path):
+    """Results and scenarios keep every motion by its name, with its way points."""
+    point = WayPoint("base", (0.1, None, None), share=0.5, heading=0.1)
+    motion = Series([Walk(0.2, gait="crawl"), Goal(turn=0.5, waypoints=[point]), Hop()])
+    said = yaml.safe_load(yaml.safe_dump(as_yaml(LocomotionProblem("any", motion))))
+    assert list(map(list, said["motion"]["Series"]["motions"])) == [
+        ["Walk"],
+        ["Goal"],
+        ["Hop"],
+    ]
+    assert build(LocomotionProblem, said).motion.row == motion.row
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        "plan: mini_cheetah\nmotion: {Series: {motions: [{Walk: {forward: 0.2}}, "
+        "{Goal: {turn: 0.5, waypoints: [{what: FL, p_W: [null, null, 0.1], "
+        "share: 0.5}]}}]}}\n"
+    )
+    read = read_scenario(path).problem.motion
+    high = WayPoint("FL", (None, None, 0.1), share=0.5)
+    assert read.row == Series([Walk(0.2), Goal(turn=0.5, waypoints=[high])]).row
+
+
+def test_a_checkpoint_of_another_program(cheetah, tmp_path):
+    """Named as such; there are no free contacts to try it with."""
+    file, motion = tmp_path / "run.ckpt", Series([Goal(0.1), Goal(0.1)])
+    tried = {"max_iter": 2}
+    plan_locomotion(LocomotionProblem(cheetah, Hop()), checkpoint=file, options=tried)
+    with pytest.raises(FileProblem, match=r"run\.ckpt"):
+        plan_locomotion(LocomotionProblem(cheetah, motion), resume=file)
+
+
+# --- bad input -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Series([]), "1 or more motions"),
+        (lambda: Series([Walk(0.2), "hop"]), "motions"),
+        (lambda: Series([Walk(0.2), Hop(periodic=True)]), "hop in a row.*periodic"),
+        (lambda: Series([Walk(phases={}), Goal(0.1)]), "walk in a row.*phases"),
+        (partial(WayPoint, "FL", (0.1, 0.2), share=0.5), "x, y and z"),
+        (partial(WayPoint, "FL", (None, None, None), share=0.5), "x, y and z"),
+        (partial(WayPoint, "FL", (0.1, np.nan, 0), share=0.5), "finite"),
+        (partial(WayPoint, "FL", (0.1, 0.2, 0.3)), "FL: give its share"),
+        (partial(WayPoint, "FL", (0.1, 0, 0), share=0.5, time=1.0), "give its share"),
+        (partial(WayPoint, "FL", (0.1, 0, 0), share=1.5), "share"),
+        (partial(WayPoint, "FL", (0, 0, 0), share=0.5, heading=1.0), "only the base"),
+        (partial(WayPoint, "FL", (0, 0, 0), share=0.5, tolerance=0), "tolerance"),
+        (
+            lambda: LocomotionProblem("any", Series([Walk(), Goal()]), contacts="free"),
+            "a series has contacts of its own; leave",
+        ),
+        (
+            lambda: LocomotionProblem(
+                "any",
+                Series([Goal(), Footfall(contacts=PAIRS, duration=1.2)]),
+                duration=2.0,
+            ),
+            "of its own, 1.2 s; leave",
+        ),
+    ],
+)
+def test_refused_at_once(make, words):
+    with pytest.raises(InvalidInput, match=words) as error:
+        make()
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("point", "more", "words"),
+    [
+        (("paw", (0.1, 0, None), {"share": 0.5}), {}, "paw.*FL.*base"),
+        (("base", (0.1, 0, None), {"time": 0.5}), {}, "give its share"),
+        (
+            ("base", (0.1, 0, None), {"time": 1.5}),
+            {"duration": 1.0},
+            "not within a goal",
+        ),
+        (
+            ("base", (0.1, 1, None), {"share": 0.5}),
+            {"duration": 0.5},
+            "faster than its",
+        ),
+        (
+            ("FL", (None, None, 0.2), {"share": 0.9}),
+            {},
+            "in the air after shares 0.[0-9]",
+        ),
+        (("FL", (None, None, -0.1), {"share": 0.9}), {}, "FL: -0.1"),
+    ],
+)
+def test_way_points_refused_before_solving(cheetah, point, more, words):
+    what, p_W, when = point
+    motion = Series([Walk(0.1), Goal(0.2, waypoints=[WayPoint(what, p_W, **when)])])
+    with pytest.raises((InvalidInput, UnknownName), match=words) as error:
+        LocomotionProblem(cheetah, motion, **more).mathematical_program()
+    assert "\n" not in str(error.value)
+
+
+def test_the_base_must_have_the_axis(tmp_path):
+    """A robot in a plane does not turn."""
+    hopper = robots.written(tmp_path, "hopper", robots.hopper_urdf())
+    turned = WayPoint("base", (0.0, None, None), share=0.5, heading=0.1)
+    problem = LocomotionProblem(hopper, Hop(waypoints=[turned]))
+    with pytest.raises(InvalidInput, match="no base coordinate for yaw"):
+        problem.mathematical_program()
