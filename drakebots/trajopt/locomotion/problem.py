@@ -24,7 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -719,11 +719,9 @@ class Targets:
     @property
     def parts(self) -> list[tuple[slice, Targets]]:
         """Every motion in the row, or the only one, and its intervals."""
-        row, first, found = self.row or (self,), 0, []
-        for part in row:
-            found.append((slice(first, first + part.intervals), part))
-            first += part.intervals
-        return found
+        row = self.row or (self,)
+        ends = accumulate(part.intervals for part in row)
+        return [(slice(end - p.intervals, end), p) for end, p in zip(ends, row)]
 
     @property
     def rests(self) -> list[int]:
@@ -749,7 +747,7 @@ class Targets:
             raise InvalidInput(
                 f"way point of {point.what}: {point.time:g} s is not within a "
                 f"{self.motion.name} of {low * unit:.3g} to {high * unit:.3g} s; give "
-                "its share of the motion, or a duration"
+                "its share of the motion"
             )
         return point.time / (high * unit)
 

@@ -171,11 +171,10 @@ def add_aims(b: ContactImplicitBuilder, aim: Targets) -> None:
             low, high = np.divide(part.duration, part.intervals)
             b.bound("h", at, low, high)
             b.bound("q", at.stop, part.end[moving], part.end[moving], labels=labels)
-        # In the last interval the whole robot stands, near its first pose.
-        k = np.array(aim.rests)
-        for at, part in aim.parts:
-            if at.stop - 1 in k:
+            # In an interval at rest the whole robot stands, near its first pose.
+            if at.stop - 1 in aim.rests:
                 b.bound("q", at.stop, part.end - END, part.end + END)
+        k = np.array(aim.rests)
         rest = b.add_rows("rest", len(k), b.system.coordinates, lower=0.0, upper=0.0)
         b.difference(q[k + 1], q[k], rest.indices)
     numbers = count(1)
@@ -212,20 +211,16 @@ def _add_way_point(
     knot = first + min(max(round(aim.share_of(point) * K), 1), K - 1)
     yaw = [] if point.heading is None else [standing.index("yaw")]
     _check_way_point(b, aim, first, knot, point)
-    asked = zip(("x", "y", "z", "yaw"), (*point.p_W, point.heading), (unit,) * 3 + (1,))
-    rows = [
-        (i, a, v / by, point.tolerance / by)
-        for i, (a, v, by) in enumerate(asked)
-        if v is not None
-    ]
-    kept, labels, wanted, play = map(list, zip(*rows))
+    size = np.array([unit, unit, unit, 1.0])
+    wanted = np.array([*point.p_W, point.heading], float) / size
+    kept, play = np.flatnonzero(np.isfinite(wanted)).tolist(), point.tolerance / size
     b.constraint(
         f"way_point_{number}_{point.what}",
         {"q": b["q"].indices[[knot]]},
         lambda q: ca.vertcat(standing.point(q, point.what), q[yaw])[kept],
-        lower=np.subtract(wanted, play),
-        upper=np.add(wanted, play),
-        labels=labels,
+        lower=(wanted - play)[kept],
+        upper=(wanted + play)[kept],
+        labels=[("x", "y", "z", "yaw")[i] for i in kept],
     )
 
 
