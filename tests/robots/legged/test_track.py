@@ -9,7 +9,13 @@ from drakebots.formats import load
 from drakebots.results import load_result
 from drakebots.robots import plot, track
 from drakebots.robots.legged import Hard, Sap, Servos, Tracking, WholeBody
-from drakebots.trajopt.locomotion import Goal, LocomotionProblem, Walk, plan_locomotion
+from drakebots.trajopt.locomotion import (
+    Goal,
+    LocomotionProblem,
+    Series,
+    Walk,
+    plan_locomotion,
+)
 from tests.helpers.figures import check_legends, drawn_figures
 from tests.helpers.robot_files import loops_3d
 from tests.helpers.scripts import load_script
@@ -113,6 +119,18 @@ def test_a_turn_ends_where_it_should(robot):
     assert yaw[-1] - yaw[0] == pytest.approx(0.4, abs=0.02)
     assert abs(run.metrics["yaw_drift_deg"]) < 1
     assert run.metrics["end_error_m"] < 0.01
+
+
+@pytest.mark.long
+def test_motions_in_a_row_are_walked_in_a_row():
+    """On other contact the robot ends where the last of them does."""
+    motion = Series([Walk(0.2), Goal(turn=0.5)])
+    plan = plan_locomotion(LocomotionProblem("mini_cheetah", motion))
+    run = track(Tracking(plan, settle=0.3))
+    assert run.ok, run.message
+    assert run.metrics["end_error_m"] < 0.01
+    yaw = run.data.base_rpy.values[:, 2]
+    assert yaw[-1] - yaw[0] == pytest.approx(0.5, abs=0.02)
 
 
 @pytest.mark.long
