@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         SdfLink,
         SdfModel,
         SdfPose,
-        SdfSpringDamper,
         model_sdf,
     )
     from drakebots.formats.write.urdf import write_urdf

@@ -12,7 +12,7 @@ from skimage.measure import marching_cubes
 from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.kernels import njit
-from drakebots.design.geometry.implicit import Implicit, evaluate_grid
+from drakebots.design.geometry.implicit import Implicit
 from drakebots.design.geometry.surface import Surface
 from drakebots.fem import closest_on_triangle
 
@@ -58,7 +58,7 @@ class DistanceGrid(NamedTuple):
                 a body of which the cuts leave nothing.
         """
         origin, shape = _extent(np.array(body.bounds()), spacing)
-        raw = evaluate_grid(origin, spacing, shape, *body.tables())
+        raw = body.on_grid(origin, spacing, shape)
         surface = _level_set(raw, origin, spacing, 0.0)
         return cls._measured(surface, raw < 0, origin, spacing, _BAND)
 

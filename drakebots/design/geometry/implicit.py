@@ -30,10 +30,11 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import check, checked
-from drakebots.core.kernels import njit
 
-_CONE, _ELLIPSOID, _BOX = 0, 1, 2
-"""The kinds of parts, as the kernels number them."""
+_AT_ONCE = 8192
+"""Number of points, about, whose numbers stay in a processor's cache."""
+_BLOCK = 3
+"""Number of nodes along each side of a block of a grid."""
 
 _ACROSS = np.array([1.0, -1.0, 1.0])
 """The mirror image across y = 0."""
@@ -64,8 +65,23 @@ class RoundCone:
     """Length k of the smooth minimum with the parts before it [m]; None takes the
     body's."""
 
-    def row(self):
-        return _CONE, np.concatenate([self.p_A, self.p_B, [self.r_A, self.r_B]])
+    def distance(self, points):
+        """Signed distance (n,) of points (n, 3): Quilez, "Rounded cone - exact"."""
+        p, b, taper = points - self.p_A, self.p_B - self.p_A, self.r_A - self.r_B
+        b2 = b @ b
+        a2 = b2 - taper**2
+        if a2 <= 0:  # One sphere contains the other.
+            p, r = (p, self.r_A) if taper >= 0 else (p - b, self.r_B)
+            return np.linalg.norm(p, axis=1) - r
+        t = p @ b
+        s = t - b2
+        x2 = np.square(p * b2 - t[:, None] * b).sum(axis=1)
+        y2, z2, k = t**2 * b2, s**2 * b2, np.sign(taper) * taper**2 * x2
+        past_B = np.copysign(a2 * z2, s) > k
+        past_A = np.copysign(a2 * y2, t) < k
+        at_A, at_B = np.sqrt(x2 + y2) / b2 - self.r_A, np.sqrt(x2 + z2) / b2 - self.r_B
+        beside = (np.sqrt(x2 * a2 / b2) + t * taper) / b2 - self.r_A
+        return np.select([past_B, past_A], [at_B, at_A], beside)
 
     def bounds(self):
         ends = np.array([self.p_A, self.p_B])
@@ -89,8 +105,13 @@ class Ellipsoid:
     blend: Annotated[float | None, _BLEND] = None
     """See :class:`RoundCone`."""
 
-    def row(self):
-        return _ELLIPSOID, np.concatenate([self.p_W, self.radii, self.R.T.ravel()])
+    def distance(self, points):
+        """About the signed distance (n,) of points (n, 3); exact on the surface."""
+        u = (points - self.p_W) @ self.R / self.radii
+        k0, k1 = np.linalg.norm(u, axis=1), np.linalg.norm(u / self.radii, axis=1)
+        middle = k1 == 0
+        value = k0 * (k0 - 1) / np.where(middle, 1.0, k1)
+        return np.where(middle, -self.radii.min(), value)
 
     def bounds(self):
         half = np.sqrt(((self.R * self.radii) ** 2).sum(axis=1))
@@ -120,9 +141,11 @@ class RoundBox:
     def __post_init__(self):
         check(self, "box", radius=between(0, float(self.size.min()) / 2, "m"))
 
-    def row(self):
-        half = self.size / 2 - self.radius
-        return _BOX, np.concatenate([self.p_W, half, self.R.T.ravel(), [self.radius]])
+    def distance(self, points):
+        """Signed distance (n,) of points (n, 3)."""
+        q = np.abs((points - self.p_W) @ self.R) - (self.size / 2 - self.radius)
+        outside = np.linalg.norm(np.maximum(q, 0.0), axis=1)
+        return outside + np.minimum(q.max(axis=1), 0.0) - self.radius
 
     def bounds(self):
         half = np.abs(self.R) @ self.size / 2
@@ -173,23 +196,38 @@ class Implicit:
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """Values (n,) at points (n, 3) [m]; negative inside."""
-        points = np.ascontiguousarray(np.atleast_2d(points), float)
-        return _evaluate(points, *self.tables())
+        points = np.atleast_2d(np.asarray(points, float))
+        some = np.array_split(points, 1 + len(points) // _AT_ONCE)
+        return np.concatenate([self._values(part) for part in some])
 
-    def tables(self):
-        """The arrays that the kernels read: kinds, numbers, blends of parts; cuts."""
-        kinds = np.array([part.row()[0] for part in self.parts])
-        rows = np.zeros((len(self.parts), 16))
-        for row, part in zip(rows, self.parts):
-            numbers = part.row()[1]
-            row[: len(numbers)] = numbers
-        blends = np.array(
-            [self.blend if p.blend is None else p.blend for p in self.parts], float
-        )
-        cuts = np.array(
-            [[*c.normal_W, c.normal_W @ c.p_W, c.radius] for c in self.cuts], float
-        ).reshape(-1, 5)
-        return kinds, rows, blends, cuts
+    def _values(self, points: np.ndarray) -> np.ndarray:
+        first, *others = self.parts
+        value = first.distance(points)
+        for part in others:
+            k = self.blend if part.blend is None else part.blend
+            value = _smooth_minimum(value, part.distance(points), k)
+        for cut in self.cuts:
+            d = (points - cut.p_W) @ cut.normal_W
+            value = -_smooth_minimum(-value, -d, cut.radius)
+        return value
+
+    def on_grid(
+        self, origin: np.ndarray, h: float, shape: tuple[int, ...]
+    ) -> np.ndarray:
+        """Values at the nodes of a grid of spacing h [m] from an origin (3,) [m].
+
+        Blocks of nodes far from the surface get the value of their middle.
+        """
+        half = 0.5 * (_BLOCK - 1) * h
+        blocks = [-(-n // _BLOCK) for n in shape]
+        middles = self(origin + half + _BLOCK * h * _nodes(np.ones(blocks, bool)))
+        values = middles.reshape(blocks)
+        for axis in range(3):
+            values = values.repeat(_BLOCK, axis=axis)
+        values = values[tuple(map(slice, shape))]
+        near = np.abs(values) <= 2.5 * half * np.sqrt(3.0) + 2 * h
+        values[near] = self(origin + h * _nodes(near))
+        return values
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Lowest and highest corner of a box that contains the body (3,) [m]."""
@@ -207,134 +245,12 @@ def mirrored(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(p for part in parts for p in (part, part.mirrored()))
 
 
-# Kernels: the value of each part, their blend, the values on a grid.
+def _smooth_minimum(a, b, k: float):
+    """The minimum, smaller by up to k/4 where the two are nearly equal."""
+    least = np.minimum(a, b)
+    return least - np.maximum(k - np.abs(a - b), 0.0) ** 2 / (4 * k) if k else least
 
 
-@njit(cache=True)
-def _cone(row, x, y, z):
-    """Signed distance of a point from a rounded cone: ends, then the two radii."""
-    # Quilez, "Rounded cone - exact".
-    bx, by, bz = row[3] - row[0], row[4] - row[1], row[5] - row[2]
-    ra, rb = row[6], row[7]
-    px, py, pz = x - row[0], y - row[1], z - row[2]
-    l2 = bx * bx + by * by + bz * bz
-    rr = ra - rb
-    a2 = l2 - rr * rr
-    if a2 <= 0:  # One sphere contains the other.
-        if rr >= 0:
-            return np.sqrt(px * px + py * py + pz * pz) - ra
-        qx, qy, qz = px - bx, py - by, pz - bz
-        return np.sqrt(qx * qx + qy * qy + qz * qz) - rb
-    il2 = 1 / l2
-    t = px * bx + py * by + pz * bz
-    s = t - l2
-    ux, uy, uz = px * l2 - bx * t, py * l2 - by * t, pz * l2 - bz * t
-    x2 = ux * ux + uy * uy + uz * uz
-    y2, z2 = t * t * l2, s * s * l2
-    k = (1.0 if rr > 0 else (-1.0 if rr < 0 else 0.0)) * rr * rr * x2
-    if (1.0 if s > 0 else -1.0) * a2 * z2 > k:
-        return np.sqrt(x2 + z2) * il2 - rb
-    if (1.0 if t > 0 else -1.0) * a2 * y2 < k:
-        return np.sqrt(x2 + y2) * il2 - ra
-    return (np.sqrt(x2 * a2 * il2) + t * rr) * il2 - ra
-
-
-@njit(cache=True)
-def _local(row, x, y, z, k):
-    px, py, pz = x - row[0], y - row[1], z - row[2]
-    i = 6 + 3 * k
-    return row[i] * px + row[i + 1] * py + row[i + 2] * pz
-
-
-@njit(cache=True)
-def _ellipsoid(row, x, y, z):
-    k0, k1 = 0.0, 0.0
-    for k in range(3):
-        u = _local(row, x, y, z, k) / row[3 + k]
-        k0 += u * u
-        k1 += (u / row[3 + k]) ** 2
-    k0, k1 = np.sqrt(k0), np.sqrt(k1)
-    if k1 == 0:
-        return -min(row[3], row[4], row[5])
-    return k0 * (k0 - 1) / k1
-
-
-@njit(cache=True)
-def _box(row, x, y, z):
-    outside, most = 0.0, -np.inf
-    for k in range(3):
-        q = abs(_local(row, x, y, z, k)) - row[3 + k]
-        outside += max(q, 0.0) ** 2
-        most = max(most, q)
-    return np.sqrt(outside) + min(most, 0.0) - row[15]
-
-
-@njit(cache=True)
-def _value_at(x, y, z, kinds, rows, blends, cuts):
-    """The body's value at one point."""
-    value = np.inf
-    for n in range(len(kinds)):
-        if kinds[n] == _CONE:
-            d = _cone(rows[n], x, y, z)
-        elif kinds[n] == _ELLIPSOID:
-            d = _ellipsoid(rows[n], x, y, z)
-        else:
-            d = _box(rows[n], x, y, z)
-        k = blends[n]
-        if k > 0 and n > 0:
-            h = max(k - abs(value - d), 0.0)
-            value = min(value, d) - h * h / (4 * k)
-        else:
-            value = min(value, d)
-    for n in range(len(cuts)):
-        c = cuts[n]
-        d = c[0] * x + c[1] * y + c[2] * z - c[3]
-        if c[4] > 0:
-            h = max(c[4] - abs(value - d), 0.0)
-            value = max(value, d) + h * h / (4 * c[4])
-        else:
-            value = max(value, d)
-    return value
-
-
-@njit(cache=True)
-def _evaluate(points, kinds, rows, blends, cuts):
-    """Values at points (n, 3)."""
-    out = np.empty(len(points))
-    for n in range(len(points)):
-        out[n] = _value_at(
-            points[n, 0], points[n, 1], points[n, 2], kinds, rows, blends, cuts
-        )
-    return out
-
-
-@njit(cache=True)
-def evaluate_grid(origin, h, shape, kinds, rows, blends, cuts):
-    """Values on a regular grid; blocks far from the surface get a single value."""
-    out = np.empty(shape)
-    size = 6
-    half = 0.5 * (size - 1) * h
-    far = 2.5 * half * np.sqrt(3.0) + 2 * h
-    for i0 in range(0, shape[0], size):
-        for j0 in range(0, shape[1], size):
-            for k0 in range(0, shape[2], size):
-                middle = _value_at(
-                    origin[0] + i0 * h + half,
-                    origin[1] + j0 * h + half,
-                    origin[2] + k0 * h + half,
-                    kinds, rows, blends, cuts,
-                )  # fmt: skip
-                whole = abs(middle) > far
-                for i in range(i0, min(i0 + size, shape[0])):
-                    for j in range(j0, min(j0 + size, shape[1])):
-                        for k in range(k0, min(k0 + size, shape[2])):
-                            if whole:
-                                out[i, j, k] = middle
-                                continue
-                            out[i, j, k] = _value_at(
-                                origin[0] + i * h,
-                                origin[1] + j * h,
-                                origin[2] + k * h,
-                                kinds, rows, blends, cuts,
-                            )  # fmt: skip
-    return out
+def _nodes(mask: np.ndarray) -> np.ndarray:
+    """Indices of a mask's nodes, as numbers (n, 3)."""
+    return np.argwhere(mask).astype(float)

@@ -11,7 +11,7 @@ the skeleton only.
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +35,6 @@ from drakebots.formats import (
     SdfPose,
     model_sdf,
 )
-
-_DRAKE = "{http://drake.mit.edu}"
 
 DAMPING = 0.01
 """Viscous damping of a servo's joint [N m s/rad]; small, not from a data sheet."""
@@ -73,7 +71,7 @@ def skeleton_sdf(skeleton: Skeleton) -> str:
         model.links[link.name] = _link(skeleton, link, soles.get(link.name))
     for hinge in skeleton.hinges:
         model.joints[hinge.name] = _joint(hinge)
-    return _with_contact(model_sdf(model), set(soles))
+    return model_sdf(model)
 
 
 def feet_yaml(skeleton: Skeleton) -> str:
@@ -206,7 +204,8 @@ def _collisions(link: Link, sole) -> list[SdfGeometry]:
     if sole is not None:
         middle = sole.p_BP[4] + [0.0, 0.0, _SOLE_THICKNESS / 2]
         size = np.array([*sole.size, _SOLE_THICKNESS])
-        return [_box("collision", "sole", middle, np.eye(3), size)]
+        box = _box("collision", "sole", middle, np.eye(3), size)
+        return [replace(box, friction=_SOLE_FRICTION, modulus=_SOLE_MODULUS)]
     if link.parent is None:
         frame = next(s for s in link.solids if s.name == "frame")
         return [_box("collision", "frame", frame.p_BG, frame.R_BG, frame.size)]
@@ -225,23 +224,3 @@ def _collisions(link: Link, sole) -> list[SdfGeometry]:
 def _tidy(values) -> np.ndarray:
     """The values without the last digits, in which machines differ."""
     return np.round(np.asarray(values, float), 12) + 0.0
-
-
-def _with_contact(text: str, feet: set[str]) -> str:
-    """Makes the soles compliant and rough, which the SDF writer does not support."""
-    ET.register_namespace("drake", _DRAKE.strip("{}"))
-    root = ET.fromstring(text)
-    for link in root.iter("link"):
-        if link.get("name") not in feet:
-            continue
-        for collision in link.iter("collision"):
-            node = ET.SubElement(collision, f"{_DRAKE}proximity_properties")
-            ET.SubElement(node, f"{_DRAKE}compliant_hydroelastic")
-            for tag, value in (
-                ("hydroelastic_modulus", _SOLE_MODULUS),
-                ("mu_dynamic", _SOLE_FRICTION),
-                ("mu_static", _SOLE_FRICTION),
-            ):
-                ET.SubElement(node, _DRAKE + tag).text = repr(value)
-    ET.indent(root)
-    return '<?xml version="1.0"?>\n' + ET.tostring(root, "unicode") + "\n"

@@ -21,7 +21,7 @@ from drakebots.formats.read.findings import Reading
 from drakebots.formats.read.old_urdf_links import LinkReader, origin, pose
 from drakebots.formats.read.strict_xml import Element, read_xml
 from drakebots.formats.read.tree import HINGES, SINGLE, closing_joints, link_at
-from drakebots.formats.write.sdf import SdfJoint, SdfModel, SdfSpringDamper, model_sdf
+from drakebots.formats.write.sdf import SdfJoint, SdfModel, model_sdf
 from drakebots.model import Loop, Point, parse_model
 
 NAMESPACE = "http://drake.mit.edu"
@@ -320,8 +320,9 @@ class _Reader(LinkReader):
         length = element.positive("rest_length") * units.length
         stiffness = element.not_negative("stiffness") * units.of(mass=1, time=-2)
         damping = element.not_negative("damping", 0.0) * units.of(mass=1, time=-1)
-        spring = SdfSpringDamper(body_A, A.p, body_B, B.p, length, stiffness, damping)
-        self.model.springs.append(spring)
+        spring = {"body_A": body_A, "p_AP": A.p, "body_B": body_B, "p_BQ": B.p}
+        spring |= {"free_length": length, "stiffness": stiffness, "damping": damping}
+        self.model.elements.append(("linear_spring_damper", spring))
 
     def _read_transmission(self, element: Element) -> None:
         element.check("name type", "type joint actuator mechanicalReduction")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,6 +41,8 @@ class SdfGeometry:
         values: its SDF children: radius, length, size, radii, scale [m], or uri.
         rgba: (4,), or None for Drake's default.
         friction: coefficient of a collision; None for Drake's default.
+        modulus: hydroelastic modulus of a compliant collision [Pa]; None for a rigid
+            one. It has a friction, too.
     """
 
     kind: str
@@ -49,6 +52,7 @@ class SdfGeometry:
     values: dict[str, object]
     rgba: np.ndarray | None = None
     friction: float | None = None
+    modulus: float | None = None
 
 
 @dataclass
@@ -124,27 +128,6 @@ class SdfFilter:
     ignored: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class SdfSpringDamper:
-    """A spring and damper between point P of body A and point Q of body B.
-
-    Attributes:
-        body_A, body_B: names of the bodies.
-        p_AP, p_BQ: positions of the points (3,) [m].
-        free_length: length without force [m].
-        stiffness: [N/m].
-        damping: [N s/m].
-    """
-
-    body_A: str
-    p_AP: np.ndarray
-    body_B: str
-    p_BQ: np.ndarray
-    free_length: float
-    stiffness: float
-    damping: float
-
-
 @dataclass
 class SdfModel:
     """The content of an SDF model, in SI.
@@ -153,7 +136,9 @@ class SdfModel:
         name: of the model.
         links, joints: by name.
         frames: further frames as (name, link, pose in the link).
-        springs: springs and dampers between points.
+        elements: springs and dampers between points, loops and bushings, by Drake's
+            tags: "linear_spring_damper", "ball_constraint", "linear_bushing_rpy"; each
+            with its values by their names, such as body_A, p_AP [m].
         filters: links that do not collide.
     """
 
@@ -161,7 +146,7 @@ class SdfModel:
     links: dict[str, SdfLink] = field(default_factory=dict)
     joints: dict[str, SdfJoint] = field(default_factory=dict)
     frames: list[tuple[str, str, SdfPose]] = field(default_factory=list)
-    springs: list[SdfSpringDamper] = field(default_factory=list)
+    elements: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
     filters: list[SdfFilter] = field(default_factory=list)
 
 
@@ -179,8 +164,8 @@ def model_sdf(model: SdfModel) -> str:
     for name, link, pose in model.frames:
         frame = add(root, "frame", name=name, attached_to=link)
         _add_pose(frame, pose)
-    for spring in model.springs:
-        _add_spring_damper(root, spring)
+    for tag, values in model.elements:
+        _add_element(root, tag, values)
     for group in model.filters:
         _add_filter(root, group)
     has_drakes = any(element.tag.startswith("drake:") for element in root.iter())
@@ -214,7 +199,10 @@ def _add_link(root: ET.Element, link: SdfLink) -> None:
             add(add(node, "material"), "diffuse", geometry.rgba)
         if geometry.friction is not None:
             surface = add(node, "drake:proximity_properties")
-            for kind in ("static", "dynamic"):
+            if geometry.modulus is not None:
+                add(surface, "drake:compliant_hydroelastic")
+                add(surface, "drake:hydroelastic_modulus", geometry.modulus)
+            for kind in ("dynamic", "static"):
                 add(surface, f"drake:mu_{kind}", geometry.friction)
 
 
@@ -254,11 +242,11 @@ def _add_joint(root: ET.Element, joint: SdfJoint) -> None:
         add(limit, key, value)
 
 
-def _add_spring_damper(root: ET.Element, spring: SdfSpringDamper) -> None:
-    tag = "drake:linear_spring_damper"
-    element = add(root, tag)
-    for key, value in vars(spring).items():
-        add(element, f"{tag}_{key}", value)
+def _add_element(root: ET.Element, tag: str, values: Mapping[str, object]) -> None:
+    stem = "bushing" if tag == "linear_bushing_rpy" else tag
+    element = add(root, f"drake:{tag}")
+    for key, value in values.items():
+        add(element, f"drake:{stem}_{key}", value)
 
 
 def _add_filter(root: ET.Element, group: SdfFilter) -> None:

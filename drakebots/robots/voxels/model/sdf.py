@@ -15,9 +15,8 @@ falls at 0.5 s a pose; at 1 s it stays up and gets nowhere). Source: Tebyani et 
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Annotated
 
 import numpy as np
@@ -26,14 +25,19 @@ from pydrake.math import RotationMatrix
 from drakebots.core.checks import array, between, finite, flag, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import check, checked
-from drakebots.formats import SdfGeometry, SdfLink, SdfModel, SdfPose, model_sdf
+from drakebots.formats import (
+    SdfGeometry,
+    SdfJoint,
+    SdfLink,
+    SdfModel,
+    SdfPose,
+    model_sdf,
+)
 from drakebots.lattice.pom import place_of
 from drakebots.lattice.shape import BEAMS, OFFSETS, Strut
 from drakebots.model import Point, parameters_of
 from drakebots.robots.voxels.model.octahedra import AXIS_RPY, Octahedra
 from drakebots.robots.voxels.model.robot import FEET, VoxelRobot
-
-_DRAKE = "{http://drake.mit.edu}"
 
 STRUT_RADIUS, NODE_RADIUS = 1.4e-3, 3.2e-3
 """Radii as drawn [m]; thinner struts would not be visible."""
@@ -126,98 +130,74 @@ def octahedra_sdf(
         for side, voxel in (("A", shared.A), ("C", shared.B)):
             pose = SdfPose(cut.in_body(voxel, shared.node), rpy)
             model.frames.append((f"node_{shared.node}_{side}", cut.names[voxel], pose))
-    return _finished(model_sdf(model), cut)
+        _add_joint(model, cut, shared)
+    return model_sdf(model)
 
 
 def _drawn(cut: Octahedra, rgba) -> list[SdfGeometry]:
-    r = cut.lattice.pitch / 2
-    ends = r * OFFSETS[BEAMS]
-    drawn = []
-    for k, (a, b) in enumerate(ends):
-        z = (b - a) / np.linalg.norm(b - a)
-        rpy = RotationMatrix.MakeFromOneVector(z, 2).ToRollPitchYaw().vector()
-        values = {"radius": STRUT_RADIUS, "length": float(np.linalg.norm(b - a))}
-        pose = SdfPose((a + b) / 2, rpy)
-        drawn.append(SdfGeometry("visual", f"beam_{k}", pose, "capsule", values, rgba))
+    places = cut.lattice.pitch / 2 * OFFSETS
     dark = (*(0.72 * c for c in rgba[:3]), 1.0)
-    for k, offset in enumerate(OFFSETS):
-        ball = {"radius": NODE_RADIUS}
-        drawn.append(
-            SdfGeometry(
-                "visual", f"node_{k}", SdfPose(r * offset), "sphere", ball, dark
-            )
-        )
-    return drawn
+    bars = [
+        _bar(f"beam_{k}", *places[ends], STRUT_RADIUS, rgba)
+        for k, ends in enumerate(BEAMS)
+    ]
+    return bars + [
+        _ball(f"node_{k}", p, NODE_RADIUS, dark) for k, p in enumerate(places)
+    ]
+
+
+def _ball(name: str, p: np.ndarray, radius: float, rgba) -> SdfGeometry:
+    values = {"radius": radius}
+    return SdfGeometry("visual", name, SdfPose(p), "sphere", values, rgba)
+
+
+def _bar(name: str, p_A: np.ndarray, p_B: np.ndarray, radius, rgba) -> SdfGeometry:
+    """A capsule from A to B."""
+    length = float(np.linalg.norm(p_B - p_A))
+    R = RotationMatrix.MakeFromOneVector((p_B - p_A) / length, 2)
+    pose = SdfPose((p_A + p_B) / 2, R.ToRollPitchYaw().vector())
+    values = {"radius": radius, "length": length}
+    return SdfGeometry("visual", name, pose, "capsule", values, rgba)
 
 
 def _add_foot(links: dict[str, SdfLink], cut: Octahedra, foot: Foot) -> None:
     voxel, p = foot.place(cut)
     drawn = links[cut.names[voxel]].geometries
-    ball = {"radius": foot.radius}
-    drawn.append(SdfGeometry("visual", foot.name, SdfPose(p), "sphere", ball, _RUBBER))
-    mu = surface_friction(foot.friction)
-    touching = SdfGeometry("collision", foot.name, SdfPose(p), "sphere", ball, None, mu)
-    drawn.append(touching)
-    length = float(np.linalg.norm(foot.offset))
-    if length > foot.radius:
-        rpy = RotationMatrix.MakeFromOneVector(foot.offset / length, 2)
-        bar = {"radius": 0.6 * foot.radius, "length": length}
-        pose = SdfPose(p - foot.offset / 2, rpy.ToRollPitchYaw().vector())
-        drawn.append(
-            SdfGeometry("visual", f"{foot.name}_bar", pose, "capsule", bar, _RUBBER)
-        )
+    ball, mu = (
+        _ball(foot.name, p, foot.radius, _RUBBER),
+        surface_friction(foot.friction),
+    )
+    drawn += [ball, replace(ball, kind="collision", rgba=None, friction=mu)]
+    if np.linalg.norm(foot.offset) > foot.radius:
+        ends = p - foot.offset, p
+        drawn.append(_bar(f"{foot.name}_bar", *ends, 0.6 * foot.radius, _RUBBER))
 
 
-def _finished(text: str, cut: Octahedra) -> str:
-    """Adds what the SDF writer does not know: joints in loops, and bushings."""
-    ET.register_namespace("drake", _DRAKE.strip("{}"))
-    sdf = ET.fromstring(text)
-    root = sdf.find("model")
-    for shared in cut.shared:
-        A, B = cut.names[shared.A], cut.names[shared.B]
-        p_A = _vec(cut.in_body(shared.A, shared.node))
-        p_B = _vec(cut.in_body(shared.B, shared.node))
-        label = f"node_{shared.node}"
-        if shared.in_tree:
-            joint = ET.SubElement(root, "joint", {"name": label, "type": "ball"})
-            ET.SubElement(joint, "pose").text = f"{p_B} 0.0 0.0 0.0"
-            ET.SubElement(joint, "parent").text = A
-            ET.SubElement(joint, "child").text = B
-        else:
-            _tag(
-                root,
-                "ball_constraint",
-                ball_constraint_body_A=A,
-                ball_constraint_p_AP=p_A,
-                ball_constraint_body_B=B,
-                ball_constraint_p_BQ=p_B,
-            )
-        _tag(
-            root,
-            "linear_bushing_rpy",
-            bushing_frameA=f"{label}_A",
-            bushing_frameC=f"{label}_C",
-            bushing_torque_stiffness=_vec(cut.stiffness),
-            bushing_torque_damping=_vec(cut.damping(shared)),
-            bushing_force_stiffness="0.0 0.0 0.0",
-            bushing_force_damping="0.0 0.0 0.0",
-        )
-    ET.indent(sdf)
-    return '<?xml version="1.0"?>\n' + ET.tostring(sdf, "unicode") + "\n"
+def _add_joint(model: SdfModel, cut: Octahedra, shared) -> None:
+    """A joint at a shared node, or a loop, and the bushing that holds its turns."""
+    A, B = cut.names[shared.A], cut.names[shared.B]
+    p_A, p_B = (_tidy(cut.in_body(k, shared.node)) for k in (shared.A, shared.B))
+    name = f"node_{shared.node}"
+    if shared.in_tree:
+        model.joints[name] = SdfJoint(name, "ball", A, B, p_CJ=p_B)
+    else:
+        loop = {"body_A": A, "p_AP": p_A, "body_B": B, "p_BQ": p_B}
+        model.elements.append(("ball_constraint", loop))
+    bushing = {
+        "frameA": f"{name}_A",
+        "frameC": f"{name}_C",
+        "torque_stiffness": _tidy(cut.stiffness),
+        "torque_damping": _tidy(cut.damping(shared)),
+        "force_stiffness": np.zeros(3),
+        "force_damping": np.zeros(3),
+    }
+    model.elements.append(("linear_bushing_rpy", bushing))
 
 
-def _tag(root: ET.Element, tag: str, **children: str) -> None:
-    element = ET.SubElement(root, _DRAKE + tag)
-    for name, text in children.items():
-        ET.SubElement(element, _DRAKE + name).text = text
+def _tidy(values) -> list[float]:
+    """Values without the last digits, in which machines differ."""
+    return [float(f"{v:.12g}") + 0.0 for v in values]
 
-
-def _vec(values) -> str:
-    # Twelve digits: sums of half pitches would end in noise otherwise.
-    return " ".join(repr(float(f"{v:.12g}") + 0.0) for v in values)
-
-
-# --- the walking robot ---------------------------------------------------------
 
 HEADING = np.array([1.0, 1.0, 0.0]) / np.sqrt(2.0)
 """The direction the robot faces, in the lattice's axes."""
