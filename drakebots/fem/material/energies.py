@@ -208,70 +208,16 @@ def invariant_tangent(F, C, K, one, d, T):
 
 @njit(cache=True)
 def signed_svd(F, U, s, V):
-    """F = U diag(s) V' by one-sided Jacobi; U, V are rotations, one s may be < 0."""
-    A = F.copy()
-    for i in range(3):
-        for j in range(3):
-            V[i, j] = 1.0 if i == j else 0.0
-    for _ in range(30):
-        off = 0.0
-        for p in range(2):
-            for q in range(p + 1, 3):
-                x, y, z = 0.0, 0.0, 0.0
-                for k in range(3):
-                    x += A[k, p] * A[k, p]
-                    y += A[k, q] * A[k, q]
-                    z += A[k, p] * A[k, q]
-                if abs(z) <= 1e-16 * np.sqrt(x * y) or z == 0.0:
-                    continue
-                off = max(off, abs(z) / np.sqrt(x * y))
-                w = (y - x) / (2.0 * z)
-                t = (1.0 if w >= 0 else -1.0) / (abs(w) + np.sqrt(1.0 + w * w))
-                c = 1.0 / np.sqrt(1.0 + t * t)
-                n = c * t
-                for k in range(3):
-                    a, b = A[k, p], A[k, q]
-                    A[k, p], A[k, q] = c * a - n * b, n * a + c * b
-                    a, b = V[k, p], V[k, q]
-                    V[k, p], V[k, q] = c * a - n * b, n * a + c * b
-        if off < 1e-15:
-            break
-    low = 0
-    for i in range(3):
-        s[i] = np.sqrt(A[0, i] ** 2 + A[1, i] ** 2 + A[2, i] ** 2)
-        if s[i] < s[low]:
-            low = i
-    top = max(s[0], max(s[1], s[2]))
-    if top == 0.0:
-        U[:, :] = V
+    """F = U diag(s) V'; U and V are rotations, the last s may be < 0."""
+    if not np.isfinite(F).all():
+        s[:] = np.nan
         return
-    for i in range(3):
-        if i != low:
-            # Two stretches are zero: take any direction normal to the third.
-            if s[i] > 1e-14 * top and s[i] > 0.0:
-                for k in range(3):
-                    U[k, i] = A[k, i] / s[i]
-            else:
-                _any_normal(U, i, low, s, A)
-    p, q = (low + 1) % 3, (low + 2) % 3
-    for k in range(3):
-        a, b = (k + 1) % 3, (k + 2) % 3
-        U[k, low] = U[a, p] * U[b, q] - U[b, p] * U[a, q]
-    # The last column by the cross product: its stretch carries the sign.
-    s[low] = U[0, low] * A[0, low] + U[1, low] * A[1, low] + U[2, low] * A[2, low]
-
-
-@njit(cache=True)
-def _any_normal(U, i, low, s, A):
-    other = 3 - i - low
-    e = np.zeros(3)
-    n = np.zeros(3)
-    for k in range(3):
-        n[k] = A[k, other] / s[other]
-    e[np.argmin(np.abs(n))] = 1.0
-    e -= (e @ n) * n
-    e /= np.sqrt(e @ e)
-    U[:, i] = e
+    U[:, :], s[:], turned = np.linalg.svd(F)
+    V[:, :] = turned.T
+    for R in (U, V):
+        if determinant(R) < 0.0:
+            R[:, 2] *= -1.0
+            s[2] *= -1.0
 
 
 @njit(cache=True)
@@ -325,12 +271,7 @@ def stretch_derivatives(kind, c, s, psi, H):
 @njit(cache=True)
 def stretch_tangent(U, s, V, psi, H, T):
     """dP/dF (9, 9), rows 3 i + j; written to T."""
-    modes = np.empty((9, 9))
-    for a in range(3):
-        for b in range(3):
-            for i in range(3):
-                for j in range(3):
-                    modes[3 * a + b, 3 * i + j] = U[i, a] * V[j, b]
+    modes = np.kron(U, V)
     # In the modes U_a V_b' the tangent is sparse: L (9, 9).
     L = np.zeros((9, 9))
     top = max(abs(s[0]), max(abs(s[1]), abs(s[2]))) + 1e-300
@@ -351,7 +292,7 @@ def stretch_tangent(U, s, V, psi, H, T):
             m, n = 3 * a + b, 3 * b + a
             L[m, m] = L[n, n] = 0.5 * (twist + flip)
             L[m, n] = L[n, m] = 0.5 * (flip - twist)
-    T[:, :] = modes.T @ (L @ modes)
+    T[:, :] = modes @ L @ modes.T
 
 
 # Any kind.
@@ -393,13 +334,7 @@ def stress_tangent(kind, c, F, P, T, want_tangent):
         signed_svd(F, U, s, V)
         energy, good = stretch_derivatives(kind, c, s, psi, H)
         if good:
-            for i in range(3):
-                for j in range(3):
-                    P[i, j] = (
-                        U[i, 0] * psi[0] * V[j, 0]
-                        + U[i, 1] * psi[1] * V[j, 1]
-                        + U[i, 2] * psi[2] * V[j, 2]
-                    )
+            P[:, :] = (U * psi) @ V.T
             if want_tangent:
                 stretch_tangent(U, s, V, psi, H, T)
             return energy
@@ -428,12 +363,5 @@ def project_positive(T, L):
     if cholesky(L):
         return False
     values, vectors = np.linalg.eigh(T)
-    for i in range(n):
-        for j in range(n):
-            t = 0.0
-            for k in range(n):
-                if values[k] > 0.0:
-                    t += vectors[i, k] * values[k] * vectors[j, k]
-            L[i, j] = t
-    T[:, :] = L
+    T[:, :] = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return True
