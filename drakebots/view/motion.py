@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 import xarray as xr
@@ -168,6 +169,7 @@ def record_motion(
     slow: float | None = None,
     frames_per_second: float = 30.0,
     port: int | None = None,
+    draw: Callable[[Scene, xr.Dataset], Sequence[Mark]] | None = None,
 ) -> Scene:
     """Records the motion of a rigid robot in a new Meshcat scene.
 
@@ -181,6 +183,8 @@ def record_motion(
             stride takes half a second.
         frames_per_second: of the playback.
         port: of the server.
+        draw: draws into the scene what else there is to see, and returns what moves
+            with the robot; by default its loaded feet.
 
     Raises:
         InvalidInput: when the result holds no motion.
@@ -192,26 +196,30 @@ def record_motion(
         slow = max(1.0, 0.5 * float(result.metrics.get("frequency_hz", 0.0)))
     check_playback(slow=slow, frames_per_second=frames_per_second)
     times = data.time.values
-    scene = make_scene(
-        model or model_of(result),
-        positions=None,
-        ground_height=0.0,
-        port=port,
-    )
+    scene = make_scene(model or model_of(result), ground_height=0.0, port=port)
     q = positions_in_order(scene, data)
     if "base_position" in data:
         draw_ground_lines(scene, data)
         draw_trail(scene, data)
     rate, samples = frame_samples(times, slow, frames_per_second, MAX_FRAMES)
-    marks = ContactMarks(scene, data)
+    scene.show(q[0])
+    marks = [ContactMarks(scene, data)] if draw is None else draw(scene, data)
 
     def show(frame: int, time: float) -> None:
         scene.show(q[samples[frame]], time)
-        marks.show(samples[frame], time)
+        for mark in marks:
+            mark.show(samples[frame], time)
 
     play(scene, rate, len(samples), show, start=times[0], slow=slow)
     look_at_motion(scene, q[samples])
     return scene
+
+
+class Mark(Protocol):
+    """Something that moves with a robot in a recording."""
+
+    def show(self, k: int, time: float) -> None:
+        """Records how it is at sample k of the motion, at a time [s] of the page."""
 
 
 class ContactMarks:

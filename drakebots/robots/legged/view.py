@@ -8,24 +8,9 @@ from pydrake.geometry import Box, Cylinder, MeshcatCone, Rgba
 from pydrake.math import RigidTransform, RotationMatrix
 
 from drakebots.core.errors import InvalidInput
-from drakebots.formats import model_of
 from drakebots.model import Model
 from drakebots.results import Result
-from drakebots.view import (
-    ROOT,
-    Scene,
-    check_playback,
-    draw_ground_lines,
-    draw_trail,
-    frame_samples,
-    look_at_motion,
-    make_scene,
-    play,
-    positions_in_order,
-)
-
-FRAMES = 1500
-"""A recording has at most so many frames."""
+from drakebots.view import ROOT, Scene, record_motion
 
 SEEN = 0.4
 """An arrow stays for so long, though its push may be shorter [s]."""
@@ -56,36 +41,39 @@ def record_control(
     Raises:
         InvalidInput: when the result holds no such run.
     """
-    data = result.data
     check_controlled(result)
-    check_playback(slow=slow, frames_per_second=frames_per_second)
-    scene = make_scene(model or model_of(result), ground_height=0.0, port=port)
-    q, times = positions_in_order(scene, data), data.time.values
-    draw_ground_lines(scene, data)
-    draw_trail(scene, data)
-    _draw_ground(scene, result)
-    arrows, paths = _arrows(scene, result), _paths(scene, data)
-    rate, samples = frame_samples(times, slow, frames_per_second, FRAMES)
+    return record_motion(
+        result,
+        model=model,
+        slow=slow,
+        frames_per_second=frames_per_second,
+        port=port,
+        draw=lambda scene, data: [_Marks(scene, result)],
+    )
 
-    def show(frame: int, time: float) -> None:
-        k = samples[frame]
-        scene.show(q[k], time)
-        for path, push in arrows:
-            acts = push["time"] <= times[k] < push["time"] + max(push["duration"], SEEN)
+
+class _Marks:
+    """Pushes and horizons of a controlled run, and its ground, which stays."""
+
+    def __init__(self, scene: Scene, result: Result):
+        self.scene, self.data = scene, result.data
+        _draw_ground(scene, result)
+        self.arrows, self.paths = _arrows(scene, result), _paths(scene, result.data)
+
+    def show(self, k: int, time: float) -> None:
+        meshcat, data = self.scene.meshcat, self.data
+        now = data.time.values[k]
+        for path, push in self.arrows:
+            acts = push["time"] <= now < push["time"] + max(push["duration"], SEEN)
             if acts:
                 R = _towards(push)
-                tip = data.base_position.values[k] - 0.3 * scene.reach * R.col(2)
-                at = RigidTransform(R, tip)
-                scene.meshcat.SetTransform(path, at, time)
-            scene.meshcat.SetProperty(path, "visible", bool(acts), time)
-        if len(paths):
-            made = int(np.searchsorted(data.horizon_time.values, times[k], "right")) - 1
-            for i, path in enumerate(paths):
-                scene.meshcat.SetProperty(path, "visible", i == made, time)
-
-    play(scene, rate, len(samples), show, start=times[0], slow=slow)
-    look_at_motion(scene, q[samples])
-    return scene
+                tip = data.base_position.values[k] - 0.3 * self.scene.reach * R.col(2)
+                meshcat.SetTransform(path, RigidTransform(R, tip), time)
+            meshcat.SetProperty(path, "visible", bool(acts), time)
+        if self.paths:
+            made = int(np.searchsorted(data.horizon_time.values, now, "right")) - 1
+            for i, path in enumerate(self.paths):
+                meshcat.SetProperty(path, "visible", i == made, time)
 
 
 def check_controlled(result: Result) -> None:

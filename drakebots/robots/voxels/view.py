@@ -8,27 +8,10 @@ from pydrake.geometry import Cylinder, Rgba
 from pydrake.math import RigidTransform, RotationMatrix
 
 from drakebots.core.errors import InvalidInput
-from drakebots.formats import model_of
 from drakebots.results import Result
 from drakebots.robots.voxels.model import ACTUATORS
-from drakebots.view import (
-    ROOT,
-    ContactMarks,
-    Scene,
-    Stage,
-    check_playback,
-    draw_ground_lines,
-    draw_trail,
-    frame_samples,
-    look_at_motion,
-    make_scene,
-    play,
-    positions_in_order,
-)
+from drakebots.view import ROOT, ContactMarks, Mark, Scene, Stage, record_motion
 from drakebots.view.lattice import rod_colours
-
-MAX_FRAMES = 600
-"""Largest number of frames in a recording; Meshcat interpolates between them."""
 
 _ROD = Rgba(0.75, 0.77, 0.80)
 _LOADED = Rgba(0.95, 0.25, 0.08)
@@ -53,7 +36,7 @@ def record_voxel(
     Args:
         result: a result of kind "voxels.simulation".
         slow: factor by which it plays slower than real time; None shows a cycle in 4 s.
-        frames_per_second: frame rate of the playback, limited by `MAX_FRAMES`.
+        frames_per_second: frame rate of the playback, limited as for other motions.
         port: port of the server.
 
     Raises:
@@ -69,27 +52,13 @@ def record_voxel(
         poses = 8 if isinstance(gait, str) else len(gait)
         period = poses * float(options.get("pose_time", 0.5))
         slow = 4.0 / period if period else 1.0
-    check_playback(slow=slow, frames_per_second=frames_per_second)
-    times = data.time.values
-    scene = make_scene(model_of(result), ground_height=0.0, port=port)
-    q = positions_in_order(scene, data)
-    draw_ground_lines(scene, data)
-    draw_trail(scene, data)
-    actuators = _Actuators(scene, data)
-    feet = ContactMarks(scene, data, radius=5.5e-3, share=LOADED, colour=_LOADED)
-    rate, samples = frame_samples(times, slow, frames_per_second, MAX_FRAMES)
-    scene.show(q[0])
-    actuators.show(0)
 
-    def show(frame: int, time: float) -> None:
-        k = samples[frame]
-        scene.show(q[k], time)
-        actuators.show(k, time)
-        feet.show(k, time)
+    def draw(scene: Scene, data: xr.Dataset) -> list[Mark]:
+        marks = {"radius": 5.5e-3, "share": LOADED, "colour": _LOADED}
+        return [_Actuators(scene, data), ContactMarks(scene, data, **marks)]
 
-    play(scene, rate, len(samples), show, start=times[0], slow=slow)
-    look_at_motion(scene, q)
-    return scene
+    playback = {"frames_per_second": frames_per_second, "port": port}
+    return record_motion(result, slow=slow, draw=draw, **playback)
 
 
 class _Actuators:
@@ -112,6 +81,7 @@ class _Actuators:
             )
             self.meshcat.SetObject(f"{path}/rod", Cylinder(1.8e-3, rod), _ROD)
             self.parts.append((path, housing, rod))
+        self.show(0)
 
     def show(self, k: int, time: float | None = None) -> None:
         for (low, high), (path, housing, rod) in zip(self.ends, self.parts):
