@@ -33,7 +33,7 @@ from drakebots.multibody import (
     build_robot,
     touch_by_soles,
 )
-from drakebots.multibody.posture import Servos
+from drakebots.multibody.posture import Servos, target_ports
 
 PENETRATION = 1e-3
 """Depth to which the robot's weight on one foot presses it into the ground, as a share
@@ -129,20 +129,9 @@ class SapPlant:
         self._context = self.plant.GetMyMutableContextFromRoot(root)
         self._steps, self._trunk = 0, base_body(self.plant)
         self._motors = actuators_of(self.plant)
-        self._served = self._servo_ports() if servos is not None else []
+        self._served = [] if servos is None else target_ports(self.plant)
         if mass_error:
             _scale_masses(self.plant, self._context, 1 + mass_error)
-
-    def _servo_ports(self) -> list[tuple]:
-        """Ports of the servos' targets, each with its rows of a command's."""
-        found = []
-        for instance in {m.model_instance(): None for m in self._motors}:
-            own = [
-                k for k, m in enumerate(self._motors) if m.model_instance() == instance
-            ]
-            rows = own + [len(self._motors) + k for k in own]
-            found.append((self.plant.get_desired_state_input_port(instance), rows))
-        return found
 
     def start(self, q: np.ndarray, v: np.ndarray) -> None:
         """Sets the state; the servos hold the motors where they are."""

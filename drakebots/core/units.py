@@ -89,21 +89,32 @@ def dimensions(unit: str) -> tuple[int, int, int] | None:
     return total[0], total[1], total[2]
 
 
-def quantity(node: Mapping[str, Any], where: str = "quantity") -> float:
-    """A scalar `{value, unit, source}` mapping of a parameter file, in SI.
+def quantity(
+    node: Mapping[str, Any], where: str = "quantity", like: str = ""
+) -> float | np.ndarray:
+    """A `{value, unit, source}` mapping of a file, in SI: a number or an array.
+
+    Args:
+        node: the mapping.
+        where: its place in the file, for messages.
+        like: unit of the same dimension as its own; "" where any will do.
 
     Raises:
-        InvalidInput: when a field is missing or the value is not finite.
+        InvalidInput: when a field is missing, the value is not finite, or the unit is
+            of another dimension.
     """
     try:
-        value, unit = float(node["value"]), node["unit"]
+        value, unit = np.array(node["value"], float), node["unit"]
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(
             f"{where}: needs a number `value` and a `unit`, got {node!r}"
         ) from error
-    if not np.isfinite(value):
+    if not np.isfinite(value).all():
         raise InvalidInput(f"{where}: value {value} is not finite")
-    return value * si_factor(unit)
+    if like and dimensions(unit) != dimensions(like):
+        raise InvalidInput(f"{where} cannot be in {unit!r}; use a unit like {like!r}")
+    value = value * si_factor(unit)
+    return float(value) if value.ndim == 0 else value
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from drakebots.core.checks import array, flag, non_negative, positive, text, who
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
 from drakebots.core.fields import checked, declared
 from drakebots.core.files import TOP, Fields, read_yaml
-from drakebots.core.units import dimensions, si_factor
+from drakebots.core.units import quantity
 from drakebots.model import actuators_of
 
 MOST_SEGMENTS = 100
@@ -189,23 +189,8 @@ def _limb(node: Any, where: str) -> Limb:
     measured = {k: known[k].unit for k, _ in values if known[k].unit}
     return Limb(
         **{k: v for k, v in values if k not in measured},
-        **{k: _quantity(row.get(k), u, f"{where}: {k}") for k, u in measured.items()},
+        **{k: quantity(row.get(k), f"{where}: {k}", u) for k, u in measured.items()},
     )
-
-
-def _quantity(node: Any, si_unit: str, where: str) -> float | np.ndarray:
-    if not (isinstance(node, Mapping) and {"value", "unit"} <= set(node)):
-        raise InvalidInput(f"{where} needs {{value: ..., unit: {si_unit}}}")
-    factor = si_factor(node["unit"])
-    if dimensions(node["unit"]) != dimensions(si_unit):
-        raise InvalidInput(
-            f"{where} cannot be in {node['unit']!r}; use a unit like {si_unit!r}"
-        )
-    try:
-        value = factor * np.array(node["value"], float)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{where}: {node['value']!r} is no number") from error
-    return float(value) if value.ndim == 0 else value
 
 
 # --- limbs in a plant -------------------------------------------------------

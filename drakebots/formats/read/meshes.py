@@ -357,9 +357,8 @@ def _color(mesh: trimesh.Trimesh) -> np.ndarray | None:
 
 def join(parts: Sequence[Part], *, hull: bool) -> Part:
     """All parts as one, without a color; as the convex hull, if it has a volume."""
-    starts = np.cumsum([0, *(len(part.vertices) for part in parts[:-1])])
-    vertices = np.vstack([part.vertices for part in parts])
-    faces = np.vstack([part.faces + start for part, start in zip(parts, starts)])
+    both = zip(*((part.vertices, part.faces) for part in parts))
+    vertices, faces = trimesh.util.append_faces(*map(list, both))
     if hull:
         try:
             convex = trimesh.convex.convex_hull(vertices)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         connect_targets,
         equilibrium,
         servos,
+        target_ports,
     )
     from drakebots.multibody.posture.stance import Posture, Stance, centre_of_mass
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import JointIndex, MultibodyForces, PdControllerGains
-from pydrake.systems.framework import DiagramBuilder, OutputPort
+from pydrake.systems.framework import DiagramBuilder, InputPort, OutputPort
 from pydrake.systems.primitives import ConstantVectorSource, MatrixGain
 from scipy.optimize import lsq_linear
 
@@ -161,15 +161,22 @@ def connect_targets(
             of all actuated joints (2 nu,), in the order of the actuators' indices.
         plant: finalized plant in SI, whose actuators have gains.
     """
-    motors = actuators_of(plant)
+    for port, rows in target_ports(plant):
+        matrix = np.eye(2 * plant.num_actuators())[rows]
+        chosen = builder.AddSystem(MatrixGain(matrix))
+        builder.Connect(targets, chosen.get_input_port())
+        builder.Connect(chosen.get_output_port(), port)
+
+
+def target_ports(plant: MultibodyPlant) -> list[tuple[InputPort, list[int]]]:
+    """Ports of the servos' targets, and the rows that each takes of all targets:
+    positions of the motors, then velocities."""
+    motors, found = actuators_of(plant), []
     for instance in {m.model_instance(): None for m in motors}:
         own = [k for k, m in enumerate(motors) if m.model_instance() == instance]
-        rows = np.eye(2 * len(motors))[own + [len(motors) + k for k in own]]
-        chosen = builder.AddSystem(MatrixGain(rows))
-        builder.Connect(targets, chosen.get_input_port())
-        builder.Connect(
-            chosen.get_output_port(), plant.get_desired_state_input_port(instance)
-        )
+        port = plant.get_desired_state_input_port(instance)
+        found.append((port, own + [len(motors) + k for k in own]))
+    return found
 
 
 def servos(stance: Stance, stiffness: float) -> Servos:
