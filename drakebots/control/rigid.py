@@ -31,6 +31,7 @@ from drakebots.multibody import (
     add_soles,
     base_body,
     build_robot,
+    forces_on_soles,
     touch_by_soles,
 )
 from drakebots.multibody.posture import Servos, target_ports
@@ -172,16 +173,8 @@ class SapPlant:
 
     def forces(self) -> np.ndarray:
         """Forces of the ground on the feet in the last step, world (nc, 3)."""
-        force = np.zeros((len(self.robot.model.feet), 3))
-        results = self.plant.get_contact_results_output_port().Eval(self._context)
-        for k in range(results.num_point_pair_contacts()):
-            info = results.point_pair_contact_info(k)
-            pair = info.point_pair()
-            # The contact force is that on body B.
-            for key, sign in ((pair.id_B, 1.0), (pair.id_A, -1.0)):
-                if key in self._soles:
-                    force[self._soles[key]] += sign * info.contact_force()
-        return force
+        count = len(self.robot.model.feet)
+        return forces_on_soles(self.plant, self._context, self._soles, count)
 
     def advance(self, command: Command, forces: Sequence[np.ndarray] = ()) -> None:
         """One time step under a command and forces (3,) at the trunk's centre of mass.

@@ -9,6 +9,7 @@ with replacing("table.csv") as part:
 
 from __future__ import annotations
 
+import csv
 import fcntl
 import itertools
 import math
@@ -212,6 +213,32 @@ def number(value: Any, where: str) -> float:
     if isinstance(value, bool) or not math.isfinite(found):
         raise InvalidInput(f"{where}: {value!r} must be a finite number")
     return found
+
+
+def csv_table(text: str) -> tuple[list[str], np.ndarray]:
+    """Heads of the columns of a CSV text, and its numbers (T, n); T >= 1.
+
+    Raises:
+        InvalidInput: naming the line and the column that is wrong.
+    """
+    try:
+        lines = [
+            (k, [cell.strip() for cell in row])
+            for k, row in enumerate(csv.reader(text.splitlines()), 1)
+            if any(cell.strip() for cell in row)
+        ]
+    except csv.Error as error:
+        raise InvalidInput(f"is no table ({error})") from None
+    if len(lines) < 2:
+        raise InvalidInput("needs a line of column heads, and lines of numbers")
+    (_, heads), *others = lines
+    rows = []
+    for k, row in others:
+        if len(row) != len(heads):
+            raise InvalidInput(f"line {k}: {len(row)} values for {len(heads)} columns")
+        places = (f"line {k}, column {head}" for head in heads)
+        rows.append([number(cell, place) for cell, place in zip(row, places)])
+    return heads, np.array(rows)
 
 
 def integer(value: Any, where: str) -> int:

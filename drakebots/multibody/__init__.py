@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from drakebots.multibody.soles import (
         add_foot_contacts,
         add_soles,
+        forces_on_soles,
         soles_jacobian,
         touch_by_soles,
     )

@@ -11,7 +11,7 @@ shape, and leaves all other contacts as they are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from pydrake.geometry import (
@@ -108,6 +108,28 @@ def touch_by_soles(
     manager.Apply(
         declared.ExcludeBetween(GeometrySet(of_feet), GeometrySet(list(world)))
     )
+
+
+def forces_on_soles(
+    plant: MultibodyPlant, context: Context, soles: Mapping[GeometryId, int], count: int
+) -> np.ndarray:
+    """Forces of point contacts on soles in the world (count, 3) [N], of the last step.
+
+    Args:
+        plant, context: the plant and its Context.
+        soles: row of the sole that each geometry belongs to.
+        count: number of soles.
+    """
+    results = plant.get_contact_results_output_port().Eval(context)
+    force = np.zeros((count, 3))
+    for k in range(results.num_point_pair_contacts()):
+        info = results.point_pair_contact_info(k)
+        pair = info.point_pair()
+        # The contact force is that on body B.
+        for key, sign in ((pair.id_B, 1.0), (pair.id_A, -1.0)):
+            if key in soles:
+                force[soles[key]] += sign * info.contact_force()
+    return force
 
 
 def soles_jacobian(robot: Robot, context: Context) -> np.ndarray:

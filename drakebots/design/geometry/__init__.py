@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         RoundCone,
         mirrored,
     )
-    from drakebots.design.geometry.remesh import Ring, remesh
+    from drakebots.design.geometry.remesh import Ring, newton_step, remesh
     from drakebots.design.geometry.surface import (
         SUFFIXES,
         Surface,

@@ -225,8 +225,8 @@ def flip_edges(by_angle, m):
 
 
 @njit(cache=True)
-def _newton_step(p, phi, gx, gy, gz, least, h):
-    """Moves p by a Newton step towards phi = 0, of at most a spacing.
+def newton_step(p, phi, gx, gy, gz, least, h):
+    """Moves p by a Newton step towards phi = 0, of at most h [m].
 
     Returns False, and p stays, if the squared gradient is below `least`.
     """
@@ -245,7 +245,7 @@ def project(grid, p, steps):
     """Moves a point onto phi = 0 by Newton steps of at most a spacing."""
     for _ in range(steps):
         phi, gx, gy, gz = value_and_gradient(grid, p[0], p[1], p[2])
-        if not _newton_step(p, phi, gx, gy, gz, 1e-4, grid.spacing):
+        if not newton_step(p, phi, gx, gy, gz, 1e-4, grid.spacing):
             return
 
 
@@ -258,7 +258,7 @@ def _to_ring(grid, p, point, axis, steps):
         phi, gx, gy, gz = value_and_gradient(grid, p[0], p[1], p[2])
         ga = gx * axis[0] + gy * axis[1] + gz * axis[2]
         gx, gy, gz = gx - ga * axis[0], gy - ga * axis[1], gz - ga * axis[2]
-        if not _newton_step(p, phi, gx, gy, gz, 1e-2, grid.spacing):
+        if not newton_step(p, phi, gx, gy, gz, 1e-2, grid.spacing):
             return
 
 

@@ -18,15 +18,19 @@ import numpy as np
 from drakebots.core.checks import check_value, whole
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.kernels import njit
+from drakebots.core.lazy import late
 from drakebots.design.geometry import (
     DistanceGrid,
     Ring,
     Surface,
+    newton_step,
     remesh,
     value_and_gradient,
 )
 from drakebots.design.skin.fold import Fold, fold_depths, fold_of_triangles, fold_rings
 from drakebots.fem.mesh import TetMesh, prism_tets, tet_quality
+
+trimesh = late("trimesh")
 
 Thickness = float | Callable[[np.ndarray], np.ndarray]
 """Thickness of a wall [m], or a function of points (n, 3) -> (n,) [m]."""
@@ -310,20 +314,8 @@ def _thickness_at(thickness, points):
 
 def vertex_normals(surface: Surface) -> np.ndarray:
     """Unit outward normals (n, 3): the triangles' means, weighted by their angles."""
-    vertices, triangles = surface.vertices, surface.triangles
-    corners = vertices[triangles]
-    normals = np.zeros_like(vertices)
-    face = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    face /= np.maximum(np.linalg.norm(face, axis=1, keepdims=True), 1e-300)
-    for k in range(3):
-        u = corners[:, (k + 1) % 3] - corners[:, k]
-        v = corners[:, (k + 2) % 3] - corners[:, k]
-        cos = np.einsum("ij,ij->i", u, v) / np.maximum(
-            np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1), 1e-300
-        )
-        angle = np.arccos(np.clip(cos, -1, 1))
-        np.add.at(normals, triangles[:, k], angle[:, None] * face)
-    return normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+    x, f = surface.vertices, surface.triangles
+    return trimesh.Trimesh(x, f, process=False).vertex_normals
 
 
 # Kernels: vertices pushed inward, and moved where tets are flat.
@@ -378,14 +370,8 @@ def flow_inward(grid, x, inward, depth, substeps):
             level = -first - (depth[n] - first) * k / substeps
             for _ in range(3):
                 phi, gx, gy, gz = value_and_gradient(grid, p[0], p[1], p[2])
-                g2 = gx * gx + gy * gy + gz * gz
-                if g2 < 0.1:
+                if not newton_step(p, phi - level, gx, gy, gz, 0.1, 0.5 * h):
                     break
-                step = (phi - level) / g2
-                step = min(max(step, -0.5 * h), 0.5 * h)
-                p[0] -= step * gx
-                p[1] -= step * gy
-                p[2] -= step * gz
             phi = value_and_gradient(grid, p[0], p[1], p[2])[0]
             if phi < lowest:
                 lowest = phi

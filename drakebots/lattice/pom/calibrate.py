@@ -25,7 +25,6 @@ push axis, or one coordinate of a marker, by its node:
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Sequence
@@ -41,7 +40,7 @@ from drakebots.core.errors import (
     InvalidInput,
     UnknownName,
 )
-from drakebots.core.files import write_text
+from drakebots.core.files import csv_table, write_text
 from drakebots.core.units import si_factor
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion, table
 from drakebots.lattice.shape import Lattice
@@ -71,41 +70,22 @@ def read_lengths(path: str | Path) -> tuple[list[str], np.ndarray]:
     """Names of the columns of a CSV file, and their values (T, n) [m].
 
     Raises:
-        FileProblem: for a file that cannot be read or has no row of numbers.
+        FileProblem: for a file that cannot be read.
         InvalidInput: naming the head or the line that is malformed.
         UnknownName: for a unit that is not one of length.
     """
     try:
-        text = Path(path).read_text()
-        lines = [
-            (number, line)
-            for number, line in enumerate(csv.reader(text.splitlines()), 1)
-            if any(cell.strip() for cell in line)
-        ]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        heads, values = csv_table(Path(path).read_text())
+    except (OSError, UnicodeDecodeError) as error:
         raise FileProblem(path, f"cannot be read: {error}") from None
-    if len(lines) < 2:
-        raise FileProblem(path, "needs a line of column heads and a line for each pose")
     names, factors = [], []
-    for head in lines[0][1]:
-        match = re.fullmatch(r"\s*([^\[\]]+?)\s*(?:\[([^\]]*)\])?\s*", head)
+    for head in heads:
+        match = re.fullmatch(r"([^\[\]]+?)\s*(?:\[([^\]]*)\])?", head)
         if not match:
             raise InvalidInput(f"head {head!r} is not a name and a [unit]")
         names.append(match[1])
         factors.append(length_factor(match[2] or "m"))
-    rows = []
-    for number, line in lines[1:]:
-        if len(line) != len(names):
-            raise InvalidInput(
-                f"line {number} has {len(line)} cells, the head has {len(names)}"
-            )
-        try:
-            rows.append([float(cell) for cell in line])
-        except ValueError:
-            raise InvalidInput(
-                f"line {number} holds something that is not a number"
-            ) from None
-    return names, np.array(rows, float) * np.array(factors)
+    return names, values * np.array(factors)
 
 
 @dataclass(frozen=True, eq=False)

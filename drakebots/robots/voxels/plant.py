@@ -42,6 +42,7 @@ from pydrake.systems.framework import Context
 from drakebots.core.checks import array, check_value, non_negative, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.lattice.pom import Control
+from drakebots.multibody import forces_on_soles
 from drakebots.robots.voxels.model import Foot, OctahedraPlant
 
 # --- actuators --------------------------------------------------------------
@@ -186,18 +187,7 @@ class FeetContact:
 
     def forces(self, context: Context) -> np.ndarray:
         """Forces of the ground on the feet in the world (F, 3) [N], without shift."""
-        port = self.plant.get_contact_results_output_port()
-        results = port.Eval(context)
-        found = np.zeros((len(self.feet), 3))
-        for k in range(results.num_point_pair_contacts()):
-            info = results.point_pair_contact_info(k)
-            pair = info.point_pair()
-            # contact_force acts on body B.
-            for key, sign in ((pair.id_A, -1.0), (pair.id_B, 1.0)):
-                foot = self.geometries.get(key)
-                if foot is not None:
-                    found[foot] += sign * info.contact_force()
-        return found
+        return forces_on_soles(self.plant, context, self.geometries, len(self.feet))
 
     def shift(self, context: Context, normal: np.ndarray) -> np.ndarray:
         """The shift b N d of each foot along the ground (F, 3) [N].

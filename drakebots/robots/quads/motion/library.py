@@ -31,7 +31,6 @@ A CSV file has one row per step and, by name, the columns
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ import numpy as np
 from drakebots.core.checks import check_value, finite
 from drakebots.core.convert import build, names_of
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
-from drakebots.core.files import TOP, Fields, number, read_yaml
+from drakebots.core.files import TOP, Fields, csv_table, read_yaml
 from drakebots.robots.quads.motion.gait import (
     Gait,
     horse_swing,
@@ -339,21 +338,12 @@ def motion_from_csv(text: str, quad: Quad, name: str = "motion") -> MotionInput:
     Raises:
         InvalidInput, UnknownName: naming the line or column.
     """
-    rows = list(csv.reader(text.splitlines()))
-    if len(rows) < 3:
+    header, table = csv_table(text)
+    if len(table) < 2:
         raise InvalidInput("needs a header and at least two steps")
-    header = [cell.strip() for cell in rows[0]]
     for column in header:
         if header.count(column) > 1:
             raise InvalidInput(f"column {column!r} is there twice")
-    table = np.empty((len(rows) - 1, len(header)))
-    for k, row in enumerate(rows[1:]):
-        if len(row) != len(header):
-            raise InvalidInput(
-                f"line {k + 2}: {len(row)} values for {len(header)} columns"
-            )
-        for i, cell in enumerate(row):
-            table[k, i] = number(cell, f"line {k + 2}, column {header[i]}")
     columns = dict(zip(header, table.T))
     needed = ["time", *(f"com.{x}" for x in "xyz")]
     needed += [f"{f}.{x}" for f in quad.feet for x in ("x", "y", "z", "contact")]
