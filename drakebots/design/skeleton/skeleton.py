@@ -16,11 +16,8 @@ import manifold3d as m
 import numpy as np
 
 from drakebots.core.errors import UnknownName
-from drakebots.core.lazy import late
 from drakebots.design.geometry import Surface, to_manifold, to_surface
 from drakebots.design.skeleton.parameters import Servo
-
-trimesh = late("trimesh")
 
 _KINDS = ("shell", "servo", "payload", "rib")
 
@@ -124,25 +121,33 @@ class Trimmed(Solid):
     shape: Surface
 
     @cached_property
-    def _whole(self):
-        """Volume, centre of mass and inertia of the shape, of density 1."""
-        shape = self.shape
-        return trimesh.triangles.mass_properties(shape.vertices[shape.triangles])
+    def _moments(self):
+        """Volume [m^3], centroid from p_BG (3,) [m], integral of r r' (3, 3) [m^5]."""
+        # Tets from p_BG to the triangles, exactly (Tonon, J. Math. Stat. 1, 2004).
+        a, b, c = np.moveaxis(
+            (self.shape.vertices - self.p_BG)[self.shape.triangles], 1, 0
+        )
+        det, s = np.einsum("ni,ni->n", a, np.cross(b, c)), a + b + c
+        volume = det.sum() / 6
+        second = sum(np.einsum("n,ni,nj->ij", det, r, r) for r in (a, b, c, s)) / 120
+        return float(volume), det @ s / 24 / volume, second
 
     @property
     def volume(self) -> float:
         """Volume of what is left [m^3]."""
-        return float(self._whole.volume)
+        return self._moments[0]
 
     @property
     def p_BGcm(self) -> np.ndarray:
         """Its centre of mass in the link (3,) [m]."""
-        return self._whole.center_mass
+        return self.p_BG + self._moments[1]
 
     @cached_property
     def inertia(self) -> np.ndarray:
         """Inertia about its centre of mass, in the link's axes (3, 3) [kg m^2]."""
-        return self.mass / self.volume * self._whole.inertia
+        volume, r, second = self._moments
+        about = self.mass * (second / volume - np.outer(r, r))
+        return np.trace(about) * np.eye(3) - about
 
     def surface(self) -> Surface:
         """Its closed surface, in the link [m]."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import bsr_array, csr_array, triu
 
 from drakebots.core.kernels import njit
 
@@ -100,23 +100,9 @@ def node_pattern(
         place = np.searchsorted(unique, k.ravel()).reshape(k.shape)
         block = place - start[np.maximum(k, 0) // nodes]
         of_pair.append(np.where(k < 0, -1, block).astype(np.int32))
-    indptr, indices = _expand(start, column)
+    # Blocks on the diagonal lose their lower triangle.
+    blocks = bsr_array((np.ones((len(column), 3, 3)), column, start))
+    upper = triu(blocks.tocsr(), format="csr")
+    upper.sort_indices()
+    indptr, indices = (x.astype(np.int32) for x in (upper.indptr, upper.indices))
     return SymmetricPattern(indptr, indices), of_pair
-
-
-@njit(cache=True)
-def _expand(start, column):
-    """Expands blocks to entries; row 3 i + r begins at column 3 i + r."""
-    n = len(start) - 1
-    indptr = np.zeros(3 * n + 1, np.int32)
-    indices = np.empty(9 * len(column) - 3 * n, np.int32)
-    p = 0
-    for i in range(n):
-        for r in range(3):
-            for k in range(start[i], start[i + 1]):
-                for c in range(3):
-                    if column[k] > i or c >= r:
-                        indices[p] = 3 * column[k] + c
-                        p += 1
-            indptr[3 * i + r + 1] = p
-    return indptr, indices
