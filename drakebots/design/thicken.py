@@ -15,6 +15,7 @@ import numpy as np
 
 from drakebots.design.embed import CLEARANCE, TOLERANCE
 from drakebots.design.geometry import DistanceGrid, Implicit, RoundBox
+from drakebots.design.geometry.implicit import smooth_minimum
 from drakebots.design.skeleton import Build, Link, Skeleton
 
 _BLEND = 0.018
@@ -80,7 +81,7 @@ def thicken(
         old = values[part]
         out = float(-(sleeve[old > 0].min(initial=0.0)))
         # Where the body is wide enough, nothing changes.
-        values[part] = _joined(old, sleeve) if out > 0 else old
+        values[part] = smooth_minimum(old, sleeve, _BLEND) if out > 0 else old
         if out > TOLERANCE:
             most[link.name] = out
     values = np.maximum(values, -nodes[2])
@@ -129,11 +130,6 @@ def joined_feet(grid, skeleton: Skeleton) -> list[tuple[str, str]]:
         for a, b in combinations(middles, 2)
         if (grid(middles[a] + share * (middles[b] - middles[a])) < 0).all()
     ]
-
-
-def _joined(a, b):
-    """The smooth minimum of two distances."""
-    return np.minimum(a, b) - np.maximum(_BLEND - np.abs(a - b), 0) ** 2 / (4 * _BLEND)
 
 
 def _padded(values, origin, h, low, high):

@@ -205,10 +205,10 @@ class Implicit:
         value = first.distance(points)
         for part in others:
             k = self.blend if part.blend is None else part.blend
-            value = _smooth_minimum(value, part.distance(points), k)
+            value = smooth_minimum(value, part.distance(points), k)
         for cut in self.cuts:
             d = (points - cut.p_W) @ cut.normal_W
-            value = -_smooth_minimum(-value, -d, cut.radius)
+            value = -smooth_minimum(-value, -d, cut.radius)
         return value
 
     def on_grid(
@@ -245,7 +245,7 @@ def mirrored(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(p for part in parts for p in (part, part.mirrored()))
 
 
-def _smooth_minimum(a, b, k: float):
+def smooth_minimum(a, b, k: float):
     """The minimum, smaller by up to k/4 where the two are nearly equal."""
     least = np.minimum(a, b)
     return least - np.maximum(k - np.abs(a - b), 0.0) ** 2 / (4 * k) if k else least
