@@ -342,9 +342,10 @@ class PlanProgram(Generic[Plan]):
             UnknownName: for an unknown solver.
         """
         mine, threads = options_of(self.prog, None, ExactIpoptSolver.id().name())
-        ours = mine if solver in OURS else {}
+        if solver not in OURS:
+            mine = self.prog.solver_options().options.get(solver.upper(), {})
         how = {"threads": threads, **how}
-        how |= {"solver": solver, "options": {**ours, **(options or {})}}
+        how |= {"solver": solver, "options": {**mine, **(options or {})}}
         values, cost, solution = self._solved(how)
         result = ProgramResult()
         outcome = _OUTCOMES.get(solution.verdict, SolutionResult.kSolverSpecificError)
@@ -359,7 +360,9 @@ class PlanProgram(Generic[Plan]):
         prog, size = self.prog, self.program.num_variables
         guess = np.nan_to_num(prog.initial_guess()) * unit
         x = prog.decision_variables()
+        # Without callbacks, larger bindings are faster for Drake's solvers.
         lowered = replace(self.lowered, program=program, x=x, unit=unit)
+        lowered = lowered if prog.visualization_callbacks() else None
         answer = solve(program, guess, lowered=lowered, **how)
         values = answer.x / unit
         x = self.lowered.physical(values[:size])

@@ -143,7 +143,7 @@ def solve_drake(
     if not isinstance(watch, Watch):
         watch = Watch(program, monitor, deadline)
     settings = _settings(solver, program, options, time_limit)
-    lowered = lowered or lower(program, scaled=True)
+    lowered = lowered or lower(program, scaled=True, merged=True)
     look = lowered.prog.AddVisualizationCallback(_look(watch, lowered), lowered.x)
     built = time.monotonic() - began
     try:

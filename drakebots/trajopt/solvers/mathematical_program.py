@@ -305,6 +305,7 @@ def lower(
     program: Program,
     *,
     scaled: bool = False,
+    merged: bool = False,
     into: tuple[MathematicalProgram, np.ndarray] | None = None,
 ) -> Lowered:
     """Turns a program into a MathematicalProgram.
@@ -313,20 +314,22 @@ def lower(
         program: the program.
         scaled: whether the decision variables are x / x_scale, for solvers that
             ignore `SetVariableScaling` (IPOPT).
+        merged: whether all rows of a knot that are not affine share a binding, which
+            is faster to evaluate.
         into: a MathematicalProgram to add it to, and its decision variables in the
             program's order; None for one of its own.
 
     Raises:
         InvalidInput: for a row that no block adds to and whose bounds exclude zero.
     """
-    return _Lowering(program, scaled, into).lowered()
+    return _Lowering(program, scaled, merged, into).lowered()
 
 
 class _Lowering:
     """Builds the MathematicalProgram of :func:`lower`."""
 
-    def __init__(self, program: Program, scaled: bool, into=None):
-        self.program = program
+    def __init__(self, program: Program, scaled: bool, merged: bool, into=None):
+        self.program, self.merged = program, merged
         if into is None:
             groups = program.variables.values()
             names = [g.label(i) for g in groups for i in g.indices.flat]
@@ -374,57 +377,62 @@ class _Lowering:
 
     # ---------------------------------------------------------------- rows
     def _rows(self) -> None:
-        """Adds a binding for each group of rows at each knot."""
-        p = self.program
-        owner = np.repeat(
-            np.arange(sum(g.count for g in p.rows.values())),
-            [len(g.labels) for g in p.rows.values() for _ in range(g.count)],
+        """Adds a binding for each group of rows at each knot, or for all of a knot's
+        rows that are not affine."""
+        parts: dict[int, tuple[Group, int]] = dict(
+            enumerate(
+                (g, k) for g in self.program.rows.values() for k in range(g.count)
+            )
         )
-        collected: dict[int, list] = {}
-        for term in p.terms:
+        owner = np.repeat(list(parts), [len(g.labels) for g, _ in parts.values()])
+        collected: dict[int, list] = {unit: [] for unit in parts}
+        for term in self.program.terms:
             for k, use in enumerate(self._uses(term)):
                 rows = term.rows[k]
                 for unit in np.unique(owner[rows[rows >= 0]]):
                     mine = np.flatnonzero((rows >= 0) & (owner[rows] == unit))
-                    collected.setdefault(int(unit), []).append((term, k, use, mine))
-        unit = 0
-        for group in p.rows.values():
-            for knot in range(group.count):
-                self._add_rows(group, knot, collected.get(unit, []))
-                unit += 1
+                    collected[int(unit)].append((term, k, use, mine))
+        together: dict[int, list[int]] = {}
+        for unit, (group, knot) in parts.items():
+            affine = all(_affine_rows(t.block)[m].all() for t, *_, m in collected[unit])
+            alone = affine or group.count == 1 or not self.merged
+            key = -1 - unit if alone else knot
+            together.setdefault(key, []).append(unit)
+        for units in together.values():
+            self._add_rows([parts[u] for u in units], [collected[u] for u in units])
 
-    def _add_rows(self, group: Group, knot: int, contributions: list) -> None:
-        """Adds one group of rows at one knot as a binding.
+    def _add_rows(self, parts: list[tuple[Group, int]], collected: list[list]) -> None:
+        """Adds groups of rows at a knot as one binding.
 
         Args:
-            group, knot: the rows.
-            contributions: (term, number of the use, use, its rows that belong here) of
-                all uses that add to these rows.
+            parts: the groups with the knot.
+            collected: (term, number of the use, use, its rows that belong here) of all
+                uses that add to the rows of each.
         """
-        low, high = (b[knot] / group.scale for b in (group.lower, group.upper))
-        name = _name(group, knot)
-        if not contributions:
-            if (low > 0).any() or (high < 0).any():
+        names = [_name(group, knot) for group, knot in parts]
+        for (group, knot), name, found in zip(parts, names, collected):
+            low, high = group.lower[knot], group.upper[knot]
+            if not found and ((low > 0).any() or (high < 0).any()):
                 raise InvalidInput(
                     f"{name}: no block adds to it and 0 is out of bounds"
                 )
+        contributions = [one for found in collected for one in found]
+        if not contributions:
             return
-        rows = group.indices[knot]
+        p, rows = self.program, np.concatenate([g.indices[k] for g, k in parts])
+        scale = p.row_scale[rows]
+        low, high = p.lower[rows] / scale, p.upper[rows] / scale
         columns = np.unique(
             np.concatenate([t.columns[k] for t, k, *_ in contributions])
         )
-        parts = [
-            Part(
-                use,
-                np.searchsorted(columns, t.columns[k]),
-                mine,
-                t.rows[k][mine] - rows[0],
-                t.signs[mine] / group.scale[t.rows[k][mine] - rows[0]],
-            )
-            for t, k, use, mine in contributions
-        ]
+        order = np.argsort(rows)
+        parts_of = []
+        for t, k, use, mine in contributions:
+            targets = order[np.searchsorted(rows[order], t.rows[k][mine])]
+            take, signs = np.searchsorted(columns, t.columns[k]), t.signs[mine]
+            parts_of.append(Part(use, take, mine, targets, signs / scale[targets]))
         evaluator = Evaluator(
-            parts,
+            parts_of,
             len(rows),
             len(columns),
             scale=self.scale[columns],
@@ -444,9 +452,10 @@ class _Lowering:
         else:
             binding = self.prog.AddConstraint(evaluator, low, high, variables)
             binding.evaluator().SetGradientSparsityPattern(evaluator.pattern)
-        labels = [label for label in group.labels if label]
-        more = f" ({', '.join(labels)})" if 1 < len(labels) <= 4 else ""
-        self._name(binding, name, more)
+        labels = [label for label in parts[0][0].labels if label]
+        some = len(parts) == 1 and 1 < len(labels) <= 4
+        more = f" ({', '.join(labels)})" if some else ""
+        self._name(binding, ", ".join(names), more)
 
     # --------------------------------------------------------------- costs
     def _costs(self) -> None:

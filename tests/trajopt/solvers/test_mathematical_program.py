@@ -228,3 +228,42 @@ def test_quadratic_costs_are_quadratic():
     assert found["cost bowl[1]"].evaluator().is_convex()
     costs = [prog.EvalBinding(c, lowered.values(at)) for c in prog.GetAllCosts()]
     assert sum(costs)[0] == pytest.approx(program.objective(at), rel=1e-14)
+
+
+def test_merged_rows_are_the_same_rows(case):
+    """Rows of a knot that are not affine share a binding, and nothing else changes."""
+    program, x = case
+    apart, merged = (lower(program, scaled=True, merged=m) for m in (False, True))
+    assert len(merged.prog.generic_constraints()) <= len(
+        apart.prog.generic_constraints()
+    )
+    z, found = apart.values(x), np.full(program.num_rows, np.nan)
+    for binding in merged.prog.generic_constraints():
+        e = binding.evaluator()
+        rows = key_of(e).rows
+        index = merged.prog.FindDecisionVariableIndices(binding.variables())
+        y, slope = derivative(e, z[index])
+        scale = program.row_scale[rows]
+        np.testing.assert_allclose(y * scale, program.values(x)[rows], atol=1e-12)
+        J = np.zeros((len(rows), len(x)))
+        J[:, index] = slope * scale[:, None] / program.x_scale[index]
+        np.testing.assert_allclose(J, program.jacobian(x).toarray()[rows], atol=1e-9)
+        np.testing.assert_array_equal(e.lower_bound(), program.lower[rows] / scale)
+        assert np.isnan(found[rows]).all()
+        found[rows] = y
+    linear = [len(p.prog.linear_constraints()) for p in (apart, merged)]
+    assert linear[0] == linear[1]
+
+
+def test_rows_of_a_knot_share_a_binding():
+    b = ProgramBuilder("knots")
+    x = b.add_variables("x", 3, ["a", "b"]).indices
+    b.constraint("circle", {"x": x}, lambda x: ca.sumsqr(x), upper=1.0, scale=2.0)
+    b.constraint("product", {"x": x}, lambda x: x[0] * x[1], lower=0.1)
+    b.constraint("sum", {"x": x}, lambda x: x[0] + x[1], lower=0.0)
+    prog = lower(b.build(), merged=True).prog
+    names = [c.evaluator().get_description() for c in prog.generic_constraints()]
+    assert names == [f"circle[{k}].0, product[{k}].0" for k in range(3)]
+    assert len(prog.linear_constraints()) == 3
+    result = SnoptSolver().Solve(prog, np.full(6, 0.5))
+    assert result.is_success()
