@@ -27,7 +27,33 @@ import numpy as np
 import yaml
 
 from drakebots.core.checks import array, check_value
-from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.errors import (
+    DrakebotsError,
+    FileProblem,
+    InvalidInput,
+    UnknownName,
+)
+
+
+@contextmanager
+def reading(
+    path: Path | str, problem: type[FileProblem] = FileProblem
+) -> Iterator[None]:
+    """Names the file in whatever goes wrong while it is read.
+
+    Raises:
+        FileProblem: as `problem`, for a file that cannot be opened or is no text, and
+            in place of every other error of drakebots.
+    """
+    try:
+        yield
+    except FileProblem:
+        raise
+    except DrakebotsError as error:
+        raise problem(path, str(error)) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise problem(path, f"cannot be read: {error}") from error
+
 
 # --- reading YAML -----------------------------------------------------------
 
@@ -52,13 +78,9 @@ def read_yaml(path: Path, problem: type[FileProblem] = FileProblem) -> Any:
         FileProblem: as `problem`, for a file that cannot be opened, is no text or is
             no YAML: it is too deeply nested, or has an impossible date or number.
     """
-    try:
+    with reading(path, problem):
         check_readable(path, MAX_YAML)
         return parse_yaml(path.read_text())
-    except InvalidInput as error:
-        raise problem(path, str(error)) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise problem(path, f"cannot be read: {error}") from error
 
 
 def check_readable(path: Path, max_bytes: int) -> None:
@@ -173,7 +195,9 @@ class Fields:
         return self._read(
             key,
             default,
-            lambda value, place: check_value(place, _floats(value), array(shape, unit)),
+            lambda value, place: check_value(
+                place, with_numbers(value), array(shape, unit)
+            ),
         )
 
     def flag(self, key: str, default: Any = REQUIRED) -> bool:
@@ -252,10 +276,10 @@ def integer(value: Any, where: str) -> int:
     return value
 
 
-def _floats(value: Any) -> Any:
+def with_numbers(value: Any) -> Any:
     """Lists with the numbers that YAML reads as text (8e5) as numbers."""
     if isinstance(value, list):
-        return [_floats(entry) for entry in value]
+        return [with_numbers(entry) for entry in value]
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:

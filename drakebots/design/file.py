@@ -27,8 +27,8 @@ import numpy as np
 import yaml
 
 from drakebots.core.convert import changed
-from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
-from drakebots.core.files import TOP, Fields, read_yaml, write_text
+from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.files import TOP, Fields, read_yaml, reading, write_text
 from drakebots.design.fit import FitSettings
 from drakebots.design.geometry import read_surface
 from drakebots.design.pipeline import SURFACE_SKIN
@@ -54,13 +54,8 @@ def read_design(path: Path | str) -> DesignProblem:
     path = Path(path)
     if not os.path.exists(path):
         raise FileProblem(path, "no such design file")
-    raw = read_yaml(path)
-    try:
-        return parse_design(raw, path.parent)
-    except FileProblem:
-        raise
-    except DrakebotsError as error:
-        raise FileProblem(path, str(error)) from error
+    with reading(path):
+        return parse_design(read_yaml(path), path.parent)
 
 
 def parse_design(raw: Any, folder: Path) -> DesignProblem:

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         add_foot_contacts,
         add_soles,
         forces_on_soles,
+        nearest_in_hull,
         soles_jacobian,
         touch_by_soles,
     )

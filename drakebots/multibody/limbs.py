@@ -29,9 +29,9 @@ import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.checks import array, flag, non_negative, positive, text, whole
-from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.fields import checked, declared
-from drakebots.core.files import TOP, Fields, read_yaml
+from drakebots.core.files import TOP, Fields, read_yaml, reading
 from drakebots.core.units import quantity
 from drakebots.model import actuators_of
 
@@ -169,12 +169,9 @@ def read_limbs(path: str | Path) -> tuple[Limb, ...]:
             cannot be read, or an entry that is missing, unknown or wrong.
     """
     path = Path(path)
-    raw = read_yaml(path)
-    try:
-        rows = Fields(raw, TOP).items("limbs")
+    with reading(path):
+        rows = Fields(read_yaml(path), TOP).items("limbs")
         return check_limbs(_limb(row, f"limb {k}") for k, row in enumerate(rows, 1))
-    except DrakebotsError as error:
-        raise FileProblem(path, str(error)) from error
 
 
 def _limb(node: Any, where: str) -> Limb:

@@ -26,6 +26,7 @@ from pydrake.geometry import (
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import CoulombFriction, MultibodyPlant
 from pydrake.systems.framework import Context
+from scipy.optimize import nnls
 
 from drakebots.model import Model, Point, bodies_of, find_body, point_jacobian
 from drakebots.multibody.plant import Robot
@@ -143,3 +144,15 @@ def soles_jacobian(robot: Robot, context: Context) -> np.ndarray:
         down = -foot.radius / robot.scaling.length * R_WB[2]
         rows.append(point_jacobian(robot.plant, context, frame, p + down))
     return np.vstack(rows)
+
+
+def nearest_in_hull(x: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """The point nearest to x (2,) in the convex hull of points (n, 2), n >= 1."""
+    # Lawson and Hanson's least distance as a problem of least squares.
+    away = points - x
+    size = np.abs(away).max()
+    if size == 0.0:
+        return x
+    rows = np.vstack([away.T / size, np.ones(len(points))])
+    share, _ = nnls(rows, [0.0, 0.0, 1.0])
+    return share @ points / share.sum()

@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from drakebots.core.convert import build, names_of, near, schema
-from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
+from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.core.fields import declared
-from drakebots.core.files import read_yaml
+from drakebots.core.files import read_yaml, reading
 from drakebots.robots.registry import Robot, Task, resolve, robots
 
 COMMANDS = ("simulate", "mpc", "plan")
@@ -79,13 +79,8 @@ def read_scenario(path: str | Path) -> Scenario:
             range.
     """
     path = Path(path)
-    document = read_yaml(path)
-    try:
-        return _scenario(names_of(document, "a scenario"), path.parent)
-    except FileProblem:
-        raise
-    except DrakebotsError as error:
-        raise FileProblem(path, str(error)) from error
+    with reading(path):
+        return _scenario(names_of(read_yaml(path), "a scenario"), path.parent)
 
 
 def _scenario(given: dict, folder: Path) -> Scenario:

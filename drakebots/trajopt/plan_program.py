@@ -521,6 +521,21 @@ def planning(
     return call
 
 
+def solution_metrics(solution: Solution) -> dict[str, Any]:
+    """What a plan's metrics say of its program and of the solver's run."""
+    program, log = solution.program, solution.log
+    return {
+        "objective": solution.objective,
+        "cost": program.cost_table(solution.x),
+        "iterations": solution.iterations,
+        "solver": solution.solver,
+        "solver_status": solution.status,
+        "variables": program.num_variables,
+        "rows": program.num_rows,
+        "iteration_log": {k: list(log[k]) for k in ("obj", "inf_pr", "mu") if k in log},
+    }
+
+
 def _bindings(prog: MathematicalProgram) -> list:
     """All constraints and costs of a program."""
     return [*prog.GetAllConstraints(), *prog.GetAllCosts()]

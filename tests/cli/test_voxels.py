@@ -163,9 +163,9 @@ BAD_MEASUREMENTS = {
     "actuator 2 1 1 z [mm],marker 1 3 4 q\n1,2\n": "marker X Y Z AXIS",
     "actuator 2 1 1 z,actuator 2 1 1 z\n1,2\n": "appears twice",
     "actuator 2 1 1 z [kg]\n1\n": "unit of length",
-    "actuator 2 1 1 z\n1,2\n": "line 2 has 2 cells",
-    "actuator 2 1 1 z\n": "a line for each",
-    "actuator 2 1 1 z\nx\n": "not a number",
+    "actuator 2 1 1 z\n1,2\n": "line 2: 2 values for 1 columns",
+    "actuator 2 1 1 z\n": "lines of numbers",
+    "actuator 2 1 1 z\nx\n": "must be a finite number",
     "marker 1 3 4 x,marker 1 3 4 y\n1,2\n": "at least one actuator",
     "actuator 2 1 1 z,marker 1 3 4 x,marker 1 3 4 y\n1,1,2\n": "two markers",
 }

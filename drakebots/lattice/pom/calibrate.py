@@ -34,13 +34,8 @@ from typing import Any
 
 import numpy as np
 
-from drakebots.core.errors import (
-    DrakebotsError,
-    FileProblem,
-    InvalidInput,
-    UnknownName,
-)
-from drakebots.core.files import csv_table, write_text
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.files import csv_table, reading, write_text
 from drakebots.core.units import si_factor
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion, table
 from drakebots.lattice.shape import Lattice
@@ -74,10 +69,9 @@ def read_lengths(path: str | Path) -> tuple[list[str], np.ndarray]:
         InvalidInput: naming the head or the line that is malformed.
         UnknownName: for a unit that is not one of length.
     """
-    try:
-        heads, values = csv_table(Path(path).read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileProblem(path, f"cannot be read: {error}") from None
+    with reading(path):
+        text = Path(path).read_text()
+    heads, values = csv_table(text)
     names, factors = [], []
     for head in heads:
         match = re.fullmatch(r"([^\[\]]+?)\s*(?:\[([^\]]*)\])?", head)
@@ -124,13 +118,8 @@ def read_measurements(path: str | Path) -> Measurements:
         FileProblem: for a file that cannot be read or is malformed; one line that
             names the column or line.
     """
-    try:
-        heads, values = read_lengths(path)
-        return _measurements(heads, values)
-    except FileProblem:
-        raise
-    except DrakebotsError as error:
-        raise FileProblem(path, str(error)) from None
+    with reading(path):
+        return _measurements(*read_lengths(path))
 
 
 def _measurements(heads: list[str], values: np.ndarray) -> Measurements:

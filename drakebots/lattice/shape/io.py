@@ -31,8 +31,8 @@ import numpy as np
 import yaml
 
 from drakebots.core.checks import check_value, one_of
-from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
-from drakebots.core.files import TOP, Fields, number, parse_yaml, write_text
+from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.files import TOP, Fields, number, parse_yaml, reading, write_text
 from drakebots.core.units import quantity
 from drakebots.lattice.shape.lattice import PRESETS, Lattice, Strut, from_array
 
@@ -80,14 +80,10 @@ def load_lattice(path: str | Path) -> LatticeSpec:
         raise FileProblem(path, f"a lattice's file ends in {', '.join(ENDINGS)}")
     if ending.startswith(".vx"):
         return LatticeSpec(read_vxa(path), path=path)
-    try:
+    with reading(path):
         text = _read(path).decode("utf-8")
         spec = parse_lattice(_json(text) if ending == ".json" else _yaml(text))
         return replace(spec, path=path)
-    except FileProblem:
-        raise
-    except (DrakebotsError, UnicodeDecodeError) as error:
-        raise FileProblem(path, str(error)) from error
 
 
 def parse_lattice(raw: Any) -> LatticeSpec:
@@ -212,12 +208,8 @@ def read_vxa(path: str | Path, pitch: float | None = None) -> Lattice:
     for axis in "XYZ":
         if _vxa_number(path, root, f"{axis}_Dim_Adj", 1.0) != 1.0:
             raise FileProblem(path, f"<{axis}_Dim_Adj> is not 1; voxels must be cubes")
-    try:
+    with reading(path):
         return from_array(_filled(path, structure), pitch)
-    except DrakebotsError as error:
-        if isinstance(error, FileProblem):
-            raise
-        raise FileProblem(path, str(error)) from error
 
 
 def _filled(path: Path, structure: ElementTree.Element) -> np.ndarray:

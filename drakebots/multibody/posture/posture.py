@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from scipy.optimize import nnls
 
 from drakebots.model import Model, some, standing_poses
 from drakebots.multibody.posture.search import STRETCHED, leg_reaches, search
 from drakebots.multibody.posture.servos import equilibrium
 from drakebots.multibody.posture.stance import Posture, Stance
+from drakebots.multibody.soles import nearest_in_hull
 
 LEVEL = 2e-3
 """Largest height of a standing foot, as a share of the robot's size."""
@@ -136,19 +136,11 @@ def _residuals(stance: Stance) -> dict[str, float]:
 
 
 def _beyond_support(stance: Stance) -> float:
-    """Distance of the centre of mass from the polygon of the feet [m].
-
-    The nearest point of the polygon is sum w_i p_i with w >= 0 and sum w = 1, by
-    non-negative least squares with a heavy row for the sum.
-    """
-    points = stance.feet()[:, :2]
+    """Distance of the centre of mass from the polygon of the feet [m]."""
     if not stance.stands:
         return 0.0
-    offsets = points - stance.centre_of_mass()[:2]
-    heavy = 1e4 * stance.size
-    rows = np.vstack([offsets.T, np.full(len(points), heavy)])
-    weights, _ = nnls(rows, np.array([0.0, 0.0, heavy]))
-    return float(np.linalg.norm(offsets.T @ weights))
+    com = stance.centre_of_mass()[:2]
+    return float(np.linalg.norm(com - nearest_in_hull(com, stance.feet()[:, :2])))
 
 
 def _faults(

@@ -26,7 +26,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Annotated
 
 import numpy as np
@@ -36,7 +35,7 @@ from pydrake.multibody.tree import JacobianWrtVariable
 from drakebots.core.checks import non_negative, positive
 from drakebots.core.fields import checked
 from drakebots.model import gravity, sliding_motors
-from drakebots.multibody import Robot, TimeStepper, soles_jacobian
+from drakebots.multibody import Robot, TimeStepper, nearest_in_hull, soles_jacobian
 from drakebots.robots.legged.reference import Reference, Sample
 from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.locomotion import base_axes
@@ -385,29 +384,6 @@ def capture_point_at(
     x = p + v / rate
     held = nearest_in_hull(x, feet)
     return held + (x - held) * np.exp(rate * time)
-
-
-def nearest_in_hull(x: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """The point nearest to x (2,) in the convex hull of points (n, 2), n >= 1."""
-    if len(points) == 1:
-        return points[0]
-    triangles = np.array(list(combinations(range(len(points)), 3)), int).reshape(-1, 3)
-    a, b, c = (points[triangles[:, i]] for i in range(3))
-    sides = np.array([_cross(b - a, x - a), _cross(c - b, x - b), _cross(a - c, x - c)])
-    area = np.abs(_cross(b - a, c - a)) > 1e-12 * np.ptp(points) ** 2
-    if np.any(((sides >= 0).all(axis=0) | (sides <= 0).all(axis=0)) & area):
-        return x
-    edges = np.array(list(combinations(range(len(points)), 2)))
-    start, along = points[edges[:, 0]], np.diff(points[edges], axis=1)[:, 0]
-    length = np.maximum((along**2).sum(axis=1), 1e-30)
-    share = np.clip(((x - start) * along).sum(axis=1) / length, 0.0, 1.0)
-    nearest = start + share[:, None] * along
-    return nearest[np.argmin(((nearest - x) ** 2).sum(axis=1))]
-
-
-def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The z component of a x b, row by row."""
-    return a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
 
 
 # --- feedback by value --------------------------------------------------------

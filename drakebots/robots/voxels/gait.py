@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from drakebots.core.checks import check_value, positive
-from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
-from drakebots.core.files import TOP, Fields, read_yaml, write_text
+from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.files import TOP, Fields, read_yaml, reading, write_text
 from drakebots.core.files import number as finite_number
 from drakebots.lattice.pom import length_factor, read_lengths, table
 from drakebots.model import parameters_of
@@ -186,13 +186,9 @@ def read_gait(path: str | Path, stroke: float | None = None) -> Gait:
     readers[".nc"] = _from_search
     if path.suffix.lower() not in readers:
         raise FileProblem(path, "a gait is read from .csv, .yaml, .yml or .nc")
-    try:
+    with reading(path):
         names, values = readers[path.suffix.lower()](path)
         return Gait(_in_order(names, values), path.stem, stroke)
-    except FileProblem:
-        raise
-    except DrakebotsError as error:
-        raise FileProblem(path, str(error)) from None
 
 
 def _from_yaml(path: Path) -> tuple[list[str], np.ndarray]:

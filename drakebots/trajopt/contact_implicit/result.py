@@ -25,7 +25,7 @@ from drakebots.trajopt.contact_implicit.system import (
     ContactSystem,
     interval_block,
 )
-from drakebots.trajopt.plan_program import Bodies, PlanProgram
+from drakebots.trajopt.plan_program import Bodies, PlanProgram, solution_metrics
 from drakebots.trajopt.program import Program
 from drakebots.trajopt.solvers import Solution
 
@@ -100,8 +100,6 @@ def plan_result(
 ) -> Result:
     """The result of a plan: data, residuals, timings, metrics, iteration log."""
     model = problem.system.robot.model
-    program = solution.program
-    log = {k: list(v) for k, v in solution.log.items() if k in ("obj", "inf_pr", "mu")}
     return Result(
         kind=kind,
         model=model.name,
@@ -110,17 +108,7 @@ def plan_result(
         data=plan_dataset(problem, solution) if data is None else data,
         residuals=dict(solution.residuals),
         timings=spent(),
-        metrics={
-            "objective": solution.objective,
-            "cost": program.cost_table(solution.x),
-            "iterations": solution.iterations,
-            "solver": solution.solver,
-            "solver_status": solution.status,
-            "variables": program.num_variables,
-            "rows": program.num_rows,
-            "iteration_log": log,
-            **metrics,
-        },
+        metrics=solution_metrics(solution) | dict(metrics),
         provenance=model_provenance(model, dict(options), seed),
     )
 

@@ -27,9 +27,12 @@ from scipy.sparse.csgraph import dijkstra
 
 from drakebots.core.checks import array, between, check_value, positive
 from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.lazy import late
 from drakebots.robots.gecko.generator.generator import check_targets
 from drakebots.robots.gecko.generator.planner import check_point
 from drakebots.robots.gecko.model import Gecko, gecko
+
+measure = late("skimage.measure")
 
 # Tolerance of the clearance, for rounding [m].
 _SLACK = 1e-9
@@ -106,7 +109,8 @@ def distance_to_obstacles(points, obstacles: Sequence) -> np.ndarray:
     out = np.empty((len(points), len(polygons)))
     for k, polygon in enumerate(polygons):
         d = _point_segment(points[:, None], polygon, np.roll(polygon, -1, axis=0))
-        out[:, k] = np.where(_inside(points, polygon), 0.0, d.min(axis=1))
+        inside = measure.points_in_poly(points, polygon)
+        out[:, k] = np.where(inside, 0.0, d.min(axis=1))
     return out
 
 
@@ -252,16 +256,6 @@ def _segment_distance(p, q, a, b) -> np.ndarray:
     ends = [_point_segment(p, a, b), _point_segment(q, a, b)]
     ends += [_point_segment(a, p, q), _point_segment(b, p, q)]
     return np.where(crossed, 0.0, np.minimum.reduce(ends))
-
-
-def _inside(points, polygon) -> np.ndarray:
-    """Whether points (n, 2) are inside: an odd number of edges to their right."""
-    a, b = polygon, np.roll(polygon, -1, axis=0)
-    x, y = points[:, None, 0], points[:, None, 1]
-    spans = (a[:, 1] > y) != (b[:, 1] > y)
-    rise = np.where(b[:, 1] == a[:, 1], 1.0, b[:, 1] - a[:, 1])
-    at = a[:, 0] + (y - a[:, 1]) * (b[:, 0] - a[:, 0]) / rise
-    return (spans & (x < at)).sum(axis=1) % 2 == 1
 
 
 def _check_polygon(given, name: str) -> np.ndarray:

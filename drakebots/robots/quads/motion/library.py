@@ -39,8 +39,15 @@ import numpy as np
 
 from drakebots.core.checks import check_value, finite
 from drakebots.core.convert import build, names_of
-from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
-from drakebots.core.files import TOP, Fields, csv_table, read_yaml
+from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.files import (
+    TOP,
+    Fields,
+    csv_table,
+    read_yaml,
+    reading,
+    with_numbers,
+)
 from drakebots.robots.quads.motion.gait import (
     Gait,
     horse_swing,
@@ -289,17 +296,11 @@ def read_motion(
             the message names the entry, row or column.
     """
     path = Path(path)
-    try:
+    with reading(path):
         if path.suffix.lower() in (".yaml", ".yml"):
             return _from_yaml(read_yaml(path), quad, path.stem, skin)
         if path.suffix.lower() == ".csv":
             return motion_from_csv(path.read_text(encoding="utf-8"), quad, path.stem)
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileProblem(path, f"cannot be read ({error})") from None
-    except FileProblem:
-        raise
-    except DrakebotsError as error:
-        raise FileProblem(path, str(error)) from error
     raise FileProblem(path, "must end in .yaml or .csv")
 
 
@@ -309,7 +310,7 @@ def _from_yaml(raw: Any, quad: Quad, name: str, skin: LinkSkin | None) -> Motion
     if len(kinds) != 1:
         raise InvalidInput(f"needs one of {', '.join(KINDS)}; has {kinds or 'none'}")
     what = fields.get(kinds[0])
-    options = {key: _number_or_text(fields.get(key)) for key in fields}
+    options = {key: with_numbers(fields.get(key)) for key in fields}
     options |= {"skin": skin}
     del options[kinds[0]]
     try:
@@ -322,14 +323,6 @@ def _from_yaml(raw: Any, quad: Quad, name: str, skin: LinkSkin | None) -> Motion
         return synthesize(quad, gait, **{"speed": 0.0} | options)
     except TypeError as error:
         raise InvalidInput(str(error)) from None
-
-
-def _number_or_text(value: Any) -> Any:
-    # YAML reads 1e-2 as text.
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
 
 
 def motion_from_csv(text: str, quad: Quad, name: str = "motion") -> MotionInput:

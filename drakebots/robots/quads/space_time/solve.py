@@ -47,7 +47,7 @@ from drakebots.robots.quads.space_time.check import MotionReport, carry, check_m
 from drakebots.robots.quads.space_time.problem import SpaceTime, widened
 from drakebots.robots.quads.space_time.program import AXES, space_time_program
 from drakebots.skin import with_units
-from drakebots.trajopt import Add, Bodies, PlanProgram, planning
+from drakebots.trajopt import Add, Bodies, PlanProgram, planning, solution_metrics
 from drakebots.trajopt.program import Program
 from drakebots.trajopt.solvers import Solution
 
@@ -426,19 +426,12 @@ def _plan_result(plan: SpaceTimePlan) -> Result:
     """The result of a plan, with its metrics and the errors between the knots."""
     problem, solution = plan.problem, plan.solution
     data = _plan_dataset(plan)
-    program, parts = solution.program, solution.parts
+    parts = solution.parts
     desired = problem.desired_feet.reshape(len(problem.knots), -1)
     share = np.abs(parts["tau"]) / problem.limits
     k, i = np.unravel_index(int(share.argmax()), share.shape)
-    log = {n: list(c) for n, c in solution.log.items() if n in ("obj", "inf_pr", "mu")}
     metrics = {
-        "objective": solution.objective,
-        "cost": program.cost_table(solution.x),
-        "iterations": solution.iterations,
-        "solver": solution.solver,
-        "solver_status": solution.status,
-        "variables": program.num_variables,
-        "rows": program.num_rows,
+        **solution_metrics(solution),
         "peak_torque": float(np.abs(parts["tau"]).max()),
         "peak_torque_share": float(share.max()),
         "peak_torque_joint": problem.quad.joints[i],
@@ -454,7 +447,6 @@ def _plan_result(plan: SpaceTimePlan) -> Result:
         "cop_margin": float(np.nanmin(data["cop_margin"].values)),
         "mass": problem.mass,
         "notes": list(plan.report.notes),
-        "iteration_log": log,
         **_step_errors(plan),
     }
     options = {

@@ -31,9 +31,9 @@ from drakebots.core.checks import (
     positive,
     whole,
 )
-from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.fields import checked
-from drakebots.core.files import replacing
+from drakebots.core.files import reading, replacing
 from drakebots.design import table1_template
 from drakebots.design.fabrication import servo_map as design_map
 from drakebots.model import skin_path
@@ -172,15 +172,14 @@ def read_channels(path: str | Path) -> tuple[Channel, ...]:
         FileProblem: when it cannot be read or is no servo map.
     """
     path = Path(path)
-    try:
-        rows = list(csv.DictReader(path.read_text().splitlines()))
+    with reading(path):
+        try:
+            rows = list(csv.DictReader(path.read_text().splitlines()))
+        except csv.Error as error:
+            raise InvalidInput(f"is no table ({error})") from None
         if not rows:
             raise InvalidInput("servo map: is empty")
         return channels_of(rows)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise FileProblem(path, f"cannot be read ({error})") from None
-    except DrakebotsError as error:
-        raise FileProblem(path, str(error)) from error
 
 
 def model_channels(model: str, folder: Path | None = None) -> tuple[Channel, ...]:
