@@ -49,7 +49,7 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 51_299,
+    "code_lines": 51_240,
     "modules": 370,
     "single_importer_modules": 42,
     "functions_over_60_lines": 4,
