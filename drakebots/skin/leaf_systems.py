@@ -1,75 +1,60 @@
-"""Skeleton and skin as one Drake system, for a plant of your own.
+"""Skeleton and skin as one Drake system, and the skin's drawing as another.
 
-builder = DiagramBuilder()
-scene_graph = builder.AddSystem(SceneGraph())
-plant = MultibodyPlant(time_step=0.0)  # not added to the builder
-plant.RegisterAsSourceForSceneGraph(scene_graph)
-Parser(plant).AddModels("x.urdf")
-plant.Finalize()
-skinned = add_skin(builder, plant, "x.skin.yaml", meshcat=meshcat)
+:func:`~drakebots.skin.diagram.add_skin` puts them into a diagram.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
-
 import numpy as np
 from pydrake.common.value import AbstractValue
-from pydrake.geometry import Meshcat, SceneGraph
-from pydrake.multibody.plant import MultibodyPlant
+from pydrake.geometry import (
+    GeometryConfigurationVector,
+    GeometryId,
+    Meshcat,
+)
+from pydrake.multibody.tree import ModelInstanceIndex, MultibodyForces
 from pydrake.systems.framework import (
     BasicVector,
     Context,
-    DiagramBuilder,
     LeafSystem,
+    OutputPort,
 )
-from pydrake.systems.rendering import MultibodyPositionToGeometryPose
 
 from drakebots.core.errors import InvalidInput
 from drakebots.fem import SkinState
 from drakebots.fem.assembly import FemModel
 from drakebots.fem.mesh import surface_triangles
-from drakebots.model import effort_limits
 from drakebots.skin.coupled import (
-    Collisions,
     CoupledState,
     CoupledStepper,
-    PatchContact,
+    SceneForces,
     Servo,
-    SkinGround,
-)
-from drakebots.skin.file.description import read_skin
-from drakebots.skin.file.robot import (
-    check_above_ground,
-    dress,
-    rest_positions,
-    skin_mesh,
 )
 from drakebots.skin.record import vertex_stress
 from drakebots.view.skin import SkinView, colour_scale
 
 
 class CoupledSkeleton(LeafSystem):
-    """A skinned skeleton whose state advances by coupled time steps.
+    """A plant with a skinned robot in it, whose state advances by coupled time steps.
 
-                                 ┌─────────────────┐──▶ position (nq), velocity (nv)
-        desired_position (m) ───▶│                 │──▶ state (nq + nv)
-                                 │ CoupledSkeleton │──▶ torque (m)
-        torque (m) ─────────────▶│                 │──▶ vertices (3 n)
-                                 └─────────────────┘──▶ stress (n)
+                                      ┌─────────────────┐──▶ position, velocity, state
+        desired_position (m) ────────▶│                 │──▶ <instance>_state
+        actuation (m) ───────────────▶│                 │──▶ body_poses
+        applied_spatial_force ───────▶│ CoupledSkeleton │──▶ body_spatial_velocities
+        applied_generalized_force ───▶│                 │──▶ geometry_pose
+                                      │                 │──▶ net_actuation (m)
+                                      │                 │──▶ contact_results
+                                      └─────────────────┘──▶ vertices (3 n), stress (n)
 
-    Inputs: `desired_position`, targets of the servos [rad, m], no servos if left
-    unconnected; `torque`, torques added to the servos' [N m, N], zero if left
-    unconnected. Outputs: `position` [rad, m] and `velocity` [rad/s, m/s] of the plant,
-    `state`, one after the other; `torque`, applied in the last step [N m, N];
-    `vertices`, positions of the mesh's vertices in the world [m]; `stress`, von Mises
-    stress at the vertices [Pa].
-
-    It takes the place of the MultibodyPlant in the diagram: each period, one linear
-    solve advances joints and skin together
+    It takes the place of the MultibodyPlant in the diagram, with the plant's ports
+    under their names: each period, one linear solve advances all bodies and the skin
     (:class:`~drakebots.skin.coupled.stepper.CoupledStepper`), stable for any time step.
-    The whole coupled state is discrete state of the Context.
+    Inputs that are left unconnected are zero, and there are no servos without
+    `desired_position` [rad, m]; `actuation` [N m, N] adds to theirs. `net_actuation`
+    and `contact_results`, a :class:`~drakebots.skin.coupled.scene.SceneForces`, are
+    those of the last step; `vertices` are the positions of the mesh's vertices in the
+    world [m], `stress` is the von Mises stress there [Pa]. The whole coupled state is
+    discrete state of the Context.
 
     Args:
         stepper: stepper of the robot, with its limits, contact points and collisions;
@@ -100,9 +85,15 @@ class CoupledSkeleton(LeafSystem):
         Servo(stiffness, damping, np.zeros(m))  # checks the gains
         self._gains = stiffness, damping
         self._target = self.DeclareVectorInputPort("desired_position", BasicVector(m))
-        self._torque = self.DeclareVectorInputPort("torque", BasicVector(m))
+        self._torque = self.DeclareVectorInputPort("actuation", BasicVector(m))
+        name, nv = "applied_generalized_force", BasicVector(self._nv)
+        self._on_velocities = self.DeclareVectorInputPort(name, nv)
+        port = plant.GetInputPort("applied_spatial_force")
+        list_of_them = plant.AllocateInputAbstract(port)
+        self._on_bodies = self.DeclareAbstractInputPort(port.get_name(), list_of_them)
         begin = stepper.start() if start is None else start
         self.DeclareDiscreteState(self._packed(begin, np.zeros(m)))
+        self._forces = self.DeclareAbstractState(AbstractValue.Make(SceneForces()))
         self.DeclarePeriodicUnrestrictedUpdateEvent(stepper.dt, 0.0, self._step)
         vertices = len(model.space.mesh.vertices)
         nq, nv, held = self._nq, self._nv, {self.xd_ticket()}
@@ -114,7 +105,41 @@ class CoupledSkeleton(LeafSystem):
             ("stress", vertices, lambda s: vertex_stress(model, s.skin.positions)),
         ):
             self.DeclareVectorOutputPort(name, size, self._out(calc), held)
-        self.DeclareVectorOutputPort("torque", m, self._applied, held)
+        self.DeclareVectorOutputPort("net_actuation", m, self._applied, held)
+        self.DeclareStateOutputPort("contact_results", self._forces)
+        for name in ("body_poses", "body_spatial_velocities", "geometry_pose"):
+            port = plant.GetOutputPort(name)
+            told = self._told(port, "set_value")
+            self.DeclareAbstractOutputPort(name, port.Allocate, told, held)
+        for instance in map(ModelInstanceIndex, range(plant.num_model_instances())):
+            port = plant.get_state_output_port(instance)
+            told = self._told(port, "SetFromVector")
+            self.DeclareVectorOutputPort(port.get_name(), port.size(), told, held)
+
+    def _told(self, port: OutputPort, put: str):
+        """What a port of the plant says of the state in this system's context."""
+
+        def calc(context, output):
+            state = self.coupled_state(context)
+            self.stepper.pose(state.q, state.v)
+            getattr(output, put)(port.Eval(self.stepper.context))
+
+        return calc
+
+    def declare_configuration(self, id: GeometryId) -> OutputPort:
+        """A port of the skin's vertices as a deformable geometry of a scene graph."""
+
+        def calc(context, output):
+            x = self.coupled_state(context).skin.positions
+            vertices = len(self.stepper.model.space.mesh.vertices)
+            output.get_mutable_value().set_value(id, x[:vertices].ravel())
+
+        return self.DeclareAbstractOutputPort(
+            "configuration",
+            lambda: AbstractValue.Make(GeometryConfigurationVector()),
+            calc,
+            {self.xd_ticket()},
+        )
 
     def _packed(self, state: CoupledState, torque):
         skin = state.skin
@@ -157,12 +182,34 @@ class CoupledSkeleton(LeafSystem):
         if self._target.HasValue(context):
             servo = Servo(*self._gains, self._target.Eval(context))
         torque = self._torque.Eval(context) if self._torque.HasValue(context) else None
-        result = self.stepper.step(self.coupled_state(context), torque, servo=servo)
+        before = self.coupled_state(context)
+        on = self._generalized(context, before)
+        result = self.stepper.step(before, torque, servo=servo, generalized_forces=on)
         if not result.converged:
             raise RuntimeError(result.message)
         state.get_mutable_discrete_state().set_value(
             self._packed(result.state, result.torques)
         )
+        if result.forces is not None:
+            kept = state.get_mutable_abstract_state(int(self._forces))
+            kept.set_value(result.forces)
+
+    def _generalized(self, context: Context, state: CoupledState) -> np.ndarray:
+        """Forces of both ports on the plant's velocities (nv,) [N, N m]."""
+        plant, total = self.stepper.plant, np.zeros(self._nv)
+        if self._on_velocities.HasValue(context):
+            total += self._on_velocities.Eval(context)
+        if self._on_bodies.HasValue(context):
+            self.stepper.pose(state.q, state.v)
+            forces = MultibodyForces(plant)
+            at, world = self.stepper.context, plant.world_frame()
+            for each in self._on_bodies.Eval(context):
+                body = plant.get_body(each.body_index)
+                R_WB = plant.EvalBodyPoseInWorld(at, body).rotation()
+                p_W = R_WB @ each.p_BoBq_B
+                body.AddInForce(at, p_W, each.F_Bq_W, world, forces)
+            total += plant.CalcGeneralizedForces(at, forces)
+        return total
 
 
 class SkinDrawing(LeafSystem):
@@ -199,110 +246,3 @@ class SkinDrawing(LeafSystem):
     def _show(self, context):
         positions = self._vertices.Eval(context).reshape(-1, 3)
         self._view.show(positions, self._stress.Eval(context))
-
-
-def add_skin(
-    builder: DiagramBuilder,
-    plant: MultibodyPlant,
-    skin: str | Path,
-    *,
-    meshcat: Meshcat | None = None,
-    time_step: float = 5e-3,
-    friction: float | None = None,
-    path: str = "/skin",
-    **options,
-) -> CoupledSkeleton:
-    """Puts an elastic skin on a plant of your own, and the two into a diagram.
-
-    The plant gives the equations of the skeleton and must stay outside of the diagram,
-    where it would move by itself. The system that is added moves skeleton and skin, and
-    poses the plant's shapes in the scene graph, for whatever draws or queries it.
-
-    Args:
-        builder: builder of the diagram, with the scene graph.
-        plant: finalized, in SI; registered with the scene graph.
-        skin: its `.skin.yaml`, with bodies and joints of the plant by name.
-        meshcat: scene for the skin, coloured by its stress.
-        time_step: time step of skeleton and skin [s].
-        friction: friction of a ground at z = 0, which the skin and the contact points
-            of its file touch; None for no ground.
-        path: path of the skin in Meshcat's tree.
-        options: options of :class:`~drakebots.skin.coupled.stepper.CoupledStepper`.
-
-    Returns:
-        The system; its servos have the gains of the skin's file.
-
-    Raises:
-        InvalidInput: for a plant in the builder, or without its scene graph, or a skin
-            that starts below the ground.
-        UnknownName, ModelProblem, FileProblem: for any fault of the skin's file.
-    """
-    file = Path(skin)
-    description = read_skin(file)
-    mesh, _ = skin_mesh(file, description)
-    scene_graph = _scene_graph(builder, plant)
-    context = _posed_context(plant, scene_graph, description.joints)
-    fem, glue = dress(plant, context, file, description, mesh)
-    options = {"context": context, "effort_limits": effort_limits(plant)} | options
-    if friction is not None:
-        check_above_ground(mesh, plant, context, description.patches)
-        ground = {
-            "patches": description.patches,
-            "patch_contact": PatchContact(friction),
-            "collisions": Collisions(ground=SkinGround(friction)),
-        }
-        options = ground | options
-    stepper = CoupledStepper(plant, fem, glue, time_step, **options)
-    system = builder.AddSystem(CoupledSkeleton(stepper, **asdict(description.servos)))
-    poses = builder.AddSystem(MultibodyPositionToGeometryPose(plant))
-    builder.Connect(system.GetOutputPort("position"), poses.get_input_port())
-    shapes = scene_graph.get_source_pose_port(plant.get_source_id())
-    builder.Connect(poses.get_output_port(), shapes)
-    if meshcat is not None:
-        _draw(builder, system, meshcat, path)
-    return system
-
-
-def _draw(builder: DiagramBuilder, system: CoupledSkeleton, meshcat, path: str) -> None:
-    """Connects a drawing of the skin, coloured up to a fifth of its least modulus."""
-    fem = system.stepper.model
-    softest = min(material.youngs_modulus for material in fem.materials)
-    drawing = builder.AddSystem(SkinDrawing(meshcat, fem, 0.2 * softest, path))
-    for name in ("vertices", "stress"):
-        builder.Connect(system.GetOutputPort(name), drawing.GetInputPort(name))
-
-
-def _scene_graph(builder: DiagramBuilder, plant: MultibodyPlant) -> SceneGraph:
-    """The scene graph of a plant that is not itself in the builder.
-
-    Raises:
-        InvalidInput: for a plant in the builder, or without its scene graph.
-    """
-    systems = builder.GetSystems()
-    if any(system is plant for system in systems):
-        raise InvalidInput(
-            "add_skin: the plant is in the builder, where it would move by itself; "
-            "make it by MultibodyPlant(0.0) and RegisterAsSourceForSceneGraph"
-        )
-    source = plant.get_source_id() if plant.geometry_source_is_registered() else None
-    graphs = [system for system in systems if isinstance(system, SceneGraph)]
-    for graph in graphs if source is not None else ():
-        if graph.model_inspector().SourceIsRegistered(source):
-            return graph
-    raise InvalidInput(
-        "add_skin: the plant is not registered with a scene graph in the builder; "
-        "call plant.RegisterAsSourceForSceneGraph before you parse"
-    )
-
-
-def _posed_context(
-    plant: MultibodyPlant, scene_graph: SceneGraph, joints: dict[str, float]
-) -> Context:
-    """A context of the plant alone in the skin's rest pose, and its shapes with it."""
-    context, graph = plant.CreateDefaultContext(), scene_graph.CreateDefaultContext()
-    plant.SetPositions(context, rest_positions(plant, joints))
-    poses = plant.get_geometry_pose_output_port().Eval(context)
-    scene_graph.get_source_pose_port(plant.get_source_id()).FixValue(graph, poses)
-    query = scene_graph.get_query_output_port().Eval(graph)
-    plant.get_geometry_query_input_port().FixValue(context, AbstractValue.Make(query))
-    return context

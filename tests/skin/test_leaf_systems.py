@@ -2,11 +2,33 @@
 
 import numpy as np
 import pytest
-from pydrake.geometry import Meshcat, SceneGraph
+from pydrake.geometry import (
+    Box,
+    ClippingRange,
+    ColorRenderCamera,
+    DepthRange,
+    DepthRenderCamera,
+    HalfSpace,
+    MakeRenderEngineVtk,
+    Meshcat,
+    RenderCameraCore,
+    RenderEngineVtkParams,
+    SceneGraph,
+    Sphere,
+)
+from pydrake.math import RigidTransform, RollPitchYaw
+from pydrake.multibody.math import SpatialForce
 from pydrake.multibody.parsing import Parser
-from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, MultibodyPlant
+from pydrake.multibody.plant import (
+    AddMultibodyPlantSceneGraph,
+    CoulombFriction,
+    ExternallyAppliedSpatialForce,
+    MultibodyPlant,
+)
+from pydrake.multibody.tree import SpatialInertia
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
+from pydrake.systems.sensors import CameraInfo, RgbdSensor
 
 from drakebots.core.errors import InvalidInput
 from drakebots.model import package_root
@@ -46,13 +68,20 @@ def test_the_system_steps_as_the_stepper(model):
     assert np.array_equal(found.skin.positions, state.skin.positions)
     out = {
         name: system.GetOutputPort(name).Eval(context)
-        for name in ("position", "velocity", "state", "vertices", "stress", "torque")
+        for name in (
+            "position",
+            "velocity",
+            "state",
+            "vertices",
+            "stress",
+            "net_actuation",
+        )
     }
     assert np.array_equal(out["state"], np.concatenate([state.q, state.v]))
     n = len(model.space.mesh.vertices)
     assert np.array_equal(out["vertices"].reshape(-1, 3), state.skin.positions[:n])
     assert out["stress"].shape == (n,) and out["stress"].max() > 0
-    assert np.array_equal(out["torque"], result.torques)
+    assert np.array_equal(out["net_actuation"], result.torques)
 
 
 def test_the_system_takes_torques(model):
@@ -60,7 +89,7 @@ def test_the_system_takes_torques(model):
     system = CoupledSkeleton(run)
     simulator = Simulator(system)
     context = simulator.get_mutable_context()
-    system.GetInputPort("torque").FixValue(context, [0.2, 0.0])
+    system.GetInputPort("actuation").FixValue(context, [0.2, 0.0])
     simulator.AdvanceTo(0.02)
     state = run.start()
     for _ in range(4):
@@ -73,7 +102,7 @@ def test_the_system_takes_torques(model):
 def test_a_failed_frame_ends_the_simulation(model):
     system = CoupledSkeleton(stepper(Leg(), model))
     simulator = Simulator(system)
-    system.GetInputPort("torque").FixValue(simulator.get_mutable_context(), [1e6, 0])
+    system.GetInputPort("actuation").FixValue(simulator.get_mutable_context(), [1e6, 0])
     with pytest.raises(RuntimeError, match="inverted"):
         simulator.AdvanceTo(0.05)
 
@@ -147,3 +176,185 @@ def test_plants_that_get_no_skin():
     plant, _ = own_plant(DiagramBuilder())
     with pytest.raises(InvalidInput, match="not registered with a scene graph"):
         add_skin(DiagramBuilder(), plant, file)
+
+
+# --- a scene: other bodies, other plants, cameras ------------------------------
+
+
+def add_body(plant, name, shape, X_WB, mass=0.1):
+    """A free body that is seen and touched."""
+    inertia = SpatialInertia.SolidBoxWithMass(mass, 0.06, 0.06, 0.06)
+    body = plant.AddRigidBody(name, plant.AddModelInstance(name), inertia)
+    mu = CoulombFriction(0.4, 0.4)
+    plant.RegisterCollisionGeometry(body, RigidTransform(), shape, "touched", mu)
+    blue = np.array([0.2, 0.4, 0.8, 1.0])
+    plant.RegisterVisualGeometry(body, RigidTransform(), shape, "seen", blue)
+    plant.SetDefaultFloatingBaseBodyPose(body, X_WB)
+    return body
+
+
+def scene_with_box(builder, X_WB):
+    """The leg above a floor, with a box beside its foot."""
+    scene_graph = builder.AddSystem(SceneGraph())
+    plant = MultibodyPlant(0.0)
+    plant.RegisterAsSourceForSceneGraph(scene_graph)
+    Parser(plant).AddModels(str(FOLDER / "skinned_leg.sdf"))
+    world, mu = plant.world_body(), CoulombFriction(0.4, 0.4)
+    plant.RegisterCollisionGeometry(world, RigidTransform(), HalfSpace(), "floor", mu)
+    add_body(plant, "box", Box(0.06, 0.06, 0.06), X_WB)
+    plant.Finalize()
+    return plant, scene_graph
+
+
+WEIGHT = np.array([0, 0, -0.1 * 9.81])
+BESIDE = RigidTransform([0.09, 0, 0.0301])
+
+
+def add_ball(builder, scene_graph):
+    """Another plant in the same scene: a ball that falls on the first plant's floor."""
+    plant = builder.AddSystem(MultibodyPlant(1e-3))
+    plant.set_name("other")
+    plant.RegisterAsSourceForSceneGraph(scene_graph)
+    add_body(plant, "ball", Sphere(0.03), RigidTransform([0, 0.3, 0.1]))
+    plant.Finalize()
+    source = plant.get_source_id()
+    poses = plant.get_geometry_pose_output_port()
+    builder.Connect(poses, scene_graph.get_source_pose_port(source))
+    query = scene_graph.get_query_output_port()
+    builder.Connect(query, plant.get_geometry_query_input_port())
+    return plant
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_leg_kicks_a_box_beside_another_plant(first):
+    """In either order: the box moves by what pushes it, the ball falls past."""
+    builder = DiagramBuilder()
+    plant, scene_graph = scene_with_box(builder, BESIDE)
+    other = None if first else add_ball(builder, scene_graph)
+    system = add_skin(builder, plant, FOLDER / "skinned_leg.skin.yaml")
+    other = add_ball(builder, scene_graph) if first else other
+    builder.ExportInput(system.GetInputPort("desired_position"), "goal")
+    diagram = builder.Build()
+    simulator = Simulator(diagram)
+    diagram.GetInputPort("goal").FixValue(simulator.get_context(), [-0.8, 0.2])
+    context = system.GetMyContextFromRoot(simulator.get_context())
+    box, touched = plant.GetBodyByName("box"), 0.0
+    momentum = np.zeros(3)
+    dt = system.stepper.dt
+    for k in range(1, 31):
+        simulator.AdvanceTo(k * dt)
+        forces = system.GetOutputPort("contact_results").Eval(context)
+        momentum += dt * (forces.on("box") + WEIGHT)
+        touched += np.abs(forces.on("skin")).sum()
+    V = system.GetOutputPort("body_spatial_velocities").Eval(context)[box.index()]
+    assert touched > 0.1 and V.translational()[0] > 0.5
+    np.testing.assert_allclose(0.1 * V.translational(), momentum, atol=1e-9)
+    fallen = other.GetMyContextFromRoot(simulator.get_context())
+    ball = other.GetBodyByName("ball").EvalPoseInWorld(fallen).translation()
+    assert ball[2] == pytest.approx(0.1 - 9.81 * 0.15**2 / 2, abs=2e-3)
+
+
+def test_ports_are_those_of_the_plant():
+    builder = DiagramBuilder()
+    plant, _ = scene_with_box(builder, BESIDE)
+    system = add_skin(builder, plant, FOLDER / "skinned_leg.skin.yaml")
+    context = system.CreateDefaultContext()
+    state = system.coupled_state(context)
+    own = plant.CreateDefaultContext()
+    plant.SetPositionsAndVelocities(own, np.concatenate([state.q, state.v]))
+    for name in ("body_poses", "body_spatial_velocities"):
+        mine, its = system.GetOutputPort(name), plant.GetOutputPort(name)
+        both = zip(mine.Eval(context), its.Eval(own), strict=True)
+        get = "GetAsMatrix4" if name == "body_poses" else "get_coeffs"
+        for a, b in both:
+            assert np.array_equal(getattr(a, get)(), getattr(b, get)())
+    for name in ("state", "skinned_leg_state", "box_state"):
+        a, b = (x.GetOutputPort(name) for x in (system, plant))
+        assert np.array_equal(a.Eval(context), b.Eval(own))
+
+
+def test_applied_forces_push():
+    """A spatial force at a point of the box, and the same on the velocities."""
+    ends = []
+    for port in ("applied_spatial_force", "applied_generalized_force"):
+        builder = DiagramBuilder()
+        plant, _ = scene_with_box(builder, RigidTransform([1, 0, 1]))
+        system = add_skin(builder, plant, FOLDER / "skinned_leg.skin.yaml")
+        simulator = Simulator(system)
+        box = plant.GetBodyByName("box")
+        force = ExternallyAppliedSpatialForce()
+        force.body_index, force.p_BoBq_B = box.index(), [0, 0, 0.01]
+        force.F_Bq_W = SpatialForce(tau=[0, 0, 0], f=[0.5, 0, 0])
+        on = np.zeros(plant.num_velocities())
+        start = box.floating_velocities_start_in_v()
+        on[start : start + 6] = 0, 0.005, 0, 0.5, 0, 0
+        value = [force] if port == "applied_spatial_force" else on
+        system.GetInputPort(port).FixValue(simulator.get_mutable_context(), value)
+        simulator.AdvanceTo(0.004)  # one step, at 0 s
+        ends.append(system.GetOutputPort("box_state").Eval(simulator.get_context()))
+    np.testing.assert_allclose(*ends, atol=1e-12)
+    assert ends[0][-3] == pytest.approx(0.5 / 0.1 * 5e-3, rel=1e-9)
+
+
+def test_a_camera_sees_the_skin_where_it_is():
+    """Pixels of the skin's colour fill what its vertices are projected to."""
+    builder = DiagramBuilder()
+    plant, scene_graph = own_plant(builder)
+    system = add_skin(builder, plant, FOLDER / "skinned_leg.skin.yaml")
+    scene_graph.AddRenderer("vtk", MakeRenderEngineVtk(RenderEngineVtkParams()))
+    lens = CameraInfo(240, 240, np.pi / 4)
+    core = RenderCameraCore("vtk", lens, ClippingRange(0.01, 5.0), RigidTransform())
+    depth = DepthRenderCamera(core, DepthRange(0.02, 4.0))
+    X_WC = RigidTransform(RollPitchYaw(-np.pi / 2, 0, 0), [0, -0.6, 0.12])
+    camera = builder.AddSystem(
+        RgbdSensor(scene_graph.world_frame_id(), X_WC, ColorRenderCamera(core), depth)
+    )
+    query = scene_graph.get_query_output_port()
+    builder.Connect(query, camera.GetInputPort("geometry_query"))
+    builder.ExportInput(system.GetInputPort("desired_position"), "goal")
+    diagram = builder.Build()
+    simulator = Simulator(diagram)
+    diagram.GetInputPort("goal").FixValue(simulator.get_context(), [0.6, -0.9])
+    simulator.AdvanceTo(0.1)
+    context = simulator.get_context()
+    picture = camera.color_image_output_port().Eval(
+        camera.GetMyContextFromRoot(context)
+    )
+    red, _, blue = np.moveaxis(picture.data[:, :, :3].astype(int), 2, 0)
+    rows, columns = np.nonzero(red > blue + 15)
+    own = system.GetMyContextFromRoot(context)
+    x = system.GetOutputPort("vertices").Eval(own).reshape(-1, 3)
+    p_C = X_WC.inverse().multiply(x.T)
+    u = lens.focal_x() * p_C[0] / p_C[2] + lens.center_x()
+    v = lens.focal_y() * p_C[1] / p_C[2] + lens.center_y()
+    assert np.abs([columns.min() - u.min(), columns.max() - u.max()]).max() < 2
+    assert np.abs([rows.min() - v.min(), rows.max() - v.max()]).max() < 2
+
+
+def test_two_skinned_robots_side_by_side():
+    """Two plants, each with its skin, in one scene: each moves as it does alone."""
+    builder = DiagramBuilder()
+    scene_graph, systems = builder.AddSystem(SceneGraph()), []
+    for _ in range(2):
+        plant = MultibodyPlant(0.0)
+        plant.RegisterAsSourceForSceneGraph(scene_graph)
+        Parser(plant).AddModels(str(FOLDER / "skinned_leg.sdf"))
+        plant.Finalize()
+        systems.append(add_skin(builder, plant, FOLDER / "skinned_leg.skin.yaml"))
+    for k, system in enumerate(systems):
+        builder.ExportInput(system.GetInputPort("desired_position"), f"goal_{k}")
+    diagram = builder.Build()
+    simulator = Simulator(diagram)
+    context = simulator.get_context()
+    for k in range(2):
+        diagram.GetInputPort(f"goal_{k}").FixValue(context, GOAL)
+    simulator.AdvanceTo(0.02)
+    states = [s.coupled_state(s.GetMyContextFromRoot(context)) for s in systems]
+    assert np.array_equal(states[0].q, states[1].q) and np.any(states[0].q)
+
+
+def test_a_body_inside_the_skin_is_refused():
+    builder = DiagramBuilder()
+    plant, _ = scene_with_box(builder, RigidTransform([0.03, 0, 0.1]))
+    with pytest.raises(InvalidInput, match=r"vertices begin inside .* of body 'box'"):
+        add_skin(builder, plant, FOLDER / "skinned_leg.skin.yaml")

@@ -78,7 +78,7 @@ from drakebots.robots.quads.nominal import check_base, nominal_robot, standing
 from drakebots.robots.quads.plant import SkinnedPlant
 from drakebots.robots.quads.robot import RPY, PlannedRobot, load_planned
 from drakebots.skin import SkinRecord
-from drakebots.skin.coupled import PatchContact, PatchLaw, patch_points
+from drakebots.skin.coupled import PatchContact, PatchLaw, contact_axes, patch_points
 from drakebots.skin.file import Patches, SkinnedRobot
 from drakebots.skin.reduced import ReducedSkin, reduced_stepper, trained_once
 
@@ -231,18 +231,8 @@ class TerrainContact(PatchContact):
         p, J = patch_points(plant, context, patches)
         phi, n = self.terrain.evaluate(p)
         n /= np.linalg.norm(n, axis=1, keepdims=True)
-        t1 = np.cross([0.0, 1.0, 0.0], n)
-        t1 /= np.linalg.norm(t1, axis=1, keepdims=True)
-        R = np.stack([t1, np.cross(n, t1), n], axis=1)
-        rows = np.einsum("pij,pjk->pik", R, J.reshape(len(p), 3, -1))
-        damping = np.where(phi < 0, self.damping / dt, 0.0)
-        return PatchLaw(
-            rows.reshape(J.shape),
-            -self.stiffness * phi,
-            self.stiffness + damping,
-            np.zeros(len(p)),
-            self,
-        )
+        rows = contact_axes(n) @ J.reshape(len(p), 3, -1)
+        return self.at(rows.reshape(J.shape), -phi, np.full(len(p), self.friction), dt)
 
 
 # --- robot and controller -----------------------------------------------------

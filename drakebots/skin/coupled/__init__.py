@@ -35,8 +35,10 @@ if TYPE_CHECKING:
         PatchContact,
         Patches,
         PatchLaw,
+        contact_axes,
         patch_points,
     )
+    from drakebots.skin.coupled.scene import Scene, SceneForces, scene_of
     from drakebots.skin.coupled.skeleton import (
         Servo,
         actuated_joints,

@@ -2,8 +2,8 @@
 
 Contact with links and with the skin itself is implicit along its normal
 (:mod:`drakebots.skin.coupled.touch`). The vertices that may touch are found at the
-start of the step, from their distances and velocities. The links are spheres, capsules,
-cylinders and boxes; the opposite forces act on them, so momentum is conserved.
+start of the step, from their distances and velocities. The opposite forces act on the
+links, so momentum is conserved.
 
 The springs of the ground are diagonal in the skin's matrix. On a node at height z that
 is below the ground at height h, or about to be, act
@@ -19,10 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
-from pydrake.geometry import Box, Capsule, Cylinder, SceneGraphInspector, Sphere
-from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex, RigidBody
 from pydrake.systems.framework import Context
 from scipy.sparse import csr_array
 
@@ -35,105 +32,10 @@ from drakebots.fem.mesh import surface_triangles
 from drakebots.skin.coupled.equations import StepEquations
 from drakebots.skin.coupled.glue import Glue
 from drakebots.skin.coupled.laws import CompliantGround
-from drakebots.skin.coupled.skeleton import spatial_jacobian
+from drakebots.skin.coupled.shapes import RigidShape, rigid_shapes, robot_bodies
 from drakebots.skin.coupled.touch import Pairs, joined, near_pairs
 
 # Links.
-
-SHAPES = (Sphere, Capsule, Cylinder, Box)
-
-
-@dataclass(frozen=True)
-class LinkShape:
-    """A collision shape of a link.
-
-    Attributes:
-        body: the link.
-        X_BG: pose of the shape in the link's frame.
-        shape: one of SHAPES.
-    """
-
-    body: RigidBody
-    X_BG: RigidTransform
-    shape: object
-
-    def distance(self, p_G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Signed distances (n,) [m] of points p_G (n, 3) [m], and gradients (n, 3).
-
-        Points and gradients are in the shape's frame.
-        """
-        s = self.shape
-        if isinstance(s, Sphere):
-            return _round(p_G, s.radius())
-        if isinstance(s, Capsule):
-            half = s.length() / 2
-            axis = np.zeros_like(p_G)
-            axis[:, 2] = np.clip(p_G[:, 2], -half, half)
-            return _round(p_G - axis, s.radius())
-        if isinstance(s, Cylinder):
-            # A rectangle in the plane of radius and z.
-            r = np.linalg.norm(p_G[:, :2], axis=1)
-            flat = np.stack([r, p_G[:, 2]], axis=1)
-            d, g = _box(flat, np.array([s.radius(), s.length() / 2]))
-            out = p_G[:, :2] / np.maximum(r, 1e-300)[:, None]
-            return d, np.concatenate([g[:, :1] * out, g[:, 1:]], axis=1)
-        return _box(p_G, np.asarray(s.size()) / 2)
-
-    def in_world(
-        self, plant: MultibodyPlant, context: Context, p_W: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Signed distances (n,) [m] of world points and gradients (n, 3), world."""
-        X_WG = plant.EvalBodyPoseInWorld(context, self.body).multiply(self.X_BG)
-        R = X_WG.rotation().matrix()
-        distance, gradient = self.distance((p_W - X_WG.translation()) @ R)
-        return distance, gradient @ R.T
-
-
-def _round(p, radius):
-    length = np.linalg.norm(p, axis=1)
-    return length - radius, p / np.maximum(length, 1e-300)[:, None]
-
-
-def _box(p, half):
-    q = np.abs(p) - half
-    sign = np.where(p < 0, -1.0, 1.0)
-    outside = np.maximum(q, 0.0)
-    length = np.linalg.norm(outside, axis=1)
-    inside = q.max(axis=1)
-    nearest = np.zeros_like(p)
-    nearest[np.arange(len(p)), np.argmax(q, axis=1)] = 1.0
-    out = length > 0
-    gradient = np.where(
-        out[:, None], outside / np.maximum(length, 1e-300)[:, None], nearest
-    )
-    return np.where(out, length, inside), sign * gradient
-
-
-def link_shapes(plant: MultibodyPlant, context: Context) -> tuple[LinkShape, ...]:
-    """The collision shapes of all links except the world.
-
-    Raises:
-        InvalidInput: for a plant without SceneGraph, or a shape not in SHAPES.
-    """
-    port = plant.get_geometry_query_input_port()
-    if not port.HasValue(context):
-        raise InvalidInput("skin on links: the plant has no SceneGraph")
-    inspector: SceneGraphInspector = port.Eval(context).inspector()
-    found = []
-    for index in map(BodyIndex, range(1, plant.num_bodies())):
-        body = plant.get_body(index)
-        for geometry in plant.GetCollisionGeometriesForBody(body):
-            shape = inspector.GetShape(geometry)
-            if not isinstance(shape, SHAPES):
-                names = ", ".join(kind.__name__.lower() for kind in SHAPES)
-                raise InvalidInput(
-                    f"skin on links: {inspector.GetName(geometry)!r} of link "
-                    f"{body.name()!r} is none of {names}; replace it, or leave "
-                    "links out (--collisions itself)"
-                )
-            found.append(LinkShape(body, inspector.GetPoseInFrame(geometry), shape))
-    return tuple(found)
-
 
 SLACK = 5e-4
 """A vertex is pushed once it is nearer to a link than at rest by this much [m].
@@ -156,7 +58,7 @@ class LinkContact:
 
     penalty: Penalty
     nodes: np.ndarray
-    shapes: tuple[LinkShape, ...]
+    shapes: tuple[RigidShape, ...]
     margin: np.ndarray
 
     def pairs(
@@ -164,27 +66,19 @@ class LinkContact:
     ) -> list[Pairs]:
         """Vertices that may touch each shape within dt [s], at the context's q, v."""
         found, x = [], skin.positions[self.nodes]
-        world, v_q = plant.world_frame(), plant.GetVelocities(context)
-        speed = np.linalg.norm(skin.velocities[self.nodes], axis=1)
+        v_q = plant.GetVelocities(context)
         for shape, margin in zip(self.shapes, self.margin):
-            distance, gradient = shape.in_world(plant, context, x)
-            X_WB = plant.EvalBodyPoseInWorld(context, shape.body)
-            frame = shape.body.body_frame()
-            J = spatial_jacobian(plant, context, frame, np.zeros(3), world)
-            arm = x - X_WB.translation()
-            V = J @ v_q
-            quick = speed + np.linalg.norm(V[3:] + np.cross(V[:3], arm), axis=1)
-            hit = np.flatnonzero(distance < margin + dt * quick)
+            quick = shape.speed(plant, context, x, skin.velocities[self.nodes])
+            hit, distance, gradient = shape.near(plant, context, x, margin + dt * quick)
             if not len(hit):
                 continue
-            turned = np.cross(J[:3].T[None], arm[hit, None])
-            moving = J[3:] + turned.transpose(0, 2, 1)
+            moving = shape.jacobian(plant, context, x[hit])
             found.append(
                 near_pairs(
                     _picks(self.nodes[hit, None], np.ones((len(hit), 1)), skin),
                     -moving.reshape(-1, len(v_q)),
-                    gradient[hit],
-                    margin[hit] - distance[hit],
+                    gradient,
+                    margin[hit] - distance,
                     self.penalty,
                     (skin.velocities, v_q),
                     dt,
@@ -228,6 +122,11 @@ def own_pairs(
     return [pairs]
 
 
+def free_surface(model: FemModel, glue: Glue) -> np.ndarray:
+    """Vertices of a skin's surface that are not glued (n,)."""
+    return np.setdiff1d(np.unique(surface_triangles(model.space.mesh)), glue.vertices)
+
+
 def link_contact(
     model: FemModel,
     glue: Glue,
@@ -247,14 +146,21 @@ def link_contact(
             that to a link at rest, contact begins SLACK below its distance there.
 
     Raises:
-        InvalidInput: as for :func:`link_shapes`.
+        InvalidInput: for a plant without SceneGraph, or a shape without distances.
     """
-    shapes = link_shapes(plant, context)
-    nodes = np.setdiff1d(np.unique(surface_triangles(model.space.mesh)), glue.vertices)
-    x = model.rest[nodes]
-    margins = np.empty((len(shapes), len(nodes)))
+    port = plant.get_geometry_query_input_port()
+    if not port.HasValue(context):
+        raise InvalidInput("skin on links: the plant has no SceneGraph")
+    shapes = rigid_shapes(
+        plant, port.Eval(context).inspector(), robot_bodies(plant, glue.by_body())
+    )
+    nodes = free_surface(model, glue)
+    margins = np.full((len(shapes), len(nodes)), margin)
     for row, shape in enumerate(shapes):
-        margins[row] = np.minimum(margin, shape.in_world(plant, context, x)[0] - SLACK)
+        near, distance, _ = shape.near(
+            plant, context, model.rest[nodes], margin + SLACK
+        )
+        margins[row, near] = np.minimum(margin, distance - SLACK)
     return LinkContact(penalty, nodes, shapes, margins)
 
 

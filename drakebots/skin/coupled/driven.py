@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
@@ -32,6 +32,9 @@ from drakebots.skin.coupled.laws import (
     servo_law,
 )
 from drakebots.skin.coupled.skeleton import Servo, actuated_joints, torque_map
+
+if TYPE_CHECKING:
+    from drakebots.skin.coupled.scene import SceneForces
 
 
 def _check_limits(limits: np.ndarray, torques: int) -> np.ndarray:
@@ -129,6 +132,7 @@ class CoupledResult:
         patch_forces: forces of the ground on the contact points (k, 3) [N].
         solution: solution of the coupled equations of a full skin, or None.
         worst_tet: tet of a full skin with the smallest det F.
+        forces: forces of a full skin's scene, or None without one.
     """
 
     state: Any
@@ -139,6 +143,7 @@ class CoupledResult:
     patch_forces: np.ndarray | None = None
     solution: StepSolution | None = None
     worst_tet: int | None = None
+    forces: SceneForces | None = None
 
 
 class DrivenSkeleton(ABC):
@@ -192,6 +197,7 @@ class DrivenSkeleton(ABC):
         *,
         servo: Servo | None = None,
         skin_forces: np.ndarray | None = None,
+        generalized_forces: np.ndarray | None = None,
     ) -> CoupledResult:
         """The next state.
 
@@ -202,6 +208,7 @@ class DrivenSkeleton(ABC):
                 none.
             servo: implicit servos, one per torque.
             skin_forces: other forces on all nodes of the full skin (N, 3) [N].
+            generalized_forces: other forces on the plant's velocities (nv,) [N, N m].
 
         Returns:
             The result; a failed one has the old state.
@@ -209,12 +216,13 @@ class DrivenSkeleton(ABC):
         Raises:
             InvalidInput: for shapes that do not fit or values not finite.
         """
-        torques = self.given_torques(torques)
+        torques, nv = self.given_torques(torques), self.plant.num_velocities()
+        on = as_vector("generalized forces", generalized_forces, nv)
         for project in (False, True):
             # A compressed wall can make the exact tangent indefinite.
             self.pose(state.q, state.v)
             result = self._tried(
-                state, torques, contact_forces, servo, skin_forces, project
+                state, torques, contact_forces, servo, skin_forces, on, project
             )
             if result.converged:
                 note = result.message + ", tangent projected" * project
@@ -230,7 +238,7 @@ class DrivenSkeleton(ABC):
 
     @abstractmethod
     def _tried(
-        self, state, torques, contact_forces, servo, skin_forces, project
+        self, state, torques, contact_forces, servo, skin_forces, on, project
     ) -> CoupledResult:
         """The result of a step, with the skin's tangents projected or exact."""
 

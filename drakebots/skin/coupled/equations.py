@@ -19,15 +19,23 @@ the unknowns z = [dq, u_p] solve the small symmetric system, with contact forces
 and lambda = (S_k u_k - g_k)_c afterwards, du by one backward sweep from u_k. Solved for
 the columns of B and of the identity, the small system gives the paper's eqs. (10)-(11),
 the step as affine maps of torques and contact forces.
+
+Bodies of the plant that the skin touches (:mod:`drakebots.skin.coupled.scene`) add
+X dq to the right of the skin's rows and X' du to that of the skeleton's. With
+[Y, X_k~] from one sweep over the few columns of X that are not 0, Y = A_ii^-1 X_i,
+
+    R -= Y' X + T' X_k~ + X_k~' T,  r += [Y' b_d + X_k~' t, 0],  du += Y dq
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse import csc_array
 
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.units import GRAVITY_W
@@ -54,6 +62,8 @@ class StepEquations:
         b_d: right-hand side without contact forces (3 N,) [N].
         glue_dofs: dofs of the glued vertices (3 g,).
         gap: x_c(q) - x at the glue (3 g,) [m]; 0 up to rounding in a simulation.
+        X: forces on the skin's nodes by dq, of bodies that it touches (3 N, nv), or
+            None.
     """
 
     skeleton: SkeletonEquations
@@ -62,6 +72,17 @@ class StepEquations:
     b_d: np.ndarray
     glue_dofs: np.ndarray
     gap: np.ndarray
+    X: csc_array | None = None
+
+    def skin_residual(self, dq: np.ndarray, du: np.ndarray) -> np.ndarray:
+        """b_d - A_d du + X dq (3 N,) [N]."""
+        left = self.b_d - self.pattern.multiply(self.A_d, du)
+        return left if self.X is None else left + self.X @ dq
+
+    def skeleton_residual(self, dq: np.ndarray, du: np.ndarray) -> np.ndarray:
+        """b_r - A_r dq + X' du (nv,) [N, N m], without torques and the glue."""
+        left = self.skeleton.b - self.skeleton.A @ dq
+        return left if self.X is None else left + self.X.T @ du
 
 
 @dataclass(frozen=True)
@@ -203,6 +224,7 @@ class ReducedSystem:
         equations: equations of the step.
         contacts: number of kept dofs that are not glue, 3 p.
         matrix: R (nv + 3 p, nv + 3 p).
+        touched: columns at which X is not 0 (m,), Y there (3 N, m) and X_k~, or None.
 
     Raises:
         NoSolution: when the skin's matrix or R is not positive definite.
@@ -225,6 +247,7 @@ class ReducedSystem:
         R[nv:, :nv] = SJ[g:]
         R[:nv, nv:] = SJ[g:].T
         R[nv:, nv:] = self._S[g:, g:]
+        self.touched = None if equations.X is None else self._condensed(R)
         if not (np.isfinite(R).all() and np.isfinite(self._g).all()):
             raise NoSolution("coupled step: the state is not finite")
         self.matrix, self._factors = R, ScaledCholesky(R)
@@ -232,6 +255,23 @@ class ReducedSystem:
         self._constant = np.concatenate(
             [equations.skeleton.b + J.T @ rest[:g], rest[g:]]
         )
+        if self.touched is not None:
+            at, Y, X_k = self.touched
+            self._constant[at] += Y.T @ equations.b_d + X_k[:g].T @ equations.gap
+
+    def _condensed(self, R: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The columns of X that are not 0, Y and X_k~ there; adds them to R."""
+        X, g = self.equations.X, len(self.equations.glue_dofs)
+        at = np.flatnonzero(np.diff(X.indptr))
+        columns = X[:, at].toarray()
+        state, X_k = self.solver.reduce(columns)
+        Y = self.solver.expand(state, np.zeros_like(X_k))
+        Y[self.solver.kept] = 0.0
+        along = np.concatenate([self.equations.skeleton.J.T @ X_k[:g], X_k[g:]])
+        R[:, at] -= along
+        R[at] -= along.T
+        R[np.ix_(at, at)] -= Y.T @ columns
+        return at, Y, X_k
 
     @property
     def nv(self) -> int:
@@ -274,12 +314,16 @@ class ReducedSystem:
         glue = self.equations.skeleton.J @ z[: self.nv]
         return np.concatenate([glue + gap * self.equations.gap, z[self.nv :]])
 
-    def glue_forces(self, u_k: np.ndarray) -> np.ndarray:
-        """lambda for u_k (3 g,) [N]."""
+    def glue_forces(self, z: np.ndarray) -> np.ndarray:
+        """lambda for z (3 g,) [N]."""
         g = len(self.equations.glue_dofs)
-        return self._S[:g] @ u_k - self._g[:g]
+        pull = self._S[:g] @ self.kept(z) - self._g[:g]
+        if self.touched is not None:
+            at, _, X_k = self.touched
+            pull -= X_k[:g] @ z[at]
+        return pull
 
-    def displacement(self, u_k: np.ndarray) -> np.ndarray:
+    def displacement(self, z: np.ndarray) -> np.ndarray:
         """du (3 N,) [m] of the whole skin; InvalidInput after a later step."""
         # A later factorization replaces the solver's S and its factors.
         if self.solver.schur is not self._S:
@@ -287,7 +331,24 @@ class ReducedSystem:
                 "coupled step: its solver was factored for a later step; use the "
                 "system before the next step, or with a solver of its own"
             )
-        return self.solver.expand(self._state, u_k)
+        return self.expand(self._state, z)
+
+    def expand(self, state: Any, z: np.ndarray, gap: float = 1.0) -> np.ndarray:
+        """du (3 N,) [m] for the state of a sweep of the solver and z."""
+        du = self.solver.expand(state, self.kept(z, gap))
+        if self.touched is not None:
+            at, Y, _ = self.touched
+            du += Y @ z[at]
+        return du
+
+    def of_residual(self, rho: np.ndarray, small: np.ndarray) -> np.ndarray:
+        """T' g + [Y' rho, 0] for a residual of the skin's rows (3 N,) and its g."""
+        g = len(self.equations.glue_dofs)
+        r = np.concatenate([self.equations.skeleton.J.T @ small[:g], small[g:]])
+        if self.touched is not None:
+            at, Y, _ = self.touched
+            r[at] += Y.T @ rho
+        return r
 
     def solve(self, torques=None, forces=None) -> StepSolution:
         """The step for torques (m,) [N m] and contact forces (p, 3) [N]."""
@@ -295,11 +356,10 @@ class ReducedSystem:
 
     def solution(self, z: np.ndarray) -> StepSolution:
         """The step of z, the skin's displacement by one backward sweep."""
-        u_k = self.kept(z)
         return StepSolution(
             z[: self.nv],
-            self.displacement(u_k).reshape(-1, 3),
-            self.glue_forces(u_k).reshape(-1, 3),
+            self.displacement(z).reshape(-1, 3),
+            self.glue_forces(z).reshape(-1, 3),
         )
 
 

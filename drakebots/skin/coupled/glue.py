@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.framework import Context
 
 from drakebots.core.checks import check_value, one_of, positive
@@ -18,7 +17,8 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.fem.assembly import FemModel, Space, force_and_tangent
 from drakebots.fem.solver import make_solver
-from drakebots.model import find_body
+from drakebots.model import bodies_of, driven_joints, find_body
+from drakebots.skin.coupled.shapes import rigid_shapes, robot_bodies
 
 BETWEEN = ("refuse", "nearest", "leave")
 """Choices for a vertex near two links."""
@@ -225,7 +225,8 @@ def glue_by_radius(
         context: context of the plant within its diagram, in the rest pose.
         radius: largest distance from a link's surface [m]; vertices inside a link
             are glued too.
-        bodies: links to glue to; all with collision geometry by default.
+        bodies: links to glue to; by default all with collision geometry that joints
+            connect with motors, or all bodies of a plant without motors.
         between: choice for a vertex near two links: "refuse" it, glue it to the
             "nearest", or "leave" it free, which suits joints.
 
@@ -280,23 +281,18 @@ def _link_distances(vertices, plant, context, bodies):
             "glue by radius: the plant has no SceneGraph; add both to a diagram and "
             "pass the plant's context in it, or list the vertices"
         )
-    query = port.Eval(context)
-    links = _links(plant, bodies)
-    of_geometry = {}
+    inspector, links = port.Eval(context).inspector(), _links(plant, bodies)
+    distance = np.full((len(vertices), len(links)), np.inf)
     for column, (name, body) in enumerate(links):
-        shapes = plant.GetCollisionGeometriesForBody(body)
+        shapes = rigid_shapes(plant, inspector, [body])
         if not shapes:
             raise InvalidInput(
                 f"glue by radius: link {name!r} has no collision geometry; add one, "
                 "or list its vertices"
             )
-        of_geometry |= dict.fromkeys(shapes, column)
-    distance = np.full((len(vertices), len(links)), np.inf)
-    for row, point in enumerate(np.asarray(vertices, float)):
-        for found in query.ComputeSignedDistanceToPoint(point):
-            column = of_geometry.get(found.id_G)
-            if column is not None:
-                distance[row, column] = min(distance[row, column], found.distance)
+        for shape in shapes:
+            each = shape.near(plant, context, np.asarray(vertices, float), np.inf)[1]
+            distance[:, column] = np.minimum(distance[:, column], each)
     return [name for name, _ in links], distance
 
 
@@ -304,14 +300,18 @@ def _links(plant, bodies):
     if bodies is not None:
         return [(name, find_body(plant, name)) for name in bodies]
     links = []
-    # Body 0 is the world: a ground is not a link.
-    for index in map(BodyIndex, range(1, plant.num_bodies())):
-        body = plant.get_body(index)
+    # What lies around is no link: a robot is what motors move.
+    moved = [_name(plant, joint.child_body()) for joint in driven_joints(plant)]
+    for body in robot_bodies(plant, moved) if moved else bodies_of(plant)[1:]:
         if plant.GetCollisionGeometriesForBody(body):
-            one = plant.NumBodiesWithName(body.name()) == 1
-            links.append((body.name() if one else body.scoped_name().get_full(), body))
+            links.append((_name(plant, body), body))
     if not links:
         raise InvalidInput(
             "glue by radius: no link has collision geometry; list the vertices"
         )
     return links
+
+
+def _name(plant, body):
+    one = plant.NumBodiesWithName(body.name()) == 1
+    return body.name() if one else body.scoped_name().get_full()

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Protocol
 
 import numpy as np
@@ -288,10 +288,23 @@ class PatchContact(CompliantGround):
     ) -> PatchLaw:
         """The law of the points at the context's q, without friction."""
         p, J = patch_points(plant, context, patches)
-        depth = self.height - p[:, 2]
+        return self.at(J, self.height - p[:, 2], np.full(len(p), self.friction), dt)
+
+    def at(
+        self, J: np.ndarray, depth: np.ndarray, friction: np.ndarray, dt: float
+    ) -> PatchLaw:
+        """The law of points with a motion J dq of which z is the normal (3 k, nv).
+
+        Args:
+            J: Jacobian of the points.
+            depth: their depths at the start of the step (k,) [m].
+            friction: Coulomb's coefficients (k,).
+            dt: time step [s].
+        """
         damping = np.where(depth > 0, self.damping / dt, 0.0)
+        gain, none = self.stiffness + damping, np.zeros(len(depth))
         return PatchLaw(
-            J, self.stiffness * depth, self.stiffness + damping, np.zeros(len(p)), self
+            J, self.stiffness * depth, gain, none, friction, self.slip_speed * dt
         )
 
 
@@ -304,7 +317,7 @@ class PatchLaw(Law):
         constant: k (h - z) (k,) [N].
         gain: k + c/dt (k,) [N/m].
         bound: bound mu f_n of the friction (k,) [N].
-        contact: parameters of the ground.
+        friction: mu (k,).
         step: v_s dt [m].
     """
 
@@ -312,8 +325,8 @@ class PatchLaw(Law):
     constant: np.ndarray
     gain: np.ndarray
     bound: np.ndarray
-    contact: PatchContact
-    step: float = 0.0
+    friction: np.ndarray
+    step: float
 
     def _parts(self, y):
         y = y.reshape(-1, 3)
@@ -357,17 +370,29 @@ class PatchLaw(Law):
         """Forces on the links (k, 3) [N], world, for dq (nv,)."""
         return self.force(self.rows @ dq).reshape(-1, 3)
 
-    def with_friction(self, normal: np.ndarray, dt: float) -> PatchLaw:
+    def with_friction(self, normal: np.ndarray) -> PatchLaw:
         """The same points with the friction of normal forces (k,) [N]."""
-        c = self.contact
-        return PatchLaw(
-            self.rows,
-            self.constant,
-            self.gain,
-            c.friction * np.maximum(normal, 0.0),
-            c,
-            c.slip_speed * dt,
-        )
+        return replace(self, bound=self.friction * np.maximum(normal, 0.0))
+
+    def beside(self, other: PatchLaw | None) -> PatchLaw:
+        """These points, and then those of another law."""
+        if other is None:
+            return self
+        names = ("rows", "constant", "gain", "bound", "friction")
+        both = {k: np.concatenate([getattr(self, k), getattr(other, k)]) for k in names}
+        return replace(self, **both)
+
+
+def contact_axes(normal: np.ndarray) -> np.ndarray:
+    """Two tangents and the normal, as rows, for unit normals (k, 3): (k, 3, 3).
+
+    On flat ground they are the world's axes.
+    """
+    # Across the axis of the world that the normal is farther from.
+    least = np.where(np.abs(normal[:, [1]]) < 0.9, [[0.0, 1.0, 0.0]], [[1.0, 0.0, 0.0]])
+    t1 = np.cross(least, normal)
+    t1 /= np.linalg.norm(t1, axis=1, keepdims=True)
+    return np.stack([t1, np.cross(normal, t1), normal], axis=1)
 
 
 def patch_points(
@@ -413,9 +438,9 @@ def find_friction(
         patch = law
         z = minimise(system, [*laws, patch], r, z)
         normal = patch.on_links(z[: system.nv])[:, 2]
-        bound = patch.contact.friction * normal
+        bound = patch.friction * normal
         change = np.abs(bound - patch.bound).max(initial=0.0)
         if change <= FRICTION_ERROR * bound.max(initial=0.0):
             break
-        law = patch.with_friction(normal, dt)
+        law = patch.with_friction(normal)
     return z, patch

@@ -5,10 +5,10 @@ A solver in float32 gives an approximate small system R~ of
 corrected by its residual in the equations of the whole step, which is computed in
 double. With dq and du so far, z = [dq, u_p] and du_c = J dq + gap, each pass does
 
-    rho = b_d - A_d du,  (state, g) = reduce(rho)
-    r = R~ z + [b_r - A_r dq + J' g_c, g_p] + load
+    rho = b_d - A_d du + X dq,  (state, g) = reduce(rho)
+    r = R~ z + [b_r - A_r dq + X' du + J' g_c + Y' rho, g_p] + load
     z+ = the minimum of z' R~ z/2 - r' z + sum psi(P dq)
-    du+ = du + expand(state, T (z+ - z))
+    du+ = du + expand(state, T (z+ - z)) + Y (dq+ - dq)
 
 where load are torques and contact forces. Servos with limits and contact points, psi,
 are solved again in every pass, on the small system. So is contact of the skin
@@ -90,26 +90,24 @@ def refined(
             has no solution.
     """
     equations, solver, nv = system.equations, system.solver, system.nv
-    skeleton, g = equations.skeleton, len(equations.glue_dofs)
     r = drive.right_side(system, forces)
     load = r - system.right_side()
     law = None if touching is None else touching.first(system)
     z, _ = drive.solve(system, r, touch=law)
-    du = system.displacement(system.kept(z))
+    du = system.displacement(z)
     if law is not None:
         du += touching.moved(law.force(law.rows @ z))
     ground, change, number = None, 1.0, 1
     for number in range(2, PASSES + 1):  # noqa: B007 - the message names it
-        rho = _residual(equations, du)
+        rho = equations.skin_residual(z[:nv], du)
         state, small = solver.reduce(rho)
-        r = system.matrix @ z + load
-        r[:nv] += skeleton.b - skeleton.A @ z[:nv] + skeleton.J.T @ small[:g]
-        r[nv:] += small[g:]
+        r = system.matrix @ z + load + system.of_residual(rho, small)
+        r[:nv] += equations.skeleton_residual(z[:nv], du)
         # The friction is solved for twice; later passes would not change it.
         law = None if touching is None else touching.again(z, du, rho)
         after, ground = drive.solve(system, r, z, ground, law)
         step = after - z
-        more = solver.expand(state, system.kept(step, gap=0.0))
+        more = system.expand(state, step, gap=0.0)
         if law is not None:
             push = law.force(law.rows @ after)
             more += touching.moved(push)
@@ -121,7 +119,7 @@ def refined(
             break
         left = change * change / before
         if left <= TOLERANCE:
-            rho = _residual(equations, du)
+            rho = equations.skin_residual(z[:nv], du)
             if law is not None:
                 rho += touching.on_skin(push)
             pull = -rho[equations.glue_dofs]
@@ -131,11 +129,6 @@ def refined(
         f"coupled step: not refined to {TOLERANCE:g} in {number} passes; the last one "
         f"changed it by {change:.1e}"
     )
-
-
-def _residual(equations, du):
-    """b_d - A_d du (3 N,) [N]."""
-    return equations.b_d - equations.pattern.multiply(equations.A_d, du)
 
 
 def _share(part, whole):

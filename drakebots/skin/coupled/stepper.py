@@ -6,9 +6,10 @@
     result = stepper.step(state, servo=robot.servo(targets))
 
 The equations of a step are those of :mod:`drakebots.skin.coupled.equations`. Servos
-with limits and contact points on links (:mod:`drakebots.skin.coupled.laws`) and
-contacts of the skin (:mod:`drakebots.skin.coupled.collisions`) are implicit in it,
-which takes further solves of a small system.
+with limits and contact points on links (:mod:`drakebots.skin.coupled.laws`), contacts
+of the skin (:mod:`drakebots.skin.coupled.collisions`) and of all with other bodies
+(:mod:`drakebots.skin.coupled.scene`) are implicit in it, which takes further solves of
+a small system.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from drakebots.skin.coupled.collisions import Collisions
 from drakebots.skin.coupled.driven import CoupledResult, DrivenSkeleton
 from drakebots.skin.coupled.equations import StepEquations, StepSolution, step_equations
 from drakebots.skin.coupled.glue import Glue
+from drakebots.skin.coupled.scene import Scene
 from drakebots.skin.coupled.skeleton import (
     Servo,
     check_skeleton,
@@ -72,6 +74,7 @@ class CoupledStepper(DrivenSkeleton):
         effort_limits, patches, patch_contact: as for
             :class:`~drakebots.skin.coupled.driven.DrivenSkeleton`.
         collisions: contacts of the skin.
+        scene: other bodies of the plant, which skin and links touch.
         solver, threads: as for :func:`~drakebots.fem.solver.sparse.make_solver`.
         precision: precision of the skin's factors: "double", "single" or "auto", the
             faster; see :class:`~drakebots.skin.coupled.solver.StepSolver`.
@@ -95,6 +98,7 @@ class CoupledStepper(DrivenSkeleton):
         contacts: np.ndarray = (),
         context: Context | None = None,
         collisions: Collisions | None = None,
+        scene: Scene | None = None,
         solver: str = "auto",
         threads: int | None = None,
         precision: str = "auto",
@@ -104,7 +108,7 @@ class CoupledStepper(DrivenSkeleton):
         context = plant.CreateDefaultContext() if context is None else context
         super().__init__(plant, dt, context, **driven)
         self.collisions = Collisions() if collisions is None else collisions
-        self.model, self.glue = model, glue
+        self.model, self.glue, self.scene = model, glue, scene
         self._solver = StepSolver(
             model, glue, contacts, precision, name=solver, threads=threads
         )
@@ -167,13 +171,13 @@ class CoupledStepper(DrivenSkeleton):
         :func:`~drakebots.skin.coupled.equations.step_equations`.
 
         Raises:
-            InvalidInput: where the skin touches links or itself, which :meth:`step`
-                solves for and these equations would leave out.
+            InvalidInput: where the skin touches links, itself or a scene, which
+                :meth:`step` solves for and these equations would leave out.
         """
-        if self.collisions.paired:
+        if self.collisions.paired or self.scene is not None:
             raise InvalidInput(
-                "coupled step: contact of the skin with links and itself is solved "
-                "in step() only; make a stepper without it"
+                "coupled step: contact of the skin with links, itself and a scene is "
+                "solved in step() only; make a stepper without it"
             )
         self.pose(state.q, state.v)
         return self._equations(state, servo, skin_forces, project, None)
@@ -205,16 +209,41 @@ class CoupledStepper(DrivenSkeleton):
             equations = self.collisions.ground.add_to(equations, state.skin, self.dt)
         return equations
 
+    def _solved(self, state, equations, drive, contact_forces, pairs):
+        """The solved step, and the forces of the scene."""
+        scene, at = self.scene, (self.plant, self.context)
+        if scene is None:
+            return self._solver.solve(equations, drive, contact_forces, pairs), None
+        pressed = scene.pressed(*at, self.dt)
+        if pressed is not None:
+            feet, law = drive.patch, pressed.law
+            drive = replace(drive, patch=feet.beside(law) if feet else law)
+        touched = scene.touched(*at, state.skin, self.dt)
+        while True:
+            whole = equations if touched is None else touched.add_to(equations)
+            solved = self._solver.solve(whole, drive, contact_forces, pairs)
+            found, before = solved.solution, touched
+            touched = touched and touched.pushing(found)
+            if touched is before:
+                break
+        points = len(solved.feet) - (0 if pressed is None else len(pressed.points))
+        forces = scene.forces(touched, pressed, found, solved.feet[points:])
+        return replace(solved, feet=solved.feet[:points]), forces
+
     remedy = "smaller dt or the material 'stable-neo-hookean'"
 
-    def _tried(self, state, torques, contact_forces, servo, skin_forces, project):
+    def _tried(self, state, torques, contact_forces, servo, skin_forces, on, project):
         pairs = self.collisions.pairs(self.plant, self.context, state.skin, self.dt)
         equations = self._equations(
             state, self.in_matrix(servo), skin_forces, project, pairs
         )
+        skeleton = equations.skeleton
+        equations = replace(equations, skeleton=replace(skeleton, b=skeleton.b + on))
         try:
-            drive = self.drive(state.q, equations.skeleton.B, torques, servo)
-            solved = self._solver.solve(equations, drive, contact_forces, pairs)
+            drive = self.drive(state.q, skeleton.B, torques, servo)
+            solved, forces = self._solved(
+                state, equations, drive, contact_forces, pairs
+            )
             found, reason = solved.solution, "the solution is not finite"
         except NoSolution as error:
             found, reason = None, str(error)
@@ -231,9 +260,17 @@ class CoupledStepper(DrivenSkeleton):
             reason = f"tet {tet} inverted (det F {ratio:.3g})"
             end = {"solution": found, "worst_tet": tet}
             return CoupledResult(state, False, reason, ratio, **end)
-        applied = drive.applied(equations.skeleton.B, found.dq)
+        applied = drive.applied(skeleton.B, found.dq)
         return CoupledResult(
-            after, True, solved.note, ratio, applied, solved.feet, found, tet
+            after,
+            True,
+            solved.note,
+            ratio,
+            applied,
+            solved.feet,
+            found,
+            tet,
+            forces,
         )
 
     def advance(self, state: CoupledState, solution: StepSolution) -> CoupledState:

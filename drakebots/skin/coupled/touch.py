@@ -223,6 +223,9 @@ class Touching:
         self._glue = len(J)
         H_c = self._H[: self._glue]
         self._rows = np.hstack([H_c.T @ J + self.L, self._H[self._glue :].T])
+        if system.touched is not None:
+            at, Y, _ = system.touched
+            self._rows[:, at] += self.G @ Y
 
     def first(self, system: ReducedSystem) -> TouchLaw:
         """The law of the step."""
@@ -251,7 +254,6 @@ class Touching:
 
     def solution(self, system: ReducedSystem, z, f) -> StepSolution:
         """The solution of the step for z and f, as exact as the solver is."""
-        u_k = system.kept(z)
-        du = system.displacement(u_k) + self.moved(f)
-        glue = system.glue_forces(u_k) - self._H[: self._glue] @ f
+        du = system.displacement(z) + self.moved(f)
+        glue = system.glue_forces(z) - self._H[: self._glue] @ f
         return StepSolution(z[: system.nv], du.reshape(-1, 3), glue.reshape(-1, 3))

@@ -390,8 +390,9 @@ class ReducedStepper(DrivenSkeleton):
         self,
         state: ReducedState,
         servo=None,
-        *,
         skin_forces: np.ndarray | None = None,
+        *,
+        on: np.ndarray | float = 0.0,
         project: bool = False,
     ):
         """The condensed equations of a step.
@@ -400,6 +401,7 @@ class ReducedStepper(DrivenSkeleton):
             state: state before the step.
             servo: implicit servos that are part of the matrix.
             skin_forces: forces on all nodes of the full skin (N, 3) [N].
+            on: forces on the plant's velocities (nv,) [N, N m].
             project: whether the tangents of the skin are projected; see
                 :meth:`ReducedForces.elastic`.
 
@@ -425,18 +427,18 @@ class ReducedStepper(DrivenSkeleton):
         A += mass
         A[:nv, :nv] += skeleton.A
         b = push - g
-        b[:nv] += skeleton.b
+        b[:nv] += skeleton.b + on
         if skin_forces is not None:
             on_nodes = as_forces(self.model, skin_forces)
             b += self.forces.pull(motion, state.y, on_nodes)
         return condensed_system(A, b, skeleton.B), J, low
 
-    def _tried(self, state, torques, contact_forces, servo, skin_forces, project):
+    def _tried(self, state, torques, contact_forces, servo, skin_forces, on, project):
         as_vector("contact forces", contact_forces, 0)
         low = np.nan
         try:
             system, J, low = self.system(
-                state, self.in_matrix(servo), skin_forces=skin_forces, project=project
+                state, self.in_matrix(servo), skin_forces, project=project, on=on
             )
             drive = self.drive(state.q, system.B, torques, servo)
             dq, ground = _solve(system, drive, state)
@@ -486,7 +488,7 @@ def _solve(system, drive, state):
     if patch is not None:
         start = drive.dt * state.v
         if len(state.normal) == len(patch.bound):
-            drive = replace(drive, patch=patch.with_friction(state.normal, drive.dt))
+            drive = replace(drive, patch=patch.with_friction(state.normal))
     return drive.solve(system, drive.right_side(system), start)
 
 

@@ -23,11 +23,11 @@ from drakebots.skin.coupled import (
     glue_vertices,
     link_contact,
 )
-from drakebots.skin.coupled.collisions import LinkShape, link_shapes
+from drakebots.skin.coupled.shapes import rigid_shapes
 from drakebots.skin.coupled.touch import joined
 from tests.helpers.skin_energy import momentum
 from tests.helpers.skinned_brick import MASS, brick
-from tests.helpers.skinned_leg import DT, INSTANCE, Leg, skin_model
+from tests.helpers.skinned_leg import DT, Leg, skin_model
 
 
 @pytest.fixture(scope="module")
@@ -58,20 +58,23 @@ def test_shapes_measure_as_drake_does():
     root = diagram.CreateDefaultContext()
     context = plant.GetMyMutableContextFromRoot(root)
     query = plant.get_geometry_query_input_port().Eval(context)
-    found = link_shapes(plant, context)
+    bodies = [plant.GetBodyByName(f"b{k}") for k in range(4)]
+    found = rigid_shapes(plant, query.inspector(), bodies)
     assert len(found) == 4
     points = rng.normal(size=(60, 3)) * 0.05
     for k, one in enumerate(found):
-        assert isinstance(one, LinkShape)
         (geometry,) = plant.GetCollisionGeometriesForBody(plant.GetBodyByName(f"b{k}"))
-        X_WG = query.inspector().GetPoseInFrame(geometry)
-        d, g = one.distance(points - X_WG.translation())
-        for i, p in enumerate(points):
-            drake = next(
-                r for r in query.ComputeSignedDistanceToPoint(p) if r.id_G == geometry
-            )
-            assert d[i] == pytest.approx(drake.distance, abs=1e-12)
-            assert np.allclose(g[i], drake.grad_W, atol=1e-9)
+        near, d, g = one.near(plant, context, points, 0.03)
+        drake = {
+            i: each
+            for i, p in enumerate(points)
+            for each in query.ComputeSignedDistanceToPoint(p, 0.03)
+            if each.id_G == geometry
+        }
+        assert near.tolist() == list(drake)
+        for i, distance, gradient in zip(near, d, g):
+            assert distance == pytest.approx(drake[i].distance, abs=1e-12)
+            assert np.allclose(gradient, drake[i].grad_W, atol=1e-9)
 
 
 def test_skin_on_links_keeps_momentum():
@@ -133,11 +136,10 @@ def test_links_keep_the_skin_out(model):
             state = result.state
         depth = 0.0
         run.pose(state.q, state.v)
-        for shape in link_shapes(leg.plant, leg.context):
-            X = leg.plant.EvalBodyPoseInWorld(run.context, shape.body)
-            X_WG = X.multiply(shape.X_BG)
-            p = X_WG.inverse().multiply(state.skin.positions.T).T
-            depth = max(depth, -shape.distance(p)[0].min())
+        contact = link_contact(wall, glue, leg.plant, leg.context, Penalty(1.0))
+        for shape in contact.shapes:
+            at = leg.plant, run.context, state.skin.positions
+            depth = max(depth, -shape.near(*at, 0.0)[1].min(initial=0.0))
         return depth
 
     free = deepest(Collisions())
@@ -219,9 +221,8 @@ def test_ground_brakes_a_sliding_skin():
     assert rate == pytest.approx(-0.3 * 9.81, rel=0.05)
 
 
-def test_a_mesh_on_a_link_is_refused():
-    leg = Leg(build=False)
-    plant = leg.plant
-    assert INSTANCE and plant.is_finalized()
+def test_links_without_a_scene_are_refused(model):
+    plant = Leg(build=False).plant
+    glue = Glue(np.array([0]), ("thigh",), np.array([model.rest[0]]))
     with pytest.raises(InvalidInput, match="SceneGraph"):
-        link_shapes(plant, plant.CreateDefaultContext())
+        link_contact(model, glue, plant, plant.CreateDefaultContext(), Penalty(1.0))

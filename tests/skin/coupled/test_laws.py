@@ -32,7 +32,7 @@ def test_laws_are_gradients_of_their_energies(bound):
     law = (
         PatchContact(stiffness=1e3)
         .law(*box_points(), DT)
-        .with_friction(np.full(4, bound), DT)
+        .with_friction(np.full(4, bound))
     )
     servo = ServoLaw(np.eye(2), np.array([0.3, 5.0]), np.array([4.0, 0.0]), LIMIT)
     for one, size in ((law, 1e-3), (servo, 0.1)):
@@ -109,7 +109,7 @@ def test_newton_finds_the_minimum(model):
         equations.skeleton.B, Servo(50.0, 0.5, [0.5, -0.1]), state.q, DT, LIMIT
     )
     patch = contact.law(leg.plant, run.context, patches, DT).with_friction(
-        [2.0, 1.0], DT
+        np.array([2.0, 1.0])
     )
     r = system.right_side()
     z = minimise(system, [servo, patch], r, system.back(r))

@@ -285,7 +285,7 @@ def test_points_with_friction_always_come_to_rest(seed):
         rng.standard_normal(n),
         rng.uniform(1, 100, n),
         rng.uniform(0, 3, n),
-        contact,
+        np.full(n, contact.friction),
         contact.slip_speed * DT,
     )
     r = system.right_side()

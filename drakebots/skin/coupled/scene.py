@@ -1,0 +1,350 @@
+"""Contact of a skinned robot with whatever else is in its scene.
+
+Terrain and other bodies of the plant are touched by the skin's vertices and by the
+robot's links, and touch each other. All of it is implicit in the coupled step, by the
+laws of :mod:`drakebots.skin.coupled.laws`.
+
+A vertex i that is about to touch a shape of a body B, at depth d with the normal n,
+moves by w = du_i - J_B dq relative to it, and has the force
+
+    f = k d n - K w,  K = (k + c/dt) n n' + mu f_n0/max(|v_t|, v_s)/dt (1 - n n')
+
+with f_n0 and v_t those at the start of the step; so thousands of vertices cost no more
+than their entries in the skin's matrix, and a body that moves one right-hand side for
+each of its velocities. Nothing is pulled: where a vertex would be at the end of the
+step, the step is solved once more without it.
+
+Rigid shapes touch by their points (corners, the centres of balls, the ends of capsules,
+:func:`~drakebots.model.shape_points`), which are contact points as a foot's are; edges
+against edges are not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+from pydrake.geometry import SceneGraphInspector
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import RigidBody
+from pydrake.systems.framework import Context
+from scipy.sparse import csc_array
+
+from drakebots.core.errors import InvalidInput
+from drakebots.fem import SkinState
+from drakebots.fem.assembly import FemModel
+from drakebots.model import bodies_of, find_body, shape_points
+from drakebots.skin.coupled.collisions import SkinGround, free_surface
+from drakebots.skin.coupled.equations import StepEquations, StepSolution
+from drakebots.skin.coupled.glue import Glue
+from drakebots.skin.coupled.laws import PatchContact, Patches, PatchLaw, contact_axes
+from drakebots.skin.coupled.shapes import RigidShape, moving, rigid_shapes, robot_bodies
+
+PULL = 1e-3
+"""Largest pull on a vertex in terms of the largest push on another."""
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Vertices of the skin that touch the scene in one step, c of them.
+
+    Attributes:
+        nodes: the vertices (c,).
+        shapes: number of the shape that each touches (c,).
+        p_W: positions of the vertices at the start of the step (c, 3) [m].
+        J: Jacobian in v of the touched points of bodies (c, 3, nv).
+        K: stiffness (c, 3, 3) [N/m].
+        push: forces without motion, k d n (c, 3) [N].
+        normal: normals of the shapes (c, 3).
+    """
+
+    nodes: np.ndarray
+    shapes: np.ndarray
+    p_W: np.ndarray
+    J: np.ndarray
+    K: np.ndarray
+    push: np.ndarray
+    normal: np.ndarray
+
+    def pushing(self, solution: StepSolution) -> Touched | None:
+        """The vertices that are pushed in a solved step: all of them, or None.
+
+        A pull of less than :data:`PULL` of the largest push is let be.
+        """
+        along = np.einsum("ci,ci->c", self.forces(solution), self.normal)
+        keep = along >= -PULL * along.max()
+        if keep.all():
+            return self
+        parts = [getattr(self, each.name)[keep] for each in fields(self)]
+        return Touched(*parts) if keep.any() else None
+
+    def add_to(self, equations: StepEquations) -> StepEquations:
+        """The equations of the step with the forces on skin and bodies."""
+        A, b, skeleton = equations.A_d.copy(), equations.b_d.copy(), equations.skeleton
+        start = equations.pattern.diagonal
+        for i in range(3):
+            for j in range(i, 3):
+                # A row begins with its diagonal, and a node's three columns are one.
+                np.add.at(A, start[3 * self.nodes + i] + j - i, self.K[:, i, j])
+            np.add.at(b, 3 * self.nodes + i, self.push[:, i])
+        KJ = self.K @ self.J
+        rows, nv = (3 * self.nodes[:, None] + np.arange(3)).ravel(), self.J.shape[2]
+        at, column = np.nonzero(KJ.reshape(-1, nv))
+        if not len(at):
+            return replace(equations, A_d=A, b_d=b)
+        values = KJ.reshape(-1, nv)[at, column]
+        X = csc_array((values, (rows[at], column)), shape=(len(b), nv))
+        on_bodies = np.einsum("cik,ci->k", self.J, self.push)
+        JKJ = np.einsum("cik,cil->kl", self.J, KJ)
+        skeleton = replace(skeleton, A=skeleton.A + JKJ, b=skeleton.b - on_bodies)
+        return replace(equations, A_d=A, b_d=b, skeleton=skeleton, X=X)
+
+    def forces(self, solution: StepSolution) -> np.ndarray:
+        """Forces on the skin in a solved step (c, 3) [N], world."""
+        apart = solution.du[self.nodes] - self.J @ solution.dq
+        return self.push - np.einsum("cij,cj->ci", self.K, apart)
+
+
+@dataclass(frozen=True)
+class Pressed:
+    """Points of bodies near shapes of others in one step, k of them.
+
+    Attributes:
+        law: their law in the axes of their contacts, without friction.
+        points: number of the points that each belongs to (k,).
+        shapes: number of the shape that each touches (k,).
+        p_WC: positions (k, 3) [m].
+        R_CW: axes of the contacts, the normal last (k, 3, 3).
+    """
+
+    law: PatchLaw
+    points: np.ndarray
+    shapes: np.ndarray
+    p_WC: np.ndarray
+    R_CW: np.ndarray
+
+
+@dataclass(frozen=True)
+class SceneForces:
+    """Forces between a skin, links and other bodies in one step, n of them.
+
+    Attributes:
+        A: what each acts on: "skin", or the name of a body.
+        B: names of the bodies that the opposite forces act on.
+        p_WC: points at which they act (n, 3) [m].
+        f_AC_W: forces on A, mean of the step (n, 3) [N].
+    """
+
+    A: tuple[str, ...] = ()
+    B: tuple[str, ...] = ()
+    p_WC: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
+    f_AC_W: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
+
+    def on(self, name: str) -> np.ndarray:
+        """The sum of the forces on a body, or on the "skin" (3,) [N]."""
+        A, B = np.array(self.A) == name, np.array(self.B) == name
+        return self.f_AC_W[A].sum(axis=0) - self.f_AC_W[B].sum(axis=0)
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points of a body by which it touches shapes of others.
+
+    Attributes:
+        body: the body.
+        p_B: the points in its frame (k, 3) [m].
+        radius: radius of balls around them [m].
+        friction: Coulomb's coefficient.
+        touch: numbers of the shapes that they may touch.
+    """
+
+    body: RigidBody
+    p_B: np.ndarray
+    radius: float
+    friction: float
+    touch: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a skinned robot may touch, and how.
+
+    Attributes:
+        shapes: all shapes, those of the robot's own links last.
+        around: number of shapes that are not the robot's.
+        nodes: vertices of the skin that may touch the others (n,).
+        points: points of bodies that may touch shapes.
+        skin: law of the skin's vertices.
+        links: law of the points of bodies.
+    """
+
+    shapes: tuple[RigidShape, ...]
+    around: int
+    nodes: np.ndarray
+    points: tuple[Points, ...]
+    skin: SkinGround
+    links: PatchContact
+
+    def touched(
+        self, plant: MultibodyPlant, context: Context, skin: SkinState, dt: float
+    ) -> Touched | None:
+        """Vertices that touch a shape in a step of dt [s] from the context's q, v."""
+        x, v = skin.positions[self.nodes], skin.velocities[self.nodes]
+        v_q, found, law = plant.GetVelocities(context), [], self.skin
+        for number, shape in enumerate(self.shapes[: self.around]):
+            reach = dt * shape.speed(plant, context, x, v)
+            hit, distance, n = shape.near(plant, context, x, reach)
+            if not len(hit):
+                continue
+            J = shape.jacobian(plant, context, x[hit])
+            slide = v[hit] - J @ v_q
+            along = np.einsum("ci,ci->c", slide, n)
+            stays = np.flatnonzero(distance + dt * np.minimum(along, 0.0) < 0)
+            hit, n, J, along = hit[stays], n[stays], J[stays], along[stays]
+            depth, slide = -distance[stays], slide[stays] - along[:, None] * n
+            press = np.maximum(law.stiffness * depth - law.damping * along, 0.0)
+            speed = np.maximum(np.linalg.norm(slide, axis=1), law.slip_speed)
+            rub = _both(law.friction, shape.friction) * press / speed / dt
+            across = n[:, :, None] * n[:, None, :]
+            K = (law.stiffness + law.damping / dt - rub)[:, None, None] * across
+            K += rub[:, None, None] * np.eye(3)
+            push = (law.stiffness * depth)[:, None] * n
+            numbers = np.full(len(hit), number)
+            found.append((self.nodes[hit], numbers, x[hit], J, K, push, n))
+        if not any(len(each[0]) for each in found):
+            return None
+        return Touched(*map(np.concatenate, zip(*found)))
+
+    def pressed(
+        self, plant: MultibodyPlant, context: Context, dt: float
+    ) -> Pressed | None:
+        """Points of bodies that are near shapes of others, from the context's q, v."""
+        found = []
+        for number, points in enumerate(self.points):
+            X_WB = plant.EvalBodyPoseInWorld(context, points.body)
+            p_W = X_WB.multiply(points.p_B.T).reshape(3, -1).T
+            v = moving(plant, context, points.body, p_W) @ plant.GetVelocities(context)
+            for other in points.touch:
+                shape = self.shapes[other]
+                reach = points.radius + dt * shape.speed(plant, context, p_W, v)
+                hit, distance, n = shape.near(plant, context, p_W, reach)
+                if not len(hit):
+                    continue
+                p_WC = p_W[hit] - points.radius * n
+                J = moving(plant, context, points.body, p_WC)
+                J -= shape.jacobian(plant, context, p_WC)
+                R_CW = contact_axes(n)
+                rows = (R_CW @ J).reshape(3 * len(hit), -1)
+                numbers = np.full(len(hit), number), np.full(len(hit), other)
+                mu = np.full(len(hit), _both(points.friction, shape.friction))
+                found.append((rows, points.radius - distance, mu, *numbers, p_WC, R_CW))
+        if not found:
+            return None
+        rows, depth, mu, *places = map(np.concatenate, zip(*found))
+        return Pressed(self.links.at(rows, depth, mu, dt), *places)
+
+    def forces(
+        self,
+        touched: Touched | None,
+        pressed: Pressed | None,
+        solution: StepSolution,
+        local: np.ndarray,
+    ) -> SceneForces:
+        """The forces of a solved step; `local` are those of `pressed` in the axes of
+        the contacts (k, 3) [N]."""
+        A, B, p_WC, f_W = [], [], [np.zeros((0, 3))], [np.zeros((0, 3))]
+        if touched is not None:
+            A += ["skin"] * len(touched.nodes)
+            B += [self.shapes[k].body.name() for k in touched.shapes]
+            p_WC.append(touched.p_W)
+            f_W.append(touched.forces(solution))
+        if pressed is not None:
+            A += [self.points[k].body.name() for k in pressed.points]
+            B += [self.shapes[k].body.name() for k in pressed.shapes]
+            p_WC.append(pressed.p_WC)
+            f_W.append(np.einsum("cij,ci->cj", pressed.R_CW, local))
+        return SceneForces(
+            tuple(A), tuple(B), np.concatenate(p_WC), np.concatenate(f_W)
+        )
+
+    def check_apart(self, plant: MultibodyPlant, context: Context, x: np.ndarray):
+        """Refuses a skin at x (N, 3) [m] that begins inside a shape.
+
+        Raises:
+            InvalidInput: for a vertex more than a millimetre inside.
+        """
+        for shape in self.shapes[: self.around]:
+            deep, distance, _ = shape.near(plant, context, x[self.nodes], -1e-3)
+            if len(deep):
+                raise InvalidInput(
+                    f"skin: {len(deep)} vertices begin inside {shape.name!r} of body "
+                    f"{shape.body.name()!r}, by up to {-1e3 * distance.min():.3g} mm; "
+                    "move the body or the robot's start"
+                )
+
+
+def _both(a: float, b: float | None) -> float:
+    """Friction of two materials, as Drake combines it; b None: of a alone."""
+    return a if b is None else 2 * a * b / max(a + b, 1e-300)
+
+
+def scene_of(
+    plant: MultibodyPlant,
+    inspector: SceneGraphInspector,
+    model: FemModel,
+    glue: Glue,
+    *,
+    patches: Sequence[Patches] = (),
+    skin: SkinGround | None = None,
+    links: PatchContact | None = None,
+) -> Scene | None:
+    """The scene around a skin: the plant's bodies that are not its robot's.
+
+    Args:
+        plant: finalized plant of the robot, with everything that it may touch.
+        inspector: inspector of the plant's scene graph.
+        model, glue: the skin.
+        patches: contact points of links, which touch in place of their links' shapes.
+        skin, links: laws of the skin's vertices and of points of bodies; friction is
+            combined with that of the shape's file as Drake does.
+
+    Returns:
+        The scene; None where the plant has no other shapes.
+
+    Raises:
+        InvalidInput: for a shape without signed distances.
+    """
+    own = robot_bodies(plant, glue.by_body())
+    indices = {body.index() for body in own}
+    others = [body for body in bodies_of(plant) if body.index() not in indices]
+    around = rigid_shapes(plant, inspector, others)
+    if not around:
+        return None
+    skin = SkinGround() if skin is None else skin
+    links = PatchContact() if links is None else links
+    shapes = around + rigid_shapes(plant, inspector, own)
+    outside = tuple(range(len(around)))
+    points = [
+        Points(find_body(plant, patch.body), patch.p_BC, 0.0, links.friction, outside)
+        for patch in patches
+    ]
+    by_patches = {each.body.index() for each in points}
+    for number, shape in enumerate(shapes):
+        corners, radius = shape_points(shape.shape)
+        touch = tuple(
+            k
+            for k, other in enumerate(shapes)
+            if min(k, number) < len(around)
+            and not inspector.CollisionFiltered(shape.id, other.id)
+            and other.body.index() != shape.body.index()
+        )
+        if plant.IsAnchored(shape.body):
+            touch = tuple(k for k in touch if not plant.IsAnchored(shapes[k].body))
+        if not len(corners) or not touch or shape.body.index() in by_patches:
+            continue
+        friction = links.friction if shape.friction is None else shape.friction
+        p_B = shape.X_BG.multiply(corners.T).reshape(3, -1).T
+        points.append(Points(shape.body, p_B, radius, friction, touch))
+    nodes = free_surface(model, glue)
+    return Scene(shapes, len(around), nodes, tuple(points), skin, links)

@@ -1,0 +1,235 @@
+"""A skin on a robot of a plant of your own, in your diagram.
+
+builder = DiagramBuilder()
+scene_graph = builder.AddSystem(SceneGraph())
+plant = MultibodyPlant(time_step=0.0)  # not added to the builder
+plant.RegisterAsSourceForSceneGraph(scene_graph)
+Parser(plant).AddModels("x.urdf")  # and whatever the robot may touch
+plant.Finalize()
+skinned = add_skin(builder, plant, "x.skin.yaml", meshcat=meshcat)
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydrake.common import MemoryFile
+from pydrake.common.value import AbstractValue
+from pydrake.geometry import (
+    FramePoseVector,
+    GeometryConfigurationVector,
+    GeometryInstance,
+    InMemoryMesh,
+    MakePhongIllustrationProperties,
+    Mesh,
+    Meshcat,
+    PerceptionProperties,
+    RenderLabel,
+    Rgba,
+    Role,
+    SceneGraph,
+)
+from pydrake.math import RigidTransform
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.systems.framework import Context, DiagramBuilder
+
+from drakebots.core.errors import InvalidInput
+from drakebots.fem.mesh import TetMesh
+from drakebots.model import effort_limits
+from drakebots.skin.coupled import (
+    Collisions,
+    CoupledStepper,
+    PatchContact,
+    SkinGround,
+    scene_of,
+)
+from drakebots.skin.file.description import read_skin
+from drakebots.skin.file.robot import (
+    check_above_ground,
+    dress,
+    rest_positions,
+    skin_mesh,
+)
+from drakebots.skin.leaf_systems import CoupledSkeleton, SkinDrawing
+
+COLOUR = np.array([0.85, 0.65, 0.55, 1.0])
+"""Colour of a skin before cameras."""
+
+
+def add_skin(
+    builder: DiagramBuilder,
+    plant: MultibodyPlant,
+    skin: str | Path,
+    *,
+    meshcat: Meshcat | None = None,
+    time_step: float = 5e-3,
+    friction: float | None = None,
+    path: str = "/skin",
+    **options,
+) -> CoupledSkeleton:
+    """Puts an elastic skin on a robot of a plant, and the plant into a diagram.
+
+    The system that is added takes the plant's place: it moves all bodies of the plant
+    and the skin, and poses them in the scene graph, where the skin is a deformable
+    geometry that cameras and visualizers see. Skin and robot touch all other bodies of
+    the plant that have collision geometry, free, jointed or fixed, and these touch each
+    other (:mod:`drakebots.skin.coupled.scene`). Their shapes lose the proximity role in
+    the scene graph: other plants of the diagram are seen and not touched.
+
+    Args:
+        builder: builder of the diagram, with the scene graph.
+        plant: finalized, in SI; registered with the scene graph, and not in the
+            builder.
+        skin: the robot's `.skin.yaml`, with bodies and joints of the plant by name.
+        meshcat: scene for the skin, coloured by its stress.
+        time_step: time step of all bodies and the skin [s].
+        friction: friction of a ground at z = 0, which the skin and the contact points
+            of its file touch; None for no other ground than the plant's.
+        path: path of the skin in Meshcat's tree.
+        options: options of :class:`~drakebots.skin.coupled.stepper.CoupledStepper`.
+
+    Returns:
+        The system; its servos have the gains of the skin's file.
+
+    Raises:
+        InvalidInput: for a plant in the builder, or without its scene graph, or a skin
+            that starts below the ground or inside a body.
+        UnknownName, ModelProblem, FileProblem: for any fault of the skin's file.
+    """
+    file = Path(skin)
+    description = read_skin(file)
+    mesh, _ = skin_mesh(file, description)
+    scene_graph = _scene_graph(builder, plant)
+    context = _posed_context(plant, scene_graph, description.joints)
+    fem, glue = dress(plant, context, file, description, mesh)
+    inspector, patches = scene_graph.model_inspector(), description.patches
+    scene = scene_of(plant, inspector, fem, glue, patches=patches)
+    if scene is not None:
+        scene.check_apart(plant, context, fem.rest)
+    given: dict[str, Any] = {"context": context, "scene": scene}
+    given["effort_limits"] = effort_limits(plant)
+    if friction is not None:
+        check_above_ground(mesh, plant, context, patches)
+        given |= {
+            "patches": patches,
+            "patch_contact": PatchContact(friction),
+            "collisions": Collisions(ground=SkinGround(friction)),
+        }
+    stepper = CoupledStepper(plant, fem, glue, time_step, **given | options)
+    system = CoupledSkeleton(stepper, **asdict(description.servos))
+    others = sum(isinstance(each, CoupledSkeleton) for each in builder.GetSystems())
+    builder.AddNamedSystem(system.get_name() + f"_{others + 1}" * bool(others), system)
+    _pose(builder, system, scene_graph, plant.get_source_id())
+    _show(builder, system, scene_graph, mesh, shown=meshcat is None)
+    if meshcat is not None:
+        _draw(builder, system, meshcat, path)
+    return system
+
+
+def _pose(builder, system: CoupledSkeleton, scene_graph: SceneGraph, source) -> None:
+    """Connects the poses of the plant's shapes, which only the system may touch."""
+    poses = scene_graph.get_source_pose_port(source)
+    builder.Connect(system.GetOutputPort("geometry_pose"), poses)
+    # Other plants of the diagram know none of these shapes, and end the simulation
+    # where SceneGraph's contact has one.
+    inspector = scene_graph.model_inspector()
+    for id in inspector.GetAllGeometryIds(Role.kProximity):
+        if inspector.BelongsToSource(id, source):
+            scene_graph.RemoveRole(source, id, Role.kProximity)
+
+
+def _show(
+    builder,
+    system: CoupledSkeleton,
+    scene_graph: SceneGraph,
+    mesh: TetMesh,
+    *,
+    shown: bool,
+) -> None:
+    """Connects the skin as a geometry that cameras see, and visualizers if `shown`."""
+    file = InMemoryMesh(mesh_file=MemoryFile(_vtk(mesh), ".vtk", "skin"))
+    instance = GeometryInstance(RigidTransform(), Mesh(file), system.get_name())
+    seen = PerceptionProperties()
+    seen.AddProperty("phong", "diffuse", Rgba(*COLOUR))
+    seen.AddProperty("label", "id", RenderLabel.kDontCare)
+    instance.set_perception_properties(seen)
+    if shown:
+        instance.set_illustration_properties(MakePhongIllustrationProperties(COLOUR))
+    source = scene_graph.RegisterSource()
+    world = scene_graph.world_frame_id()
+    id = scene_graph.RegisterDeformableGeometry(source, world, instance, 1.0)
+    moved = scene_graph.get_source_configuration_port(source)
+    builder.Connect(system.declare_configuration(id), moved)
+
+
+def _vtk(mesh: TetMesh) -> str:
+    """The mesh as a legacy .vtk file of text, which is what Drake reads."""
+    n, m = len(mesh.vertices), len(mesh.tets)
+    points = "\n".join(" ".join(map(repr, p)) for p in mesh.vertices.tolist())
+    cells = "\n".join("4 " + " ".join(map(str, tet)) for tet in mesh.tets.tolist())
+    return (
+        "# vtk DataFile Version 3.0\nskin\nASCII\nDATASET UNSTRUCTURED_GRID\n"
+        f"POINTS {n} double\n{points}\nCELLS {m} {5 * m}\n{cells}\n"
+        f"CELL_TYPES {m}\n" + "10\n" * m
+    )
+
+
+def _draw(builder: DiagramBuilder, system: CoupledSkeleton, meshcat, path: str) -> None:
+    """Connects a drawing of the skin, coloured up to a fifth of its least modulus."""
+    fem = system.stepper.model
+    softest = min(material.youngs_modulus for material in fem.materials)
+    drawing = SkinDrawing(meshcat, fem, 0.2 * softest, path)
+    builder.AddNamedSystem(f"{drawing.get_name()}_of_{system.get_name()}", drawing)
+    for name in ("vertices", "stress"):
+        builder.Connect(system.GetOutputPort(name), drawing.GetInputPort(name))
+
+
+def _scene_graph(builder: DiagramBuilder, plant: MultibodyPlant) -> SceneGraph:
+    """The scene graph of a plant that is not itself in the builder.
+
+    Raises:
+        InvalidInput: for a plant in the builder, or without its scene graph.
+    """
+    systems = builder.GetSystems()
+    if any(system is plant for system in systems):
+        raise InvalidInput(
+            "add_skin: the plant is in the builder, where it would move by itself; "
+            "make it by MultibodyPlant(0.0) and RegisterAsSourceForSceneGraph"
+        )
+    source = plant.get_source_id() if plant.geometry_source_is_registered() else None
+    graphs = [system for system in systems if isinstance(system, SceneGraph)]
+    for graph in graphs if source is not None else ():
+        if graph.model_inspector().SourceIsRegistered(source):
+            return graph
+    raise InvalidInput(
+        "add_skin: the plant is not registered with a scene graph in the builder; "
+        "call plant.RegisterAsSourceForSceneGraph before you parse"
+    )
+
+
+def _posed_context(
+    plant: MultibodyPlant, scene_graph: SceneGraph, joints: dict[str, float]
+) -> Context:
+    """A context of the plant alone in the skin's rest pose, which knows its shapes."""
+    context, graph = plant.CreateDefaultContext(), scene_graph.CreateDefaultContext()
+    plant.SetPositions(context, rest_positions(plant, joints))
+    # Only the shapes are asked for, so any poses do, of other plants too.
+    inspector = scene_graph.model_inspector()
+    for source in inspector.GetAllSourceIds():
+        poses, shapes = FramePoseVector(), GeometryConfigurationVector()
+        for frame in inspector.FramesForSource(source) - {scene_graph.world_frame_id()}:
+            poses.set_value(frame, RigidTransform())
+        for id in inspector.GetAllDeformableGeometryIds():
+            if inspector.BelongsToSource(id, source):
+                mesh = inspector.GetReferenceMesh(id)
+                shapes.set_value(id, np.zeros(3 * mesh.num_vertices()))
+        if poses.size():
+            scene_graph.get_source_pose_port(source).FixValue(graph, poses)
+        if shapes.size():
+            scene_graph.get_source_configuration_port(source).FixValue(graph, shapes)
+    query = scene_graph.get_query_output_port().Eval(graph)
+    plant.get_geometry_query_input_port().FixValue(context, AbstractValue.Make(query))
+    return context
