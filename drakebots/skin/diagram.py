@@ -11,6 +11,7 @@ skinned = add_skin(builder, plant, "x.skin.yaml", meshcat=meshcat)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ from drakebots.skin.coupled import (
     SkinGround,
     scene_of,
 )
-from drakebots.skin.file.description import read_skin
+from drakebots.skin.file.description import Patches, read_skin
 from drakebots.skin.file.robot import (
     check_above_ground,
     dress,
@@ -109,15 +110,10 @@ def add_skin(
     scene = scene_of(plant, inspector, fem, glue, patches=patches)
     if scene is not None:
         scene.check_apart(plant, context, fem.rest)
-    given: dict[str, Any] = {"context": context, "scene": scene}
-    given["effort_limits"] = effort_limits(plant)
+    given = {"context": context, "scene": scene, "effort_limits": effort_limits(plant)}
     if friction is not None:
         check_above_ground(mesh, plant, context, patches)
-        given |= {
-            "patches": patches,
-            "patch_contact": PatchContact(friction),
-            "collisions": Collisions(ground=SkinGround(friction)),
-        }
+        given |= _ground(friction, patches)
     stepper = CoupledStepper(plant, fem, glue, time_step, **given | options)
     system = CoupledSkeleton(stepper, **asdict(description.servos))
     others = sum(isinstance(each, CoupledSkeleton) for each in builder.GetSystems())
@@ -127,6 +123,15 @@ def add_skin(
     if meshcat is not None:
         _draw(builder, system, meshcat, path)
     return system
+
+
+def _ground(friction: float, patches: Sequence[Patches]) -> dict[str, Any]:
+    """A stepper's options for a ground at z = 0 under the skin and contact points."""
+    return {
+        "patches": patches,
+        "patch_contact": PatchContact(friction),
+        "collisions": Collisions(ground=SkinGround(friction)),
+    }
 
 
 def _pose(builder, system: CoupledSkeleton, scene_graph: SceneGraph, source) -> None:
