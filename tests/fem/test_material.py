@@ -88,6 +88,7 @@ def test_svd_of_difficult_matrices():
     cases = [np.zeros((3, 3)), np.eye(3), np.diag([1, 1e-9, 1e-12])]
     cases += [np.outer(rng.normal(size=3), rng.normal(size=3))]
     cases += [rng.normal(size=(3, 3)) for _ in range(50)]
+    cases += [np.array([[1, 0, 1e-200], [2, 1, 1e-170], [0, 1, 0]])]
     for F in cases:
         U, s, V = np.empty((3, 3)), np.empty(3), np.empty((3, 3))
         signed_svd(np.ascontiguousarray(F, float), U, s, V)
@@ -95,6 +96,27 @@ def test_svd_of_difficult_matrices():
         assert np.allclose(U.T @ U, np.eye(3), atol=1e-13)
         assert np.isclose(np.linalg.det(U), 1) and np.isclose(np.linalg.det(V), 1)
         assert (s < 0).sum() <= 1
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e-8, 1e100])
+def test_svd_has_the_relative_accuracy_of_lapack(size):
+    """At any size of F, whose squares may be far outside those of other numbers."""
+    for F in size * np.random.default_rng(4).normal(size=(20, 3, 3)):
+        U, s, V = np.empty((3, 3)), np.empty(3), np.empty((3, 3))
+        signed_svd(F, U, s, V)
+        expected = np.linalg.svd(F, compute_uv=False)
+        assert np.allclose(np.sort(np.abs(s))[::-1], expected, rtol=1e-13, atol=0)
+        assert np.allclose(U @ np.diag(s) @ V.T, F, rtol=0, atol=1e-14 * expected[0])
+
+
+@pytest.mark.parametrize("kind", ["linear-corotated", "ogden"])
+def test_what_is_not_finite_has_no_finite_stress(kind):
+    for value in (np.nan, np.inf):
+        F = np.eye(3)
+        F[1, 2] = value
+        energy, P, T = material(kind).density_and_stress(F)
+        assert not np.isfinite(energy)
+        assert not np.isfinite(P).any() and not np.isfinite(T).all()
 
 
 def test_lame_and_defaults():

@@ -208,16 +208,60 @@ def invariant_tangent(F, C, K, one, d, T):
 
 @njit(cache=True)
 def signed_svd(F, U, s, V):
-    """F = U diag(s) V'; U and V are rotations, the last s may be < 0."""
-    if not np.isfinite(F).all():
-        s[:] = np.nan
+    """F = U diag(s) V' by one-sided Jacobi; U, V are rotations, one s may be < 0.
+
+    With LAPACK's, called for one matrix at a time, a force takes over four times as
+    long.
+    """
+    A = F.copy()
+    V[:, :] = 0.0
+    for i in range(3):
+        V[i, i] = 1.0
+    for _ in range(30):
+        off = 0.0
+        for p, q in ((0, 1), (0, 2), (1, 2)):
+            x, y, z = 0.0, 0.0, 0.0
+            for k in range(3):
+                x += A[k, p] * A[k, p]
+                y += A[k, q] * A[k, q]
+                z += A[k, p] * A[k, q]
+            size = np.sqrt(x) * np.sqrt(y)
+            if size == 0.0 or abs(z) <= 1e-16 * size:
+                continue
+            off = max(off, abs(z) / size)
+            w = (y - x) / (2.0 * z)
+            t = (1.0 if w >= 0 else -1.0) / (abs(w) + np.sqrt(1.0 + w * w))
+            c = 1.0 / np.sqrt(1.0 + t * t)
+            n = c * t
+            for M in (A, V):
+                for k in range(3):
+                    a, b = M[k, p], M[k, q]
+                    M[k, p], M[k, q] = c * a - n * b, n * a + c * b
+        if off < 1e-15:
+            break
+    for i in range(3):
+        s[i] = np.sqrt(A[0, i] ** 2 + A[1, i] ** 2 + A[2, i] ** 2)
+    low, top = np.argmin(s), np.argmax(s)
+    if s[top] == 0.0:
+        U[:, :] = V
         return
-    U[:, :], s[:], turned = np.linalg.svd(F)
-    V[:, :] = turned.T
-    for R in (U, V):
-        if determinant(R) < 0.0:
-            R[:, 2] *= -1.0
-            s[2] *= -1.0
+    p, q = (low + 1) % 3, (low + 2) % 3
+    for i in (p, q):
+        if s[i] > 1e-14 * s[top]:
+            for k in range(3):
+                U[k, i] = A[k, i] / s[i]
+        else:
+            # Two stretches are zero: take any direction normal to the third.
+            n = A[:, top] / s[top]
+            e = np.zeros(3)
+            e[np.argmin(np.abs(n))] = 1.0
+            e -= (e @ n) * n
+            U[:, i] = e / np.sqrt(e @ e)
+    # The last column by the cross product: its stretch carries the sign.
+    for k in range(3):
+        a, b = (k + 1) % 3, (k + 2) % 3
+        U[k, low] = U[a, p] * U[b, q] - U[b, p] * U[a, q]
+    s[low] = U[0, low] * A[0, low] + U[1, low] * A[1, low] + U[2, low] * A[2, low]
 
 
 @njit(cache=True)
@@ -271,13 +315,20 @@ def stretch_derivatives(kind, c, s, psi, H):
 @njit(cache=True)
 def stretch_tangent(U, s, V, psi, H, T):
     """dP/dF (9, 9), rows 3 i + j; written to T."""
-    modes = np.kron(U, V)
-    # In the modes U_a V_b' the tangent is sparse: L (9, 9).
-    L = np.zeros((9, 9))
-    top = max(abs(s[0]), max(abs(s[1]), abs(s[2]))) + 1e-300
+    modes = np.empty((9, 9))
     for a in range(3):
         for b in range(3):
-            L[4 * a, 4 * b] = H[a, b]
+            for i in range(3):
+                for j in range(3):
+                    modes[3 * a + b, 3 * i + j] = U[i, a] * V[j, b]
+    # In the modes U_a V_b' the tangent is sparse; R are its rows times the modes.
+    R = np.empty((9, 9))
+    top = max(abs(s[0]), max(abs(s[1]), abs(s[2]))) + 1e-300
+    for a in range(3):
+        for k in range(9):
+            R[4 * a, k] = (
+                H[a, 0] * modes[0, k] + H[a, 1] * modes[4, k] + H[a, 2] * modes[8, k]
+            )
     for a in range(2):
         for b in range(a + 1, 3):
             total, gap = s[a] + s[b], s[a] - s[b]
@@ -290,9 +341,11 @@ def stretch_tangent(U, s, V, psi, H, T):
             else:
                 flip = (psi[a] - psi[b]) / gap
             m, n = 3 * a + b, 3 * b + a
-            L[m, m] = L[n, n] = 0.5 * (twist + flip)
-            L[m, n] = L[n, m] = 0.5 * (flip - twist)
-    T[:, :] = modes @ L @ modes.T
+            own, other = 0.5 * (twist + flip), 0.5 * (flip - twist)
+            for k in range(9):
+                R[m, k] = own * modes[m, k] + other * modes[n, k]
+                R[n, k] = other * modes[m, k] + own * modes[n, k]
+    T[:, :] = modes.T @ R
 
 
 # Any kind.
@@ -334,7 +387,13 @@ def stress_tangent(kind, c, F, P, T, want_tangent):
         signed_svd(F, U, s, V)
         energy, good = stretch_derivatives(kind, c, s, psi, H)
         if good:
-            P[:, :] = (U * psi) @ V.T
+            for i in range(3):
+                for j in range(3):
+                    P[i, j] = (
+                        U[i, 0] * psi[0] * V[j, 0]
+                        + U[i, 1] * psi[1] * V[j, 1]
+                        + U[i, 2] * psi[2] * V[j, 2]
+                    )
             if want_tangent:
                 stretch_tangent(U, s, V, psi, H, T)
             return energy
