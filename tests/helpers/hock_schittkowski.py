@@ -9,8 +9,10 @@ from __future__ import annotations
 from math import pi, sqrt
 
 import casadi as ca
-from published import Published
 
+from tests.helpers.scripts import load_script
+
+Published = load_script("published").Published
 INF = float("inf")
 
 

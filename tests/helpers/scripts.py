@@ -28,11 +28,13 @@ def load_script(name: str, *names: str) -> Any:
     as when it is run.
 
     Args:
-        name: "hamr_gaits", "robot_zoo.browser".
+        name: "hamr_gaits", "robot_zoo.browser", or a folder of scripts, "published".
         names: what of it to return, as a tuple; without any, the module.
     """
-    (path,) = SCRIPTS.rglob(name.replace(".", "/") + ".py")
-    folder = str(path.parents[name.count(".")])
+    inner = name.replace(".", "/")
+    (path,) = [*SCRIPTS.rglob(f"{inner}.py"), *SCRIPTS.rglob(f"{inner}/__init__.py")]
+    levels = len(Path(inner).parts) - (path.name != "__init__.py")
+    folder = str(path.parents[levels])
     if folder not in sys.path:
         sys.path.insert(1, folder)
     module = importlib.import_module(name)

@@ -7,8 +7,8 @@ origin, points forward.
 from __future__ import annotations
 
 import numpy as np
-from tools.hamr_visuals.parameters import HamrParameters
 
+from .parameters import HamrParameters
 from .pieces import Piece, block, solid
 from .shapes import Mesh, loft, merge
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from tools.hamr_visuals.parameters import HamrParameters
 
 from drakebots.robots.hamr.model import LEGS, mirror
 
 from .actuator import actuator_pieces, mm
 from .leg import HINGE_GAP, plate_thickness
+from .parameters import HamrParameters
 from .pieces import Piece, block, solid
 from .sdf import joint_origin
 from .shapes import Mesh, box, merge, plate, rectangle, rounded, symmetric

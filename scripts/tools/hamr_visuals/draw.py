@@ -11,12 +11,11 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from tools.hamr_visuals.parameters import HamrParameters
-
 from drakebots.robots.hamr.model import LEGS
 
 from .chassis import chassis_pieces
 from .leg import leg_pieces
+from .parameters import HamrParameters
 from .pieces import Piece
 from .sdf import link_name
 from .shapes import obj_text

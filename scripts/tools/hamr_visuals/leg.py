@@ -9,9 +9,9 @@ chamfers are ours. Lengths in mm, in the frame of the link.
 from __future__ import annotations
 
 import numpy as np
-from tools.hamr_visuals.parameters import HamrParameters
 
 from .actuator import mm, tip_pieces
+from .parameters import HamrParameters
 from .pieces import Piece, ball, block, rod, solid
 from .shapes import merge, plate, rounded, symmetric
 

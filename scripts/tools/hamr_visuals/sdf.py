@@ -11,9 +11,10 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from tools.hamr_visuals.parameters import AXES, HamrParameters
 
 from drakebots.robots.hamr.model import LEGS, mirror
+
+from .parameters import AXES, HamrParameters
 
 _NS = "http://drake.mit.edu"
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")

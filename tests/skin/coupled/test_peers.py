@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -15,13 +13,11 @@ from scipy.optimize import brentq
 
 from drakebots.fem.assembly import build_model
 from drakebots.fem.material import Material
-from tests.helpers.scripts import BENCH
+from tests.helpers.scripts import load_script
 
-sys.path.append(str(BENCH))
-hinges = importlib.import_module("skin_hinge")
-peers = importlib.import_module("skin_peers")
-reference = importlib.import_module("skin_reference")
-bench = importlib.import_module("skin")
+hinges, peers, reference, bench = map(
+    load_script, ("skin_hinge", "skin_peers", "skin_reference", "skin")
+)
 
 LEG = {"radius": 0.04, "length": 0.2, "thickness": 0.006}
 SOFT = Material(youngs_modulus=1e6)

@@ -4,7 +4,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from published import handbook_bilevel, macmpec
 from pydrake import symbolic as sym
 from pydrake.solvers import (
     ClarabelSolver,
@@ -22,6 +21,9 @@ from drakebots.trajopt.solvers import (
 )
 from tests.helpers.lowered_programs import chain
 from tests.helpers.scripts import last_json, load_script
+
+handbook_bilevel = load_script("published.handbook_bilevel")
+macmpec = load_script("published.macmpec")
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -11,10 +11,14 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 import scipy.sparse.linalg
-from published import LINEAR_SOLVERS, TIGHT, kkt_error, solved
 
 from drakebots.trajopt.program import Block, ProgramBuilder
 from drakebots.trajopt.solvers import solve_exact
+from tests.helpers.scripts import load_script
+
+LINEAR_SOLVERS, TIGHT, kkt_error, solved = load_script(
+    "published", "LINEAR_SOLVERS", "TIGHT", "kkt_error", "solved"
+)
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -4,9 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from published import LINEAR_SOLVERS, Published, kkt_error, macmpec, solved
 
 from tests.helpers import hock_schittkowski
+from tests.helpers.scripts import load_script
+
+LINEAR_SOLVERS, Published, kkt_error, solved = load_script(
+    "published", "LINEAR_SOLVERS", "Published", "kkt_error", "solved"
+)
+macmpec = load_script("published.macmpec")
 
 TOLERANCE = 1e-6
 """Relative error of an objective, beyond half a unit of its last printed digit."""
