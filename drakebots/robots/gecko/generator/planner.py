@@ -25,7 +25,7 @@ taken. No gait is further than half a cell from the grid, so a missed minimum is
 better than the best grid point by at most the change of P_m over half a cell (1.8 cm
 after 4 cycles of Table 3, 2.4 cm after 5); the tests found none.
 
-A call takes some 10 ms. A model's grids are computed in the first call for each m
+A call takes 2 to 3 ms. A model's grids are computed in the first call for each m
 (0.2 ms): keep one model object.
 
 Source: Schiller, Seibel, Schlattmann, Front. Robot. AI 7:87 (2020).
