@@ -57,12 +57,13 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.cli.output import Measurement, figure, print_rows
 from drakebots.core.threads import calm_threads
+from drakebots.core.units import GRAVITY
 from drakebots.fem.assembly import build_model
 from drakebots.fem.material import Material
 from drakebots.fem.mesh import TetMesh, box_mesh
 from drakebots.skin.coupled import CoupledStepper, SkinGround, glue_vertices, scene_of
 
-DT, MU, G = 2e-3, 0.5, 9.81
+DT, MU, G = 2e-3, 0.5, GRAVITY
 SIZE = (0.1, 0.1, 0.06)
 PAD = Material(
     youngs_modulus=5e4, poisson_ratio=0.4, density=1000.0, stiffness_damping=0.01

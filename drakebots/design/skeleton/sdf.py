@@ -97,23 +97,21 @@ def link_meshes(skeleton: Skeleton) -> dict[str, str]:
     made = {}
     for link in skeleton.links:
         for what, solids in _meshed(link).items():
-            lines, first, facets = [], 1, 0
+            lines, first = [], 1
             for solid in solids:
                 surface = solid.surface()
                 lines.append(f"o {solid.name}")
                 lines += [f"v {x:.6f} {y:.6f} {z:.6f}" for x, y, z in surface.vertices]
                 # Drake's cameras draw no mesh without normals.
                 a, b, c = surface.vertices.round(6)[surface.triangles].swapaxes(0, 1)
-                normals = np.cross(b - a, c - a)
-                size = np.linalg.norm(normals, axis=1, keepdims=True)
-                normals /= np.where(size == 0, 1.0, size)
-                faces = surface.triangles + first
+                normals = np.zeros_like(surface.vertices)
+                for corner in surface.triangles.T:
+                    np.add.at(normals, corner, np.cross(b - a, c - a))
+                normals /= np.linalg.norm(normals, axis=1, keepdims=True).clip(1e-300)
                 lines += [f"vn {x:.3f} {y:.3f} {z:.3f}" for x, y, z in normals]
-                lines += [
-                    f"f {a}//{n} {b}//{n} {c}//{n}"
-                    for n, (a, b, c) in enumerate(faces, facets + 1)
-                ]
-                first, facets = first + len(surface.vertices), facets + len(faces)
+                faces = surface.triangles + first
+                lines += [f"f {a}//{a} {b}//{b} {c}//{c}" for a, b, c in faces]
+                first += len(surface.vertices)
             made[_mesh_file(link, what)] = "\n".join(lines) + "\n"
     return made
 
