@@ -62,9 +62,9 @@ def overlap(run: CoupledStepper, skin: SkinState, rest: SkinState) -> np.ndarray
     links, itself = run.collisions.links, run.collisions.itself
     deep = [0.0]
     for shape, margin in zip(links.shapes, links.margin):
-        x = skin.positions[links.nodes]
-        depth = np.minimum(margin, 0.0) - shape.in_world(run.plant, run.context, x)[0]
-        deep.append(depth.max())
+        x, edge = skin.positions[links.nodes], np.minimum(margin, 0.0)
+        hit, distance, _ = shape.near(run.plant, run.context, x, edge)
+        deep.append((edge[hit] - distance).max(initial=0.0))
     # Twice the reach that pairs are looked for in, or the deepest would not count; it
     # finds the far side of a vertex's own wall, too, which is not inside of a tet.
     found = replace(itself, reach=2 * itself.reach, margin=0.0).find(skin.positions)
