@@ -11,10 +11,8 @@ skinned = add_skin(builder, plant, "x.skin.yaml", meshcat=meshcat)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from pydrake.common import MemoryFile
@@ -40,20 +38,9 @@ from pydrake.systems.framework import Context, DiagramBuilder
 from drakebots.core.errors import InvalidInput
 from drakebots.fem.mesh import TetMesh
 from drakebots.model import effort_limits
-from drakebots.skin.coupled import (
-    Collisions,
-    CoupledStepper,
-    PatchContact,
-    SkinGround,
-    scene_of,
-)
-from drakebots.skin.file.description import Patches, read_skin
-from drakebots.skin.file.robot import (
-    check_above_ground,
-    dress,
-    rest_positions,
-    skin_mesh,
-)
+from drakebots.skin.coupled import CoupledStepper, scene_of
+from drakebots.skin.file.description import read_skin
+from drakebots.skin.file.robot import dress, rest_positions, skin_mesh
 from drakebots.skin.leaf_systems import CoupledSkeleton, SkinDrawing
 
 COLOUR = np.array([0.85, 0.65, 0.55, 1.0])
@@ -67,7 +54,6 @@ def add_skin(
     *,
     meshcat: Meshcat | None = None,
     time_step: float = 5e-3,
-    friction: float | None = None,
     path: str = "/skin",
     **options,
 ) -> CoupledSkeleton:
@@ -78,7 +64,8 @@ def add_skin(
     geometry that cameras and visualizers see. Skin and robot touch all other bodies of
     the plant that have collision geometry, free, jointed or fixed, and these touch each
     other (:mod:`drakebots.skin.coupled.scene`). Their shapes lose the proximity role in
-    the scene graph: other plants of the diagram are seen and not touched.
+    the scene graph: other plants of the diagram are seen and not touched. Limits of
+    joints are not held.
 
     Args:
         builder: builder of the diagram, with the scene graph.
@@ -87,8 +74,6 @@ def add_skin(
         skin: the robot's `.skin.yaml`, with bodies and joints of the plant by name.
         meshcat: scene for the skin, coloured by its stress.
         time_step: time step of all bodies and the skin [s].
-        friction: friction of a ground at z = 0, which the skin and the contact points
-            of its file touch; None for no other ground than the plant's.
         path: path of the skin in Meshcat's tree.
         options: options of :class:`~drakebots.skin.coupled.stepper.CoupledStepper`.
 
@@ -96,8 +81,8 @@ def add_skin(
         The system; its servos have the gains of the skin's file.
 
     Raises:
-        InvalidInput: for a plant in the builder, or without its scene graph, or a skin
-            that starts below the ground or inside a body.
+        InvalidInput: for a plant in the builder, without its scene graph or with a
+            skin, or a skin that starts inside a body.
         UnknownName, ModelProblem, FileProblem: for any fault of the skin's file.
     """
     file = Path(skin)
@@ -106,14 +91,11 @@ def add_skin(
     scene_graph = _scene_graph(builder, plant)
     context = _posed_context(plant, scene_graph, description.joints)
     fem, glue = dress(plant, context, file, description, mesh)
-    inspector, patches = scene_graph.model_inspector(), description.patches
-    scene = scene_of(plant, inspector, fem, glue, patches=patches)
+    inspector = scene_graph.model_inspector()
+    scene = scene_of(plant, inspector, fem, glue, patches=description.patches)
     if scene is not None:
         scene.check_apart(plant, context, fem.rest)
     given = {"context": context, "scene": scene, "effort_limits": effort_limits(plant)}
-    if friction is not None:
-        check_above_ground(mesh, plant, context, patches)
-        given |= _ground(friction, patches)
     stepper = CoupledStepper(plant, fem, glue, time_step, **given | options)
     system = CoupledSkeleton(stepper, **asdict(description.servos))
     others = sum(isinstance(each, CoupledSkeleton) for each in builder.GetSystems())
@@ -123,15 +105,6 @@ def add_skin(
     if meshcat is not None:
         _draw(builder, system, meshcat, path)
     return system
-
-
-def _ground(friction: float, patches: Sequence[Patches]) -> dict[str, Any]:
-    """A stepper's options for a ground at z = 0 under the skin and contact points."""
-    return {
-        "patches": patches,
-        "patch_contact": PatchContact(friction),
-        "collisions": Collisions(ground=SkinGround(friction)),
-    }
 
 
 def _pose(builder, system: CoupledSkeleton, scene_graph: SceneGraph, source) -> None:
@@ -196,7 +169,8 @@ def _scene_graph(builder: DiagramBuilder, plant: MultibodyPlant) -> SceneGraph:
     """The scene graph of a plant that is not itself in the builder.
 
     Raises:
-        InvalidInput: for a plant in the builder, or without its scene graph.
+        InvalidInput: for a plant in the builder, without its scene graph, or with a
+            skin.
     """
     systems = builder.GetSystems()
     if any(system is plant for system in systems):
@@ -208,6 +182,8 @@ def _scene_graph(builder: DiagramBuilder, plant: MultibodyPlant) -> SceneGraph:
     graphs = [system for system in systems if isinstance(system, SceneGraph)]
     for graph in graphs if source is not None else ():
         if graph.model_inspector().SourceIsRegistered(source):
+            if builder.IsConnectedOrExported(graph.get_source_pose_port(source)):
+                raise InvalidInput("add_skin: the plant has a skin; it can have one")
             return graph
     raise InvalidInput(
         "add_skin: the plant is not registered with a scene graph in the builder; "

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from tests.helpers.rendering import needs_camera
 from tests.helpers.scripts import ROOT
 
 
 @pytest.mark.long
 def test_example(tmp_path):
+    needs_camera()
     picture = tmp_path / "scene.png"
     command = [sys.executable, str(ROOT / "examples" / "skin_in_a_scene.py"), picture]
     done = subprocess.run(command, capture_output=True, text=True)

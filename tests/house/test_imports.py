@@ -49,10 +49,10 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 51_734,
+    "code_lines": 51_745,
     "modules": 373,
     "single_importer_modules": 43,
-    "functions_over_60_lines": 5,
+    "functions_over_60_lines": 4,
     "field_declarations": 1,
     "option_bag_fields": 15,
     "upward_strings": 0,

@@ -35,6 +35,7 @@ from drakebots.model import package_root
 from drakebots.skin import CoupledSkeleton, add_skin
 from drakebots.skin.coupled import Servo
 from drakebots.skin.file import load_skinned
+from tests.helpers.rendering import needs_camera
 from tests.helpers.skinned_leg import DT, Leg, skin_model, stepper
 
 GAINS = (20.0, 0.3)
@@ -298,6 +299,7 @@ def test_applied_forces_push():
 
 def test_a_camera_sees_the_skin_where_it_is():
     """Pixels of the skin's colour fill what its vertices are projected to."""
+    needs_camera()
     builder = DiagramBuilder()
     plant, scene_graph = own_plant(builder)
     system = add_skin(builder, plant, FOLDER / "skinned_leg.skin.yaml")
@@ -351,6 +353,14 @@ def test_two_skinned_robots_side_by_side():
     simulator.AdvanceTo(0.02)
     states = [s.coupled_state(s.GetMyContextFromRoot(context)) for s in systems]
     assert np.array_equal(states[0].q, states[1].q) and np.any(states[0].q)
+
+
+def test_a_second_skin_on_a_plant_is_refused():
+    builder = DiagramBuilder()
+    plant, _ = own_plant(builder)
+    add_skin(builder, plant, FOLDER / "skinned_leg.skin.yaml")
+    with pytest.raises(InvalidInput, match="the plant has a skin"):
+        add_skin(builder, plant, FOLDER / "skinned_leg.skin.yaml")
 
 
 def test_a_body_inside_the_skin_is_refused():

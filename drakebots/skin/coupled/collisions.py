@@ -32,7 +32,7 @@ from drakebots.fem.mesh import surface_triangles
 from drakebots.skin.coupled.equations import StepEquations
 from drakebots.skin.coupled.glue import Glue
 from drakebots.skin.coupled.laws import CompliantGround
-from drakebots.skin.coupled.shapes import RigidShape, rigid_shapes, robot_bodies
+from drakebots.skin.coupled.shapes import RigidShape, moving, rigid_shapes, robot_bodies
 from drakebots.skin.coupled.touch import Pairs, joined, near_pairs
 
 # Links.
@@ -72,11 +72,11 @@ class LinkContact:
             hit, distance, gradient = shape.near(plant, context, x, margin + dt * quick)
             if not len(hit):
                 continue
-            moving = shape.jacobian(plant, context, x[hit])
+            J = moving(plant, context, shape.body, x[hit])
             found.append(
                 near_pairs(
                     _picks(self.nodes[hit, None], np.ones((len(hit), 1)), skin),
-                    -moving.reshape(-1, len(v_q)),
+                    -J.reshape(-1, len(v_q)),
                     gradient,
                     margin[hit] - distance,
                     self.penalty,

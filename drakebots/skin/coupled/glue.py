@@ -18,7 +18,7 @@ from drakebots.core.fields import checked
 from drakebots.fem.assembly import FemModel, Space, force_and_tangent
 from drakebots.fem.solver import make_solver
 from drakebots.model import bodies_of, driven_joints, find_body
-from drakebots.skin.coupled.shapes import rigid_shapes, robot_bodies
+from drakebots.skin.coupled.shapes import body_name, rigid_shapes, robot_bodies
 
 BETWEEN = ("refuse", "nearest", "leave")
 """Choices for a vertex near two links."""
@@ -301,17 +301,12 @@ def _links(plant, bodies):
         return [(name, find_body(plant, name)) for name in bodies]
     links = []
     # What lies around is no link: a robot is what motors move.
-    moved = [_name(plant, joint.child_body()) for joint in driven_joints(plant)]
+    moved = [body_name(plant, joint.child_body()) for joint in driven_joints(plant)]
     for body in robot_bodies(plant, moved) if moved else bodies_of(plant)[1:]:
         if plant.GetCollisionGeometriesForBody(body):
-            links.append((_name(plant, body), body))
+            links.append((body_name(plant, body), body))
     if not links:
         raise InvalidInput(
             "glue by radius: no link has collision geometry; list the vertices"
         )
     return links
-
-
-def _name(plant, body):
-    one = plant.NumBodiesWithName(body.name()) == 1
-    return body.name() if one else body.scoped_name().get_full()

@@ -9,10 +9,10 @@ moves by w = du_i - J_B dq relative to it, and has the force
 
     f = k d n - K w,  K = (k + c/dt) n n' + mu f_n0/max(|v_t|, v_s)/dt (1 - n n')
 
-with f_n0 and v_t those at the start of the step; so thousands of vertices cost no more
-than their entries in the skin's matrix, and a body that moves one right-hand side for
-each of its velocities. Nothing is pulled: where a vertex would be at the end of the
-step, the step is solved once more without it.
+where c counts only if d > 0, with f_n0 and v_t those at the start of the step; so
+thousands of vertices cost no more than their entries in the skin's matrix, and a body
+that moves one right-hand side for each of its velocities. Nothing is pulled: where a
+vertex would be at the end of the step, the step is solved once more without it.
 
 Rigid shapes touch by their points (corners, the centres of balls, the ends of capsules,
 :func:`~drakebots.model.shape_points`), which are contact points as a foot's are; edges
@@ -39,7 +39,13 @@ from drakebots.skin.coupled.collisions import SkinGround, free_surface
 from drakebots.skin.coupled.equations import StepEquations, StepSolution
 from drakebots.skin.coupled.glue import Glue
 from drakebots.skin.coupled.laws import PatchContact, Patches, PatchLaw, contact_axes
-from drakebots.skin.coupled.shapes import RigidShape, moving, rigid_shapes, robot_bodies
+from drakebots.skin.coupled.shapes import (
+    RigidShape,
+    body_name,
+    moving,
+    rigid_shapes,
+    robot_bodies,
+)
 
 PULL = 1e-3
 """Largest pull on a vertex in terms of the largest push on another."""
@@ -74,7 +80,8 @@ class Touched:
         """
         along = np.einsum("ci,ci->c", self.forces(solution), self.normal)
         keep = along >= -PULL * along.max()
-        if keep.all():
+        # A solution that is not finite fails as it is, and not without contact.
+        if keep.all() or not np.isfinite(along).all():
             return self
         parts = [getattr(self, each.name)[keep] for each in fields(self)]
         return Touched(*parts) if keep.any() else None
@@ -130,7 +137,8 @@ class SceneForces:
     """Forces between a skin, links and other bodies in one step, n of them.
 
     Attributes:
-        A: what each acts on: "skin", or the name of a body.
+        A: what each acts on: "skin", or the name of a body, with its model where others
+            have the same.
         B: names of the bodies that the opposite forces act on.
         p_WC: points at which they act (n, 3) [m].
         f_AC_W: forces on A, mean of the step (n, 3) [N].
@@ -153,6 +161,7 @@ class Points:
 
     Attributes:
         body: the body.
+        owner: its name, as in :class:`~.shapes.RigidShape`.
         p_B: the points in its frame (k, 3) [m].
         radius: radius of balls around them [m].
         friction: Coulomb's coefficient.
@@ -160,6 +169,7 @@ class Points:
     """
 
     body: RigidBody
+    owner: str
     p_B: np.ndarray
     radius: float
     friction: float
@@ -197,17 +207,19 @@ class Scene:
             hit, distance, n = shape.near(plant, context, x, reach)
             if not len(hit):
                 continue
-            J = shape.jacobian(plant, context, x[hit])
+            J = moving(plant, context, shape.body, x[hit])
             slide = v[hit] - J @ v_q
             along = np.einsum("ci,ci->c", slide, n)
             stays = np.flatnonzero(distance + dt * np.minimum(along, 0.0) < 0)
             hit, n, J, along = hit[stays], n[stays], J[stays], along[stays]
             depth, slide = -distance[stays], slide[stays] - along[:, None] * n
-            press = np.maximum(law.stiffness * depth - law.damping * along, 0.0)
+            # No damping before they touch, as with the contact of links.
+            damping = np.where(depth > 0, law.damping, 0.0)
+            press = np.maximum(law.stiffness * depth - damping * along, 0.0)
             speed = np.maximum(np.linalg.norm(slide, axis=1), law.slip_speed)
             rub = _both(law.friction, shape.friction) * press / speed / dt
             across = n[:, :, None] * n[:, None, :]
-            K = (law.stiffness + law.damping / dt - rub)[:, None, None] * across
+            K = (law.stiffness + damping / dt - rub)[:, None, None] * across
             K += rub[:, None, None] * np.eye(3)
             push = (law.stiffness * depth)[:, None] * n
             numbers = np.full(len(hit), number)
@@ -233,7 +245,7 @@ class Scene:
                     continue
                 p_WC = p_W[hit] - points.radius * n
                 J = moving(plant, context, points.body, p_WC)
-                J -= shape.jacobian(plant, context, p_WC)
+                J -= moving(plant, context, shape.body, p_WC)
                 R_CW = contact_axes(n)
                 rows = (R_CW @ J).reshape(3 * len(hit), -1)
                 numbers = np.full(len(hit), number), np.full(len(hit), other)
@@ -256,12 +268,12 @@ class Scene:
         A, B, p_WC, f_W = [], [], [np.zeros((0, 3))], [np.zeros((0, 3))]
         if touched is not None:
             A += ["skin"] * len(touched.nodes)
-            B += [self.shapes[k].body.name() for k in touched.shapes]
+            B += [self.shapes[k].owner for k in touched.shapes]
             p_WC.append(touched.p_W)
             f_W.append(touched.forces(solution))
         if pressed is not None:
-            A += [self.points[k].body.name() for k in pressed.points]
-            B += [self.shapes[k].body.name() for k in pressed.shapes]
+            A += [self.points[k].owner for k in pressed.points]
+            B += [self.shapes[k].owner for k in pressed.shapes]
             p_WC.append(pressed.p_WC)
             f_W.append(np.einsum("cij,ci->cj", pressed.R_CW, local))
         return SceneForces(
@@ -279,7 +291,7 @@ class Scene:
             if len(deep):
                 raise InvalidInput(
                     f"skin: {len(deep)} vertices begin inside {shape.name!r} of body "
-                    f"{shape.body.name()!r}, by up to {-1e3 * distance.min():.3g} mm; "
+                    f"{shape.owner!r}, by up to {-1e3 * distance.min():.3g} mm; "
                     "move the body or the robot's start"
                 )
 
@@ -325,10 +337,11 @@ def scene_of(
     links = PatchContact() if links is None else links
     shapes = around + rigid_shapes(plant, inspector, own)
     outside = tuple(range(len(around)))
-    points = [
-        Points(find_body(plant, patch.body), patch.p_BC, 0.0, links.friction, outside)
-        for patch in patches
-    ]
+    points = []
+    for patch in patches:
+        body = find_body(plant, patch.body)
+        at = body_name(plant, body), patch.p_BC
+        points.append(Points(body, *at, 0.0, links.friction, outside))
     by_patches = {each.body.index() for each in points}
     for number, shape in enumerate(shapes):
         corners, radius = shape_points(shape.shape)
@@ -345,6 +358,6 @@ def scene_of(
             continue
         friction = links.friction if shape.friction is None else shape.friction
         p_B = shape.X_BG.multiply(corners.T).reshape(3, -1).T
-        points.append(Points(shape.body, p_B, radius, friction, touch))
+        points.append(Points(shape.body, shape.owner, p_B, radius, friction, touch))
     nodes = free_surface(model, glue)
     return Scene(shapes, len(around), nodes, tuple(points), skin, links)

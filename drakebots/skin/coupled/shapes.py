@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from io import BytesIO
 
 import numpy as np
 from pydrake.geometry import (
@@ -17,6 +18,7 @@ from pydrake.geometry import (
     GeometryId,
     GeometryInstance,
     HalfSpace,
+    Mesh,
     ProximityProperties,
     QueryObject,
     SceneGraph,
@@ -31,7 +33,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.lazy import late
 from drakebots.model import bodies_of, find_body, joints_of, point_jacobian
+
+trimesh = late("trimesh")
 
 
 class _Alone:
@@ -96,6 +101,7 @@ class RigidShape:
         name: name of the shape.
         id: its geometry in the plant's scene graph.
         body: the body.
+        owner: name of the body, with its model where others have the same.
         X_BG: pose of the shape in the body's frame.
         shape: the shape.
         friction: Coulomb's coefficient that its file gives, or None.
@@ -105,6 +111,7 @@ class RigidShape:
     name: str
     id: GeometryId
     body: RigidBody
+    owner: str
     X_BG: RigidTransform
     shape: Shape
     friction: float | None
@@ -150,16 +157,8 @@ class RigidShape:
             return p_G[:, 2]
         X_OG = box.pose().inverse()
         out = np.abs(X_OG.multiply(p_G.T).T) - box.half_width()
-        # Deep inside a box the bound is its depth there.
-        return np.linalg.norm(np.maximum(out, 0.0), axis=1) + out.max(axis=1).clip(
-            max=0.0
-        )
-
-    def jacobian(
-        self, plant: MultibodyPlant, context: Context, p_W: np.ndarray
-    ) -> np.ndarray:
-        """Jacobians in v (k, 3, nv) of world points (k, 3) that move with the body."""
-        return moving(plant, context, self.body, p_W)
+        outside = np.linalg.norm(np.maximum(out, 0.0), axis=1)
+        return outside + np.minimum(out.max(axis=1), 0.0)
 
     def speed(
         self, plant: MultibodyPlant, context: Context, p_W: np.ndarray, v_W: np.ndarray
@@ -179,6 +178,12 @@ def moving(
     p_B = np.ascontiguousarray(X_BW.multiply(p_W.T).reshape(3, -1))
     J = point_jacobian(plant, context, body.body_frame(), p_B)
     return J.reshape(len(p_W), 3, -1)
+
+
+def body_name(plant: MultibodyPlant, body: RigidBody) -> str:
+    """Name of a body, with its model where others have the same."""
+    one = plant.NumBodiesWithName(body.name()) == 1
+    return body.name() if one else body.scoped_name().get_full()
 
 
 def robot_bodies(plant: MultibodyPlant, names: Iterable[str]) -> list[RigidBody]:
@@ -210,16 +215,41 @@ def rigid_shapes(
     for body in bodies:
         for geometry in plant.GetCollisionGeometriesForBody(body):
             shape, name = inspector.GetShape(geometry), inspector.GetName(geometry)
-            alone = _Alone(shape)
-            if not len(alone.distances(np.zeros((1, 3)))[0]):
+            owner, alone = body_name(plant, body), _Alone(shape)
+            open_mesh = isinstance(shape, Mesh) and not _encloses(shape)
+            if open_mesh or not len(alone.distances(np.zeros((1, 3)))[0]):
                 raise InvalidInput(
-                    f"skin: no signed distance from {name!r} of body {body.name()!r}, "
-                    f"a {type(shape).__name__}; make it convex, or a closed mesh"
+                    f"skin: no signed distance from {name!r} of body {owner!r}, a "
+                    f"{type(shape).__name__}; make it convex, or a closed mesh"
                 )
             X_BG = inspector.GetPoseInFrame(geometry)
-            given = inspector.GetProximityProperties(geometry)
-            key, friction = ("material", "coulomb_friction"), None
-            if given.HasProperty(*key):
-                friction = given.GetProperty(*key).dynamic_friction()
-            found.append(RigidShape(name, geometry, body, X_BG, shape, friction, alone))
+            mu = _friction(inspector.GetProximityProperties(geometry))
+            found.append(
+                RigidShape(name, geometry, body, owner, X_BG, shape, mu, alone)
+            )
     return tuple(found)
+
+
+def _friction(given: ProximityProperties | None) -> float | None:
+    """Coulomb's coefficient of sliding that a shape's file gives, if any."""
+    key = "material", "coulomb_friction"
+    if given is None or not given.HasProperty(*key):
+        return None
+    return given.GetProperty(*key).dynamic_friction()
+
+
+def _encloses(mesh: Mesh) -> bool:
+    """Whether a mesh encloses a volume. Drake measures distances from any, and takes
+    all that lies behind an open one, and beside it, to be inside."""
+    source = mesh.source()
+    kind = source.extension()[1:]
+    if kind == "vtk":  # of tets
+        return True
+    file = (
+        str(source.path())
+        if source.is_path()
+        else BytesIO(source.in_memory().mesh_file.contents())
+    )
+    surface = trimesh.load(file, file_type=kind, force="mesh")
+    surface.merge_vertices(merge_tex=True, merge_norm=True)
+    return surface.is_watertight

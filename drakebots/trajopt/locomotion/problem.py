@@ -106,7 +106,8 @@ class WayPoint:
         wrong = {
             "p_W must be x, y and z [m], None where it is free": len(self.p_W) != 3
             or {*self.p_W, self.heading} == {None},
-            "only the base has a heading": self.what != "base" and self.heading,
+            "only the base has a heading": self.what != "base"
+            and self.heading is not None,
             "give its share of the motion, or its time": (self.share is None)
             == (self.time is None),
         }

@@ -28,6 +28,7 @@ from drakebots.fem.mesh import TetMesh, box_mesh
 from drakebots.skin.coupled import (
     CoupledStepper,
     SkinGround,
+    StepSolution,
     glue_vertices,
     scene_of,
 )
@@ -321,6 +322,45 @@ def test_bad_scenes():
         stepper.scene.check_apart(pad.plant, stepper.context, pad.model.rest)
     with pytest.raises(InvalidInput, match="generalized forces: 3 numbers, needs 7"):
         stepper.step(stepper.start(), generalized_forces=np.zeros(3))
+
+
+def test_an_open_mesh_is_refused(tmp_path):
+    """Drake takes all that lies behind it, and beside it, to be inside."""
+    sheet = trimesh.creation.box((0.2, 0.2, 0.1))
+    sheet.update_faces(np.arange(len(sheet.faces)) > 1)
+    sheet.export(tmp_path / "sheet.obj")
+    pad = Pad()
+    pad.shape(Mesh(str(tmp_path / "sheet.obj")))
+    with pytest.raises(InvalidInput, match=r"'shape_1' of body 'world', a Mesh; make"):
+        pad.built(2e-3)
+
+
+def test_bodies_of_one_name_are_told_apart():
+    pad = Pad()
+    inertia, mu = SpatialInertia.SolidSphereWithMass(0.05, 0.02), CoulombFriction(0, 0)
+    for model in ("left", "right"):
+        instance = pad.plant.AddModelInstance(model)
+        ball = pad.plant.AddRigidBody("ball", instance, inertia)
+        name = f"{model}_ball"
+        pad.plant.RegisterCollisionGeometry(
+            ball, RigidTransform(), Sphere(0.02), name, mu
+        )
+    scene = pad.built(2e-3).scene
+    assert {shape.owner for shape in scene.shapes} == {"left::ball", "right::ball"}
+
+
+def test_a_solution_that_is_not_finite_keeps_its_contacts():
+    """Without them the step might succeed, through the floor."""
+    pad = Pad()
+    pad.body("ball", SpatialInertia.SolidSphereWithMass(0.05, 0.02), Sphere(0.02))
+    pad.poses = {"ball": RigidTransform([0.05, 0.05, 0.0795])}
+    stepper = pad.built(2e-3)
+    state = stepper.start()
+    at = pad.plant, stepper.context
+    touched = stepper.scene.touched(*at, state.skin, stepper.dt)
+    nodes, nv = state.skin.positions.shape, pad.plant.num_velocities()
+    broken = StepSolution(np.full(nv, np.nan), np.zeros(nodes), np.zeros((0, 3)))
+    assert touched.pushing(broken) is touched
 
 
 def test_a_plant_without_other_bodies_has_no_scene():
