@@ -13,7 +13,13 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
-from drakebots.core.convert import changed_by_word, from_word, item_of, quantity
+from drakebots.core.convert import (
+    changed_by_word,
+    from_word,
+    item_of,
+    quantity,
+    subclasses,
+)
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.fields import Field, declared
 from drakebots.core.files import check_output, claimed
@@ -187,7 +193,8 @@ def _field_option(parser, entry: Field) -> None:
         text += f": {', '.join(entry.choices)}"
     if shown := _default(entry.default):
         text += f" (default {shown})"
-    if inside := _inside(entry.kind, entry.default):
+    part = item_of(entry.kind) if is_repeated(entry.kind) else entry.kind
+    if inside := _inside(part, entry.default):
         text += f"; with {inside}"
     text = text.replace("%", "%%")  # argparse formats help texts
     if entry.kind is bool:
@@ -254,7 +261,7 @@ def _is_said(kind: Any) -> bool:
         return bool(inner) and all(_is_said(one) for one in inner)
     if is_dataclass(kind):
         return any(f.text and _is_said(f.kind) for f in declared(kind).values())
-    return isinstance(kind, type) and any(map(is_dataclass, kind.__subclasses__()))
+    return bool(subclasses(kind))
 
 
 def is_repeated(kind: Any) -> bool:
@@ -285,7 +292,7 @@ def _inside(kind: Any, default: Any = None) -> str:
     if not isinstance(kind, type) or hasattr(kind, "word") or kind in _WORDS:
         return ""
     if not is_dataclass(kind):
-        parts = {c.__name__: _inside(c) for c in kind.__subclasses__()}
+        parts = {name: _inside(each) for name, each in subclasses(kind).items()}
         return "; ".join(f"{name}: {text}" for name, text in parts.items() if text)
     shown = []
     for entry in declared(kind).values():

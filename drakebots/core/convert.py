@@ -162,7 +162,7 @@ def as_yaml(value: Any, kind: Any = None) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         own = declared(type(value)).values()
         said = {f.name: as_yaml(getattr(value, f.name), f.kind) for f in own}
-        named = kind is not None and type(value).__name__ in _subclasses(kind)
+        named = kind is not None and type(value).__name__ in subclasses(kind)
         return {type(value).__name__: said} if named else said
     if isinstance(value, Mapping):
         return {name: as_yaml(entry) for name, entry in value.items()}
@@ -213,7 +213,7 @@ def _tuple(hints: tuple, value: Any, where: str, folder: Path) -> tuple:
     return tuple(from_yaml(h, v, f"{where}[{i}]", folder) for i, (h, v) in pairs)
 
 
-def _subclasses(base: Any) -> dict[str, type]:
+def subclasses(base: Any) -> dict[str, type]:
     """The dataclasses that a field of an abstract class may have, by their names."""
     kinds: Sequence[type] = base.__subclasses__() if isinstance(base, type) else ()
     return {kind.__name__: kind for kind in kinds if is_dataclass(kind)}
@@ -221,7 +221,7 @@ def _subclasses(base: Any) -> dict[str, type]:
 
 def _named_class(base: type, value: Any, where: str, folder: Path) -> Any:
     """An instance of a subclass by its name, `{Slope: {angle: 0.1}}`."""
-    choices = _subclasses(base)
+    choices = subclasses(base)
     if not choices:
         raise OtherType(where, f"a {base.__name__}, which no file can say", value)
     given = {value: {}} if isinstance(value, str) else names_of(value, where)
@@ -303,7 +303,7 @@ def _of_type(hint: Any, found: dict[str, Any]) -> dict[str, Any]:
         return {"type": "string"}
     if is_dataclass(kind):
         return _object(kind, found)
-    named = _subclasses(kind)
+    named = subclasses(kind)
     needy = {n for n, c in named.items() for f in declared(c).values() if f.required}
     alone = [name for name in named if name not in needy]
     forms: list[dict[str, Any]] = [{"enum": alone}] if alone else []
@@ -426,7 +426,7 @@ def from_word(kind: Any, text: str, what: str, unit: str = "") -> Any:
         return from_yaml(kind, parse_yaml(text), what)
     if isinstance(kind, type) and is_dataclass(kind):
         return kind(**field_words(kind, text, what))
-    choices = _subclasses(kind)
+    choices = subclasses(kind)
     name, _, rest = text.partition(":")
     if name not in choices:
         raise UnknownName(what, name, choices)

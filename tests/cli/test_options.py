@@ -127,3 +127,13 @@ def test_help_names_what_is_in_a_part(command, words, capsys):
     with pytest.raises(SystemExit):
         main([*command.split(), "--help"])
     assert words in " ".join(capsys.readouterr().out.split())
+
+
+def test_help_of_a_choice_names_each_once(capsys):
+    """Not the classes between, and the fields of what an option says several times."""
+    with pytest.raises(SystemExit):
+        main(["plan", "any.urdf", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Motion:" not in text and "_Steps" not in text
+    assert text.count("Hop: height [m]") == 1
+    assert "base or feet pass; with what, p_W [m], share, time [s]" in text
