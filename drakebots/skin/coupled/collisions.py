@@ -65,11 +65,10 @@ class LinkContact:
         self, plant: MultibodyPlant, context: Context, skin: SkinState, dt: float
     ) -> list[Pairs]:
         """Vertices that may touch each shape within dt [s], at the context's q, v."""
-        found, x = [], skin.positions[self.nodes]
-        v_q = plant.GetVelocities(context)
+        x, v = skin.positions[self.nodes], skin.velocities[self.nodes]
+        found, v_q = [], plant.GetVelocities(context)
         for shape, margin in zip(self.shapes, self.margin):
-            quick = shape.speed(plant, context, x, skin.velocities[self.nodes])
-            hit, distance, gradient = shape.near(plant, context, x, margin + dt * quick)
+            hit, distance, gradient = shape.near(plant, context, x, margin, v, dt)
             if not len(hit):
                 continue
             J = moving(plant, context, shape.body, x[hit])

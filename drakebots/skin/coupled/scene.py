@@ -203,8 +203,7 @@ class Scene:
         x, v = skin.positions[self.nodes], skin.velocities[self.nodes]
         v_q, found, law = plant.GetVelocities(context), [], self.skin
         for number, shape in enumerate(self.shapes[: self.around]):
-            reach = dt * shape.speed(plant, context, x, v)
-            hit, distance, n = shape.near(plant, context, x, reach)
+            hit, distance, n = shape.near(plant, context, x, 0.0, v, dt)
             if not len(hit):
                 continue
             J = moving(plant, context, shape.body, x[hit])
@@ -239,8 +238,8 @@ class Scene:
             v = moving(plant, context, points.body, p_W) @ plant.GetVelocities(context)
             for other in points.touch:
                 shape = self.shapes[other]
-                reach = points.radius + dt * shape.speed(plant, context, p_W, v)
-                hit, distance, n = shape.near(plant, context, p_W, reach)
+                reach = points.radius
+                hit, distance, n = shape.near(plant, context, p_W, reach, v, dt)
                 if not len(hit):
                     continue
                 p_WC = p_W[hit] - points.radius * n
@@ -308,8 +307,8 @@ def scene_of(
     glue: Glue,
     *,
     patches: Sequence[Patches] = (),
-    skin: SkinGround | None = None,
-    links: PatchContact | None = None,
+    skin: SkinGround = SkinGround(),
+    links: PatchContact = PatchContact(),
 ) -> Scene | None:
     """The scene around a skin: the plant's bodies that are not its robot's.
 
@@ -333,8 +332,6 @@ def scene_of(
     around = rigid_shapes(plant, inspector, others)
     if not around:
         return None
-    skin = SkinGround() if skin is None else skin
-    links = PatchContact() if links is None else links
     shapes = around + rigid_shapes(plant, inspector, own)
     outside = tuple(range(len(around)))
     points = []

@@ -117,57 +117,68 @@ class RigidShape:
     friction: float | None
     alone: _Alone
 
-    def X_WG(self, plant: MultibodyPlant, context: Context) -> RigidTransform:
-        """Pose of the shape in the world."""
-        return plant.EvalBodyPoseInWorld(context, self.body) @ self.X_BG
-
     def near(
         self,
         plant: MultibodyPlant,
         context: Context,
         p_W: np.ndarray,
         reach: float | np.ndarray,
+        v_W: np.ndarray | None = None,
+        dt: float = 0.0,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Points nearer to the shape than `reach`.
+        """Points that are nearer to the shape than `reach`, or may come so near.
 
         Args:
             plant, context: the body's plant.
             p_W: points (n, 3) [m].
             reach: one signed distance, or one for each point (n,) [m].
+            v_W, dt: velocities of the points (n, 3) [m/s] and a time [s], in which
+                points and body go on straight; without them they rest.
 
         Returns:
             The near ones of the points (k,), their signed distances (k,) [m], negative
             inside, and the distances' gradients in the world (k, 3).
         """
-        X_WG = self.X_WG(plant, context)
+        X_WB = plant.EvalBodyPoseInWorld(context, self.body)
+        V = plant.EvalBodySpatialVelocityInWorld(context, self.body)
+        X_WG, reach = X_WB @ self.X_BG, np.broadcast_to(reach, len(p_W))
+        rows = np.arange(len(p_W))
+        if self.alone.box is not None and len(rows):
+            # First by a ball around the shape: most points of a skin are far away.
+            p_WC = X_WG @ self.alone.box.pose().translation()
+            radius, turn = np.linalg.norm(self.alone.box.half_width()), V.rotational()
+            arm = np.linalg.norm(p_WC - X_WB.translation()) + radius
+            spin, quick = dt * np.linalg.norm(turn), np.linalg.norm(V.translational())
+            if v_W is not None:
+                quick += np.sqrt((v_W**2).sum(axis=1).max())
+            most = max(radius + reach.max() + dt * quick + spin * arm, 0.0)
+            most = most / (1 - spin) if spin < 0.5 else np.inf
+            rows = np.flatnonzero(((p_W - p_WC) ** 2).sum(axis=1) < most**2)
+        p, reach = p_W[rows], reach[rows]
+        if v_W is not None:
+            arm = p - X_WB.translation()
+            own = V.translational() + np.cross(V.rotational(), arm)
+            quick = np.linalg.norm(v_W[rows], axis=1) + np.linalg.norm(own, axis=1)
+            reach = reach + dt * quick
         R = X_WG.rotation().matrix()
-        p_G = (p_W - X_WG.translation()) @ R
-        reach = np.broadcast_to(reach, len(p_W))
-        rows = np.flatnonzero(self._beside_box(p_G) < reach)
-        if not len(rows):
-            return rows, np.zeros(0), np.zeros((0, 3))
-        distance, gradient = self.alone.distances(p_G[rows])
-        hit = distance < reach[rows]
-        return rows[hit], distance[hit], gradient[hit] @ R.T
+        p_G = (p - X_WG.translation()) @ R
+        some = np.flatnonzero(self._beside_box(p_G) < reach)
+        if not len(some):
+            return some, np.zeros(0), np.zeros((0, 3))
+        distance, gradient = self.alone.distances(p_G[some])
+        hit = distance < reach[some]
+        return rows[some[hit]], distance[hit], gradient[hit] @ R.T
 
     def _beside_box(self, p_G: np.ndarray) -> np.ndarray:
         """A lower bound of the distances of points in the shape's frame (n,) [m]."""
         box = self.alone.box
         if box is None:
             return p_G[:, 2]
-        X_OG = box.pose().inverse()
-        out = np.abs(X_OG.multiply(p_G.T).T) - box.half_width()
+        p_O = (box.pose().inverse() @ p_G.T).reshape(3, -1).T
+        out = np.abs(p_O) - box.half_width()
+        # Deep inside a box the bound is its depth there.
         outside = np.linalg.norm(np.maximum(out, 0.0), axis=1)
         return outside + np.minimum(out.max(axis=1), 0.0)
-
-    def speed(
-        self, plant: MultibodyPlant, context: Context, p_W: np.ndarray, v_W: np.ndarray
-    ) -> np.ndarray:
-        """Upper bounds of the speeds of moving points relative to the body (n,)."""
-        V = plant.EvalBodySpatialVelocityInWorld(context, self.body)
-        arm = p_W - plant.EvalBodyPoseInWorld(context, self.body).translation()
-        own = V.translational() + np.cross(V.rotational(), arm)
-        return np.linalg.norm(v_W, axis=1) + np.linalg.norm(own, axis=1)
 
 
 def moving(

@@ -72,7 +72,7 @@ class Pad:
         mu = CoulombFriction(friction, friction)
         self.plant.RegisterCollisionGeometry(body, X, shape, name, mu)
 
-    def built(self, dt, *, skin=None, glued=np.min, **options):
+    def built(self, dt, *, skin=SkinGround(), glued=np.min, **options):
         """The stepper; the pad's lowest vertices are glued to the plate."""
         self.plant.Finalize()
         self.diagram = self.builder.Build()
@@ -85,7 +85,9 @@ class Pad:
         held = {"plate": np.flatnonzero(np.abs(z - glued(z)) < 1e-9)}
         glue = glue_vertices(self.model.rest, self.plant, context, held)
         inspector = self.graph.model_inspector()
-        scene = scene_of(self.plant, inspector, self.model, glue, skin=skin)
+        scene = scene_of(
+            self.plant, inspector, self.model, glue, skin=skin or SkinGround()
+        )
         return CoupledStepper(
             self.plant, self.model, glue, dt, context=context, scene=scene, **options
         )
@@ -322,6 +324,30 @@ def test_bad_scenes():
         stepper.scene.check_apart(pad.plant, stepper.context, pad.model.rest)
     with pytest.raises(InvalidInput, match="generalized forces: 3 numbers, needs 7"):
         stepper.step(stepper.start(), generalized_forces=np.zeros(3))
+
+
+@pytest.mark.parametrize("spin", [0.0, 30.0, 400.0])
+def test_what_comes_near_is_found(spin):
+    """Of a turning plate: whatever may come within reach, and nothing else."""
+    pad, dt = Pad(), 2e-3
+    inertia = SpatialInertia.SolidBoxWithMass(0.05, 0.2, 0.02, 0.02)
+    pad.body("bar", inertia, Box(0.2, 0.02, 0.02))
+    pad.poses = {"bar": RigidTransform([0.3, -0.1, 0.2])}
+    (shape,) = pad.built(dt).scene.shapes
+    V = SpatialVelocity(np.array([0, spin / 2, spin]), np.array([3.0, 0, -1.0]))
+    pad.plant.SetFreeBodySpatialVelocity(pad.other, shape.body, V)
+    rng = np.random.default_rng(5)
+    p = rng.uniform([0.1, -0.3, 0], [0.5, 0.1, 0.4], (400, 3))
+    v = rng.standard_normal((400, 3))
+    reach = rng.uniform(-0.01, 0.02, 400)
+    at = pad.plant, pad.other
+    _, distance, _ = shape.near(*at, p, np.inf)
+    turning = np.cross(V.rotational(), p - [0.3, -0.1, 0.2])
+    quick = np.linalg.norm(v, axis=1)
+    quick += np.linalg.norm(V.translational() + turning, axis=1)
+    expected = np.flatnonzero(distance < reach + dt * quick)
+    found, *_ = shape.near(*at, p, reach, v, dt)
+    assert len(expected) > 0 and np.array_equal(found, expected)
 
 
 def test_an_open_mesh_is_refused(tmp_path):
