@@ -3,16 +3,24 @@
 @njit(cache=True)
 def add_to(values, more): ...
 
-numba keeps what it compiled beside the source, or in the user's cache.
+numba keeps what it compiled beside the source, or in the user's cache. It compiles
+kernels of other files into those that call them, and takes what it kept to be current
+as long as the caller's own file is as it was. Here files that are called count, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
+import numba
 import numpy as np
-from numba import njit
 from numba.core import event
+from numba.core.dispatcher import Dispatcher
 
 from drakebots.core.stages import stage
 
@@ -38,6 +46,32 @@ class _Compilation(event.Listener):
 
 
 event.register("numba:compile", _Compilation())
+
+_DIGESTS: dict[str, str] = {}
+"""Of the files of kernels with all that they call, by their paths."""
+
+
+def _digest(path: str, names: Mapping[str, Any]) -> str:
+    """The digest of a file that has these names when its first kernel is made."""
+    if path not in _DIGESTS:
+        kernels = [each for each in names.values() if isinstance(each, Dispatcher)]
+        called = {each.py_func.__code__.co_filename for each in kernels}
+        parts = sorted(_DIGESTS.get(other, other) for other in called - {path})
+        text = Path(path).read_bytes() + "".join(parts).encode()
+        _DIGESTS[path] = sha256(text).hexdigest()
+    return _DIGESTS[path]
+
+
+def njit(function: Callable | None = None, *, cache: bool = False, **options: Any):
+    """numba's njit; drops what it kept when the file of a called kernel changes."""
+    if function is None:
+        return partial(njit, cache=cache, **options)
+    kernel = numba.njit(cache=cache, **options)(function)
+    if cache:
+        digest = _digest(function.__code__.co_filename, function.__globals__)
+        kept = kernel._cache._cache_file
+        kept._source_stamp = (kept._source_stamp, digest)
+    return kernel
 
 
 @njit(cache=True)

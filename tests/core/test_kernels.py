@@ -1,6 +1,9 @@
 """What kernels must not do, that Numba does not say."""
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import drakebots
@@ -23,3 +26,31 @@ def test_compiled_generators_are_not_cached():
     assert generators, "none is left: this test may go"
     for source, name, decorators in generators:
         assert decorators == ["njit"], (source, name)
+
+
+def test_a_kernel_is_compiled_again_when_one_that_it_calls_has_changed(tmp_path):
+    """Numba alone looks at the caller's file only, and would go on with the old one."""
+    head = "from drakebots.core.kernels import njit\n"
+    called, between = tmp_path / "called.py", tmp_path / "between.py"
+    (tmp_path / "caller.py").write_text(
+        head + "from between import g\n@njit(cache=True)\ndef h(x):\n    return g(x)\n"
+    )
+    between.write_text(
+        head + "from called import f\n@njit(cache=True)\ndef g(x):\n    return f(x)\n"
+    )
+    program = "from caller import h\nprint(h(1.0), len(h.stats.cache_hits))"
+    said = []
+    for term in ("1.0", "1.0", "2.0"):
+        called.write_text(
+            head + f"@njit(cache=True)\ndef f(x):\n    return x + {term}\n"
+        )
+        run = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(Path(drakebots.__file__).parents[1])},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        said.append(run.stdout.split())
+    assert said == [["2.0", "0"], ["2.0", "1"], ["3.0", "0"]]
