@@ -100,13 +100,15 @@ def _structure(seed: int, most: int = 60) -> sp.coo_matrix:
 @item("kkt")
 def kkt() -> Arrays:
     """kkt.c on matrices of random structure, thrice each: it learns from the first."""
+    from symmetric_factors import SymmetricFactors
+
     from drakebots.trajopt.solvers import kkt
 
     if not kkt.available():
         return
     for seed in range(150):
         A = _structure(seed)
-        factors = kkt.SymmetricFactors(A)
+        factors = SymmetricFactors(A)
         for scale in (1.0, 1.0, 1e3):
             report = factors.factor(scale * A.data)
             yield np.array([report.negative, report.zero, report.delayed])

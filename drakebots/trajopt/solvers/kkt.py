@@ -1,8 +1,4 @@
-"""The linear algebra of the interior point: kkt.c, as IPOPT calls it and by itself.
-
-    factors = SymmetricFactors(A)              # the lower triangle, sparse
-    factors.factor(values)
-    x = factors.solve(b)
+"""The linear algebra of the interior point: kkt.c, as IPOPT calls it.
 
 IPOPT spends nine tenths of a trajectory's program in factorizations of its KKT matrix
 
@@ -31,7 +27,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -42,13 +37,10 @@ from scipy.linalg import cython_blas, cython_lapack
 
 from drakebots.core.errors import InvalidInput
 
-THRESHOLD = 1e-8
-"""Least size of a pivot in terms of its column, as IPOPT's default for MA27."""
-
 _KEPT = 16
 """Number of patterns whose orders are kept."""
 
-_INT, _REAL = ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_double)
+_INT = ctypes.POINTER(ctypes.c_int)
 _ORDER = ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_int,) * 3, _INT, _INT, _INT)
 _KEEP = 1  # what C asks of an order; 0 asks for one
 _FOUND, _KNOWN, _FAILED = range(3)
@@ -65,8 +57,8 @@ def library_path() -> Path | None:
 
 
 @cache
-def _library() -> ctypes.CDLL | None:
-    """The library, with the functions it needs."""
+def library() -> ctypes.CDLL | None:
+    """The compiled kkt.c with the functions it needs, or None where it is missing."""
     path = library_path()
     if path is None:
         return None
@@ -84,30 +76,19 @@ def _library() -> ctypes.CDLL | None:
         ctypes.cast(_order_callback(), address),
     )
     lib.kkt_use(functions)
-    lib.kkt_new.restype = address
-    lib.kkt_new.argtypes = [ctypes.c_int, ctypes.c_int, _INT, _INT]
-    lib.kkt_factor.argtypes = [address, _REAL, ctypes.c_double]
-    lib.kkt_learn.argtypes = [address, ctypes.c_double]
-    lib.kkt_learn.restype = None
-    lib.kkt_solve.argtypes = [address, _REAL]
-    lib.kkt_solve.restype = None
-    lib.kkt_report.argtypes = [address, _INT, _REAL]
-    lib.kkt_report.restype = None
-    lib.kkt_free.argtypes = [address]
-    lib.kkt_free.restype = None
     lib.kkt_release.restype = None
     return lib
 
 
 def available() -> bool:
     """Whether the library was compiled and can be loaded."""
-    return _library() is not None
+    return library() is not None
 
 
 @contextmanager
 def socket() -> Iterator[dict[str, str]]:
     """IPOPT's options that make it use the library, within the `with` block."""
-    lib = _library()
+    lib = library()
     if lib is None:
         raise InvalidInput(
             "linear_solver structured was not compiled; install a C compiler and then "
@@ -226,91 +207,3 @@ def _metis() -> ctypes.CDLL | None:
             if hasattr(library, "METIS_EstimateMemory"):
                 return library
     return None
-
-
-# --- by itself ------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class FactorReport:
-    """Report of a factorization.
-
-    Attributes:
-        negative: number of negative eigenvalues.
-        zero: number of zero pivots; the matrix is singular if there are any.
-        delayed: number of times a column was left to the next front.
-        fronts: number of fronts.
-        largest: number of rows of the largest front.
-        entries: number of entries of the factors.
-        products: number of multiplications that were planned.
-    """
-
-    negative: int
-    zero: int
-    delayed: int
-    fronts: int
-    largest: int
-    entries: int
-    products: float
-
-
-class SymmetricFactors:
-    """P L D L' P' of sparse symmetric matrices of one pattern.
-
-    Args:
-        A: a lower or upper triangle with its diagonal (n, n); stored zeros count.
-
-    Raises:
-        InvalidInput: where the library was not compiled.
-    """
-
-    def __init__(self, A: sp.coo_matrix):
-        lib = _library()
-        if lib is None:
-            raise InvalidInput("the library kkt was not compiled; install a C compiler")
-        A = A.tocoo()
-        self._lib, self.size = lib, A.shape[0]
-        i, j = (np.ascontiguousarray(x, np.int32) for x in (A.row, A.col))
-        self._entries = len(i)
-        self._solver = lib.kkt_new(
-            self.size, len(i), i.ctypes.data_as(_INT), j.ctypes.data_as(_INT)
-        )
-
-    def __del__(self):
-        if getattr(self, "_solver", None):
-            self._lib.kkt_free(self._solver)
-            self._solver = None
-
-    def factor(self, values: np.ndarray, threshold: float = THRESHOLD) -> FactorReport:
-        """Factorizes the matrix with these values in the pattern's order.
-
-        Args:
-            values: values of the entries (entries,).
-            threshold: bound of a pivot in terms of its column, 0 to 0.5.
-        """
-        values = np.ascontiguousarray(values, float)
-        if values.shape != (self._entries,):
-            raise InvalidInput(
-                f"the pattern has {self._entries} entries, not {values.shape}"
-            )
-        self._lib.kkt_factor(self._solver, values.ctypes.data_as(_REAL), threshold)
-        report = self.report()
-        self._lib.kkt_learn(self._solver, 0.01)
-        return report
-
-    def report(self) -> FactorReport:
-        """Report of the last factorization."""
-        counts, sizes = np.zeros(6, np.int32), np.zeros(2)
-        self._lib.kkt_report(
-            self._solver, counts.ctypes.data_as(_INT), sizes.ctypes.data_as(_REAL)
-        )
-        negative, zero, delayed, fronts, largest, _ = counts.tolist()
-        return FactorReport(
-            negative, zero, delayed, fronts, largest, int(sizes[0]), float(sizes[1])
-        )
-
-    def solve(self, b: np.ndarray) -> np.ndarray:
-        """A^-1 b (n,) by the last factorization."""
-        x = np.array(b, float)
-        self._lib.kkt_solve(self._solver, x.ctypes.data_as(_REAL))
-        return x

@@ -22,6 +22,7 @@ from drakebots.trajopt.solvers import kkt, solve_exact
 from tests.helpers.scripts import load_script
 
 quadruped_urdf, written = load_script("program_robots", "quadruped_urdf", "written")
+(SymmetricFactors,) = load_script("symmetric_factors", "SymmetricFactors")
 
 pytestmark = pytest.mark.skipif(
     not kkt.available(), reason="kkt.c was not compiled: no C compiler"
@@ -79,7 +80,7 @@ def test_inertia_and_solutions(n, share, seed):
     eigenvalues = np.linalg.eigvalsh(dense)
     if np.abs(eigenvalues).min() < 1e-8 * np.abs(eigenvalues).max():
         return  # nearly singular: the count of signs is rounding
-    factors = kkt.SymmetricFactors(A)
+    factors = SymmetricFactors(A)
     for _ in range(2):  # the second time with what the first has learned
         report = factors.factor(A.data)
         assert report.zero == 0
@@ -96,7 +97,7 @@ def test_a_diagonal_of_zeros_and_values_that_change():
     i = np.r_[np.arange(n), np.arange(n, 2 * n), np.arange(n, 2 * n)]
     j = np.r_[np.arange(n), np.arange(n), np.arange(n, 2 * n)]
     A = sp.coo_matrix((np.r_[np.zeros(n), np.ones(n), np.zeros(n)], (i, j)))
-    factors = kkt.SymmetricFactors(A)
+    factors = SymmetricFactors(A)
     assert factors.factor(A.data).negative == n
     b = 1.0 + np.arange(2.0 * n)
     np.testing.assert_allclose(full(A) @ factors.solve(b), b)
@@ -108,7 +109,7 @@ def test_a_diagonal_of_zeros_and_values_that_change():
 
 def test_repeated_entries_add_up():
     A = sp.coo_matrix(([2.0, 3.0, 1.0], ([0, 0, 1], [0, 0, 1])), (2, 2))
-    factors = kkt.SymmetricFactors(A)
+    factors = SymmetricFactors(A)
     factors.factor(A.data)
     np.testing.assert_allclose(factors.solve(np.array([5.0, 1.0])), [1.0, 1.0])
 
@@ -118,9 +119,9 @@ def test_singular_matrices_are_told():
     rows = A.row.copy()
     # A row of J that is empty, and one that is twice there.
     data = np.where((rows == 10) & (A.col < 8), 0.0, A.data)
-    assert kkt.SymmetricFactors(A).factor(data).zero > 0
+    assert SymmetricFactors(A).factor(data).zero > 0
     empty = sp.coo_matrix((np.zeros(3), (np.arange(3), np.arange(3))))
-    assert kkt.SymmetricFactors(empty).factor(empty.data).zero == 3
+    assert SymmetricFactors(empty).factor(empty.data).zero == 3
 
 
 @pytest.mark.long
@@ -129,7 +130,7 @@ def test_the_work_grows_with_the_number_of_knots():
     for ring in (False, True):
         knots = np.array([11, 51, 201, 401])
         products = [
-            kkt.SymmetricFactors(A).factor(A.data).products
+            SymmetricFactors(A).factor(A.data).products
             for A in (chain(k, ring=ring) for k in knots)
         ]
         exponent = np.polyfit(np.log(knots), np.log(products), 1)[0]
@@ -145,9 +146,9 @@ def test_what_waited_once_is_planned_for():
     n = 23
     H = np.random.default_rng(5).standard_normal((n, n))
     A = sp.tril(sp.block_array([[H + H.T, sp.eye(n)], [sp.eye(n), None]]), format="coo")
-    factors = kkt.SymmetricFactors(A)
+    factors = SymmetricFactors(A)
     reports = [factors.factor(A.data) for _ in range(2)]
-    reports.append(kkt.SymmetricFactors(A).factor(A.data))
+    reports.append(SymmetricFactors(A).factor(A.data))
     assert [report.negative for report in reports] == [n, n, n]
     assert reports[0].delayed > n / 4
     assert reports[1].delayed == reports[2].delayed == 0
@@ -162,7 +163,7 @@ def test_an_order_is_a_permutation():
 def test_other_values_than_entries_are_refused():
     A = kkt_matrix(4, 1, 0)
     with pytest.raises(InvalidInput, match="entries"):
-        kkt.SymmetricFactors(A).factor(A.data[:-1])
+        SymmetricFactors(A).factor(A.data[:-1])
 
 
 # --- inside IPOPT -------------------------------------------------------------
@@ -195,7 +196,7 @@ def test_iterates_are_those_of_mumps(walk):
 
 
 def test_without_a_compiler_it_is_refused(monkeypatch, walk):
-    monkeypatch.setattr(kkt, "_library", lambda: None)
+    monkeypatch.setattr(kkt, "library", lambda: None)
     assert not kkt.available()
     with pytest.raises(InvalidInput, match="C compiler"):
         solve_exact(*walk, options={"linear_solver": "structured"})
