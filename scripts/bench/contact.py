@@ -16,13 +16,14 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
+from measurement import Measurement, figure
 from pydrake.math import RigidTransform
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 from pydrake.systems.primitives import LogVectorOutput
 
 from drakebots import Ground, build_robot, load
-from drakebots.cli.output import Measurement, figure, print_table
+from drakebots.cli.output import print_table
 from drakebots.core.units import GRAVITY, MM_G_MS, SI, Scaling
 from drakebots.multibody import TimeStepper, trajectory_dataset
 from drakebots.robots.hamr import GaitSource, hamr_ground, make_waveform

@@ -39,10 +39,10 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+from measurement import Measurement, figure
 from rich.console import Console
 from rich.table import Table
 
-from drakebots.cli.output import Measurement, figure
 from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.locomotion import (
     HARD,

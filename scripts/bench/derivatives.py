@@ -48,11 +48,12 @@ from pathlib import Path
 
 import casadi as ca
 import numpy as np
+from measurement import Measurement, figure
 from pydrake.autodiffutils import ExtractGradient, ExtractValue, InitializeAutoDiff
 from pydrake.multibody.tree import MultibodyForces_
 
 from drakebots import build_robot, load
-from drakebots.cli.output import Measurement, figure, print_table
+from drakebots.cli.output import print_table
 from drakebots.core.units import MM_G_MS
 from drakebots.multibody.twin import Twin
 

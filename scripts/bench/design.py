@@ -28,9 +28,9 @@ from pathlib import Path
 
 import numpy as np
 from animals import ANIMALS, STANDING, Pose, add_pose, pose_of, write_animal
+from measurement import Measurement, figure
 
 from drakebots import cli
-from drakebots.cli.output import Measurement, figure
 from drakebots.core.errors import DrakebotsError
 from drakebots.design import JOINTS, STAGES, design_robot, table1_problem
 from drakebots.skin import SkinSimulation, simulate_skinned

@@ -30,10 +30,10 @@ from pathlib import Path
 from typing import Any
 
 import xarray as xr
+from measurement import Measurement
 
 from drakebots.cli import main as drakebots
 from drakebots.cli import parse
-from drakebots.cli.output import Measurement
 from drakebots.core.errors import DrakebotsError
 from drakebots.results import Result
 from drakebots.robots import robots

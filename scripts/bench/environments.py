@@ -16,9 +16,10 @@ import time
 from collections.abc import Sequence
 
 import gymnasium
+from measurement import Measurement, figure
 
 import drakebots.envs  # noqa: F401 - registers them
-from drakebots.cli.output import Measurement, figure, print_table
+from drakebots.cli.output import print_table
 
 
 def speed(name: str, steps: int, **options) -> tuple[float, float]:

@@ -20,13 +20,14 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
+from measurement import Measurement, figure
 from pydrake.math import RigidTransform
 from pydrake.multibody.tree import BodyIndex, ModelInstanceIndex
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots import load
-from drakebots.cli.output import Measurement, figure, one_line_errors, print_rows
+from drakebots.cli.output import one_line_errors, print_rows
 from drakebots.formats import write_mjcf, write_urdf
 from drakebots.model import Model, available_models
 from drakebots.multibody import build_robot

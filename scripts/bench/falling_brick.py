@@ -33,11 +33,12 @@ matplotlib.use("Agg")  # files only
 
 import matplotlib.pyplot as plt
 import numpy as np
+from measurement import Measurement
 from scipy.integrate import solve_ivp
 from variational_stepper import VariationalStepper
 
 from drakebots import build_robot, load
-from drakebots.cli.output import Measurement, one_line_errors, print_table
+from drakebots.cli.output import one_line_errors, print_table
 from drakebots.core.files import replacing
 from drakebots.multibody import TimeStepper
 from drakebots.trajopt.contact_implicit import INTEGRATORS, ContactSystem

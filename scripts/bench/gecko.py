@@ -24,9 +24,10 @@ from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
+from measurement import Measurement, figure
 from scipy.optimize import minimize
 
-from drakebots.cli.output import Measurement, figure, print_table
+from drakebots.cli.output import print_table
 from drakebots.core.errors import NoSolution
 from drakebots.robots.gecko import Problem
 from drakebots.robots.gecko.engines import (

@@ -46,8 +46,7 @@ from fuzz.children import BAD, Children, Family, Outcome  # noqa: E402
 from fuzz.formats import FORMATS, make_results, results_family, seeded  # noqa: E402
 from fuzz.options import option_families  # noqa: E402
 from fuzz.problems import modules, types_family  # noqa: E402
-
-from drakebots.cli.output import Measurement  # noqa: E402
+from measurement import Measurement  # noqa: E402
 
 BATCH = 25
 RESULTS = HERE.parents[2] / "out" / "fuzz" / "results"

@@ -33,7 +33,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from drakebots.cli.output import Measurement, figure
+from measurement import Measurement, figure
 
 ROOT = Path(__file__).resolve().parents[2]
 

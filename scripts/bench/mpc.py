@@ -34,9 +34,10 @@ from itertools import repeat
 
 import numpy as np
 from control_baselines import sampling, tracking
+from measurement import Measurement
 
 from drakebots import load
-from drakebots.cli.output import Measurement, print_rows
+from drakebots.cli.output import print_rows
 from drakebots.control import FEEDBACK
 from drakebots.model import Model
 from drakebots.multibody import Step

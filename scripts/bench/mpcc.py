@@ -33,12 +33,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # These programs take longer to compile than to solve.
 os.environ.setdefault("DRAKEBOTS_COMPILE", "0")
 
+from measurement import Measurement
 from published import handbook_bilevel, macmpec
 from pydrake.solvers import SnoptSolver
 from rich.console import Console
 from rich.table import Table
 
-from drakebots.cli.output import Measurement
 from drakebots.trajopt.solvers import ComplementaritySolver, ExactIpoptSolver
 
 PROBLEMS = {

@@ -28,9 +28,10 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
+from measurement import Measurement
 from skin_frame import unit_loads
 
-from drakebots.cli.output import Measurement, print_rows
+from drakebots.cli.output import print_rows
 from drakebots.core.threads import calm_threads, find_mkl
 from drakebots.fem.solver.mumps import find_mumps
 from drakebots.skin.coupled import ReducedSystem

@@ -25,8 +25,9 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from measurement import Measurement
 
-from drakebots.cli.output import Measurement, print_rows
+from drakebots.cli.output import print_rows
 
 SKINS = ("skinned_leg", "beetle", "lizard", "monster", "cow")
 FILLS = {"8": "8", "128": "128", "numpy": None}

@@ -32,9 +32,10 @@ from typing import Any
 
 import numpy as np
 import program_robots
+from measurement import Measurement
 
 from drakebots import hamr, quads, voxels
-from drakebots.cli.output import Measurement, print_rows
+from drakebots.cli.output import print_rows
 from drakebots.robots.hamr import GaitProblem, JumpProblem
 from drakebots.robots.quads.robot import settled_state
 from drakebots.robots.quads.space_time import SpaceTime, plan_space_time

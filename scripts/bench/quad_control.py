@@ -30,8 +30,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from measurement import Measurement
 
-from drakebots.cli.output import Measurement, print_rows
+from drakebots.cli.output import print_rows
 from drakebots.control import Push
 from drakebots.results import Result
 from drakebots.robots.quads import Box, Built, Control, Skinned, build, control

@@ -32,11 +32,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from measurement import Measurement, figure
 from qpcc_uncondensed import UncondensedQp
 from quad_replays import replay_figures
 from skin_paper_systems import solve_right_sides
 
-from drakebots.cli.output import Measurement, figure, print_table
+from drakebots.cli.output import print_table
 from drakebots.core.errors import DrakebotsError, NoSolution
 from drakebots.robots.quads.motion import library_motion
 from drakebots.robots.quads.robot import feet_kinematics, load_planned, settled_state

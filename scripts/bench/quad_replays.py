@@ -27,9 +27,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from measurement import Measurement, figure
 
 from drakebots import load_result
-from drakebots.cli.output import Measurement, figure
 from drakebots.formats import load
 from drakebots.model import skin_path
 from drakebots.results import Result

@@ -30,8 +30,8 @@ from pathlib import Path
 
 import numpy as np
 import program_robots as robots
+from measurement import Measurement, figure
 
-from drakebots.cli.output import Measurement, figure
 from drakebots.model import Model
 from drakebots.robots.hamr.plan import (
     GaitProblem,

@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
+from measurement import Measurement, figure
 from pydrake.math import RigidTransform
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
@@ -25,7 +26,7 @@ from pydrake.systems.primitives import LogVectorOutput, TrajectorySource
 from pydrake.trajectories import PiecewisePolynomial
 
 from drakebots import build_robot, load
-from drakebots.cli.output import Measurement, figure, print_table
+from drakebots.cli.output import print_table
 from drakebots.core.units import MM_G_MS
 from drakebots.robots.hamr import Simulation, build, hamr_ground
 from drakebots.robots.hamr.track import build_leg_map

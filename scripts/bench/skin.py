@@ -43,13 +43,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from measurement import Measurement, figure
 from pydrake.multibody.fem import MaterialModel
 from skin_frame import frame_cost, routes
 from skin_hinge import GluedHinge, silicone_hinge
 from skin_peers import Drake, Mujoco, Ours
 from skin_reference import Converged
 
-from drakebots.cli.output import Measurement, figure, print_table
+from drakebots.cli.output import print_table
 from drakebots.core.threads import calm_threads
 
 HERE = Path(__file__).resolve().parent

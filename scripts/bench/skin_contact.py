@@ -23,9 +23,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from measurement import Measurement, figure
 from scipy.spatial import cKDTree
 
-from drakebots.cli.output import Measurement, figure, print_table
+from drakebots.cli.output import print_table
 from drakebots.core.threads import calm_threads
 from drakebots.fem import SkinState
 from drakebots.fem.assembly import FemModel

@@ -35,6 +35,7 @@ from pathlib import Path
 
 import meshio
 import numpy as np
+from measurement import Measurement, figure
 from pydrake.geometry import (
     AddContactMaterial,
     AddRigidHydroelasticProperties,
@@ -56,7 +57,7 @@ from pydrake.multibody.tree import PrismaticJoint, RigidBody, SpatialInertia
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.cli.output import Measurement, figure, print_rows
+from drakebots.cli.output import print_rows
 from drakebots.core.threads import calm_threads
 from drakebots.core.units import GRAVITY
 from drakebots.fem.assembly import build_model

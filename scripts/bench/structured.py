@@ -35,10 +35,10 @@ from unittest.mock import patch
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+from measurement import Measurement
 from rich.console import Console
 from rich.table import Table
 
-from drakebots.cli.output import Measurement
 from drakebots.robots.hamr.plan import (
     GaitProblem,
     JumpProblem,

@@ -29,9 +29,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from measurement import Measurement
 
 from drakebots import gecko, hamr, sweep
-from drakebots.cli.output import Measurement, print_table
+from drakebots.cli.output import print_table
 
 TARGET_MS, TARGET_SPEEDUP = 50.0, 1.8
 

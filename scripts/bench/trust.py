@@ -33,8 +33,9 @@ from pathlib import Path
 import docs_commands
 import numpy as np
 import poisoned
+from measurement import Measurement
 
-from drakebots.cli.output import Measurement, print_rows
+from drakebots.cli.output import print_rows
 from drakebots.core.errors import FileProblem, NoSolution
 
 ROOT = Path(__file__).resolve().parents[2]

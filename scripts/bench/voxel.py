@@ -35,9 +35,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from measurement import Measurement, figure
 from random_lattices import grown
 
-from drakebots.cli.output import Measurement, figure, print_table
+from drakebots.cli.output import print_table
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.lattice.frame import FactoredFrame, Frame, actuate, lattice_frame
 from drakebots.lattice.pom import (

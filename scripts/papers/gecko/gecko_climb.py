@@ -12,13 +12,18 @@ JSON: climbs.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from drakebots.cli.output import Measurement, one_line_errors, print_table
+from drakebots.cli.output import one_line_errors, print_table
 from drakebots.robots.gecko import CupLimits, Drake, Walk, simulate_walk
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 INCLINES = (0, 45, 84, 180)
 MODULI = (0.3e6, 1.0e6, 3.2e6)

@@ -10,11 +10,12 @@ JSON: courses.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from drakebots import plot
-from drakebots.cli.output import Measurement, one_line_errors, print_table
+from drakebots.cli.output import one_line_errors, print_table
 from drakebots.core.convert import as_yaml
 from drakebots.core.files import check_output
 from drakebots.robots.gecko import (
@@ -26,6 +27,9 @@ from drakebots.robots.gecko import (
 )
 from drakebots.robots.gecko.engines import Engine
 from drakebots.robots.gecko.generator import Rule
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 PAPER_STEPS = "45..51"
 SIZES = ("small", "large")

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.cli.output import Measurement, one_line_errors, print_table
+from drakebots.cli.output import one_line_errors, print_table
 from drakebots.core.checks import check_value, whole
 from drakebots.core.files import check_output
 from drakebots.plots import check_ending, save
@@ -67,6 +67,9 @@ from drakebots.robots.gecko.plots import (
     draw_arrow,
 )
 from drakebots.robots.gecko.simulate import paper_course
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 LAW_Q1 = tuple(np.radians([-90.0, -70.0, -50.0, 50.0, 70.0, 90.0]).tolist())
 LAW_Q2 = (-0.5, -0.25, 0.0, 0.25, 0.5)
@@ -332,7 +335,6 @@ def stopped_early(iterations=(1, 2, 4, 8, 500)) -> list[dict]:
     Both half cycles of the settled cycle, from the same poses as ours: objective, and
     rotation of the two feet that are held [deg]; the last row of each is ours.
     """
-    sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
     slsqp, robot = import_module("gecko").slsqp, make_gecko(weights="single_cycle")
     q1, q2, rows = np.radians(80.0), -0.5, []
     pose = walk(robot, q1, q2, 8)[-1]

@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from drakebots.cli.output import Measurement, one_line_errors
+from drakebots.cli.output import one_line_errors
 from drakebots.core.files import check_output
 from drakebots.plots import write_figure
 from drakebots.results import Result, load_result
@@ -41,6 +41,9 @@ from drakebots.robots.hamr import (
 )
 from drakebots.robots.hamr.plan import store_plan
 from drakebots.sweeps import STARTS, spread, spread_text, starts
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 FREQUENCIES = (2.0, 10.0, 30.0)
 SURFACES = ("teflon", "card", "sandpaper")

@@ -23,13 +23,16 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from drakebots.cli.output import Measurement, one_line_errors
+from drakebots.cli.output import one_line_errors
 from drakebots.core.files import check_output
 from drakebots.plots import write_figure
 from drakebots.results import Result, load_result
 from drakebots.robots.hamr import JumpProblem, Tracking, plan, stored_plan
 from drakebots.robots.hamr.plan import store_plan
 from drakebots.sweeps import STARTS, spread, spread_text, starts
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 
 def run(

@@ -20,6 +20,7 @@ JSON: mpc_strides.
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
@@ -28,12 +29,14 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.cli.output import Measurement
 from drakebots.formats import load
 from drakebots.results import Result
 from drakebots.robots.hamr.model import surfaces
 from drakebots.robots.legged import Control, Mpc, Push, Rigid, Trot, control
 from drakebots.sweeps import STARTS, spread, spread_text
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 STRIDE = 0.01
 """The stride that is asked for [m], as in the paper's plans."""

@@ -24,7 +24,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from drakebots.cli.output import Measurement, one_line_errors
+from drakebots.cli.output import one_line_errors
 from drakebots.core.errors import FileProblem, UnknownName
 from drakebots.results import load_result
 from drakebots.robots.hamr import (
@@ -35,6 +35,9 @@ from drakebots.robots.hamr import (
     stored_plans,
 )
 from drakebots.sweeps import STARTS, spread, spread_text, starts
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 CASES = {
     "as planned": {},

@@ -11,12 +11,17 @@ JSON: gaits.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from drakebots.cli.output import Measurement, one_line_errors, print_table
+from drakebots.cli.output import one_line_errors, print_table
 from drakebots.robots.hamr import Simulation
 from drakebots.robots.hamr.model import surfaces
 from drakebots.sweeps import STARTS, spread, spread_text, starts
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 MEANS = ("stride_deviation_mm", "slip", "yaw_deg_per_cycle", "loop_gap_max_mm")
 """Metrics of which a row has the mean over the starts."""

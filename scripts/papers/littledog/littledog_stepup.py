@@ -26,6 +26,9 @@ from pathlib import Path
 
 import matplotlib
 
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
+
 matplotlib.use("Agg")  # files only
 
 import matplotlib.pyplot as plt
@@ -44,7 +47,6 @@ from littledog_program import (
     stored,
 )
 
-from drakebots.cli.output import Measurement
 from drakebots.core.errors import DrakebotsError
 from drakebots.trajopt.program import Program
 

@@ -15,6 +15,7 @@ JSON: smooth.
 
 from __future__ import annotations
 
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +25,7 @@ from typing import Annotated
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.cli.output import Measurement, one_line_errors
+from drakebots.cli.output import one_line_errors
 from drakebots.cli.progress import progress_bar
 from drakebots.core.checks import check_value, non_negative, one_of, positive
 from drakebots.core.errors import InvalidInput
@@ -41,6 +42,9 @@ from drakebots.results import Result
 from drakebots.robots import record
 from drakebots.skin import SkinSimulation, TableMotion, simulate_skinned
 from drakebots.skin.file import SkinDescription, write_skin
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 RIM = 0.006
 """Height of the rim at the cut that is glued to the lower leg [m]."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -35,7 +36,7 @@ from quad_trot import KNOT, TROT, margin_facts, needed_cops
 from quad_variant import unbraced_share, variant
 from scipy.ndimage import minimum_filter1d
 
-from drakebots.cli.output import Measurement, one_line_errors, plain
+from drakebots.cli.output import one_line_errors, plain
 from drakebots.core.errors import DrakebotsError
 from drakebots.core.files import replacing
 from drakebots.plots import save
@@ -44,6 +45,9 @@ from drakebots.robots import quads
 from drakebots.robots.quads.motion import MotionInput
 from drakebots.robots.quads.robot import PlannedRobot, load_planned
 from drakebots.robots.quads.space_time import plan_space_time
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 FACTORS = {
     "flesh": "the trunk's skin is glued below UNBRACED only, and 0.1 MPa far from glue",

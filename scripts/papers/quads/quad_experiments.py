@@ -14,6 +14,7 @@ JSON: experiment, model, quick, modulus_share.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +30,12 @@ from quad_walks import cow, foot_lift, lizard, qpcc_frames, torque_limits, walks
 from rich.console import Console
 from rich.table import Table
 
-from drakebots.cli.output import Measurement, one_line_errors
+from drakebots.cli.output import one_line_errors
 from drakebots.cli.progress import progress_bar
 from drakebots.plots import save
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 
 @dataclass(frozen=True)

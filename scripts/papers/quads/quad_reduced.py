@@ -15,6 +15,7 @@ JSON: reduced_model_speedup, reduced_model_torque_error, reduced.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from base_controller import BaseController, Feedback, run_loop
 from matplotlib.figure import Figure
 from reduced_error import measure_reduced, walk_targets
 
-from drakebots.cli.output import Measurement, one_line_errors, print_table
+from drakebots.cli.output import one_line_errors, print_table
 from drakebots.core.threads import calm_threads
 from drakebots.plots import check_ending, save
 from drakebots.skin.coupled import PatchContact
@@ -35,6 +36,9 @@ from drakebots.skin.reduced import (
     train_on_random_motion,
     write_reduced,
 )
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 AMPLITUDE = np.tile([0.27, 0.4, 0.3], 4)
 

@@ -13,15 +13,20 @@ JSON: beetle.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from skin_resistance import joint_resistance, limb_skin, rest_stiffness
 
-from drakebots.cli.output import Measurement, one_line_errors
+from drakebots.cli.output import one_line_errors
 from drakebots.core.errors import NoSolution
 from drakebots.design import JOINTS
 from drakebots.skin.file import load_skinned
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 SLOPE = 15.0
 """Angle by which the slope at rest is multiplied [degrees]."""

@@ -14,6 +14,7 @@ JSON: gradients, worst_relative_difference, adjoint_s, steps, target_N_m.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,10 +24,13 @@ from matplotlib.figure import Figure
 from motion_adjoint import MotionCost, MotionGradient
 from skin_parameters import link_length, meet_target, modulus, setup_of, thickness
 
-from drakebots.cli.output import Measurement, one_line_errors, print_table
+from drakebots.cli.output import one_line_errors, print_table
 from drakebots.core.errors import InvalidInput
 from drakebots.plots import check_ending, legend_below, save
 from drakebots.skin.file import load_skinned
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 
 def bend(rest: np.ndarray, joint: int, angle: float, frames: int) -> np.ndarray:

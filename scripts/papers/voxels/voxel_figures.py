@@ -16,6 +16,7 @@ JSON: fig1, fig2, fig3, fig5, fig6.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -46,8 +47,11 @@ from voxel_robot import (
     targets_recovered,
 )
 
-from drakebots.cli.output import Measurement, one_line_errors, print_table
+from drakebots.cli.output import one_line_errors, print_table
 from drakebots.core.files import check_output
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 WIDTHS = tuple(range(2, 13))
 RATIOS = (10, 15, 20, 25, 30, 36, 42.43, 50, 60, 80, 100, 140)

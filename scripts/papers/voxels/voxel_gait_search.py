@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drakebots.cli.output import Measurement, one_line_errors, print_table
+from drakebots.cli.output import one_line_errors, print_table
 from drakebots.cli.progress import progress_bar
 from drakebots.core.files import check_output
 from drakebots.robots.voxels import (
@@ -40,6 +40,9 @@ from drakebots.robots.voxels import (
     search_gait,
     simulate,
 )
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 RECORDED = {"stroke": 2.3e-3, "cycles": 2, "time_step": 2e-3, "log_period": 0.1}
 GROUNDS = (

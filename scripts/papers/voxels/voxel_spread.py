@@ -26,6 +26,7 @@ forward_share, percentile_of_the_measured, variance_foretold, variance_lost_with
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -34,12 +35,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import qmc
 
-from drakebots.cli.output import Measurement, one_line_errors, print_table
+from drakebots.cli.output import one_line_errors, print_table
 from drakebots.cli.progress import progress_bar
 from drakebots.core.errors import FileProblem
 from drakebots.core.files import replacing
 from drakebots.plots import check_ending, save
 from drakebots.robots.voxels import Feet, Simulation, simulate
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 UNKNOWN = {
     "front_mass": (0.0, 10e-3, "g", 1e3),

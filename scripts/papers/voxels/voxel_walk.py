@@ -9,17 +9,21 @@ JSON: walks.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.cli.output import Measurement, one_line_errors, print_table
+from drakebots.cli.output import one_line_errors, print_table
 from drakebots.core.convert import as_yaml
 from drakebots.plots import check_ending, save
 from drakebots.results import Result
 from drakebots.robots.voxels import Feet, Simulation, draw_markers, simulate
+
+sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from measurement import Measurement
 
 FRICTIONS = (0.15, 0.3, 0.5, 0.8, 1.0)
 STEPS = (3e-3, 2e-3, 1e-3, 5e-4)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import pytest
 from threadpoolctl import threadpool_info
 
-from drakebots.cli import output
-from drakebots.cli.output import Measurement
-from tests.helpers.scripts import last_json
+from tests.helpers.scripts import last_json, load_script
+
+measurement = load_script("measurement")
+Measurement = measurement.Measurement
 
 
 def test_a_measurement_says_where_it_was_made(capsys, monkeypatch):
     """The load, the processor, the kernel and the threads of BLAS."""
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    measurement = Measurement("What is measured.\n\nMore.", quick="one round")
-    assert measurement.parse_args(["--quick"]).quick
-    found = measurement.report({"step_s": float("nan")})
+    made = Measurement("What is measured.\n\nMore.", quick="one round")
+    assert made.parse_args(["--quick"]).quick
+    found = made.report({"step_s": float("nan")})
     assert last_json(capsys.readouterr().out) == found | {"step_s": None}
     where = found["environment"]
     assert where["processor"] and where["cores"] >= 1 and where["wall_s"] > 0
@@ -35,8 +36,8 @@ def test_a_measurement_beside_other_work_says_so(
 ):
     """By the processor time of others meanwhile, else by the load before."""
     others = iter(seconds)
-    monkeypatch.setattr(output, "_others_seconds", lambda: next(others))
-    monkeypatch.setattr(output.os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(measurement, "_others_seconds", lambda: next(others))
+    monkeypatch.setattr(measurement.os, "getloadavg", lambda: (load, 0.0, 0.0))
     where = Measurement("What is measured.", quick="one").report({})["environment"]
     assert where["beside_other_work"] == beside
     assert ("beside other work" in capsys.readouterr().out) == beside
