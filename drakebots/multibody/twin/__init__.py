@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.multibody.twin.joints import rotation
+    from drakebots.multibody.twin.joints import rotation, without_rounding
     from drakebots.multibody.twin.twin import Pose, Twin
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

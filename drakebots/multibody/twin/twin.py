@@ -9,8 +9,9 @@ with Drake at 1e-10. Everything is in the plant's units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import casadi as ca
 import numpy as np
@@ -424,25 +425,77 @@ class Twin(TwinKinematics):
         return self.kinetic_energy(q, v) - self.potential_energy(q)
 
     def inverse_dynamics(self, q: ca.SX, v: ca.SX, vdot: ca.SX) -> ca.SX:
-        """tau = M(q) vdot + C(q, v) v - tau_applied (nv,).
+        """tau = M(q) vdot + C(q, v) v - tau_applied (nv,), by Newton-Euler.
 
-        tau_applied are gravity, springs and damping. Newton-Euler, for any
-        joint: with dV/dt of every body, tau = sum_B (dV_B/dv)' F_B.
+        tau_applied are gravity, springs and damping; q and v are symbols.
         """
-        qdot = self.rates(q, v)
-        tau = ca.SX(self.reflected_inertia()) * vdot
-        for link, w, u in self.body_velocities(q, v):
-            mass, p_cm, I_cm = self._inertia(link.body)
-            if mass == 0:
-                continue
-            u = u + ca.cross(w, ca.SX(p_cm))
-            V = ca.vertcat(w, u)
-            A = ca.jtimes(V, q, qdot) + ca.jtimes(V, v, vdot)
-            momentum = ca.SX(I_cm) @ w
-            torque = ca.SX(I_cm) @ A[:3] + ca.cross(w, momentum)
-            force = mass * (A[3:] + ca.cross(w, u))
-            tau += ca.jtimes(V, v, ca.vertcat(torque, force), True)
+        tau = self.newton_euler(q, v, vdot)
         return tau - self.conservative_force(q) - self.damping_force(q, v)
+
+    def newton_euler(
+        self,
+        q: ca.SX,
+        v: ca.SX,
+        vdot: ca.SX,
+        base: np.ndarray | None = None,
+        spatial: Callable[[int], tuple | None] | None = None,
+        wrenches: Mapping[int, tuple[ca.SX, ca.SX]] = MappingProxyType({}),
+    ) -> ca.SX:
+        """M(q) vdot + C(q, v) v less what wrenches on the bodies do (nv,).
+
+        Recursive, in the bodies' frames (Featherstone). With V = [w, u] the velocity of
+        a body at its origin, V_J(q, v) that across its joint and A_J its rate,
+
+            V = X V_P + V_J,   A = X A_P + A_J + V x V_J
+            f = I A + V x* I V - f_ext,   tau = (dV_J/dv)' f,   f_P += X'f
+
+        Args:
+            q, v: positions and velocities, as symbols.
+            vdot: rates of the velocities.
+            base: acceleration of the world (3,); -g gives the bodies weight.
+            spatial: see :meth:`centroidal`.
+            wrenches: by body, the moment about Bo and the force on it (3,), in World.
+        """
+        zero = ca.SX.zeros(3)
+        moving = self._accelerations(q, v, vdot, zero if base is None else ca.SX(base))
+        R_W, force = {0: ca.SX.eye(3)}, {0: (zero, zero)}
+        for link, X, _, (w, u, dw, du) in moving:
+            R_W[link.body] = R_W[link.inboard] @ X.R
+            loads = wrenches.get(link.body, (zero, zero))
+            moment, push = (-(R_W[link.body].T @ load) for load in loads)
+            if (found := (spatial or self._spatial)(link.body)) is not None:
+                m, h, I_o = (ca.SX(part) for part in found)
+                L, p = I_o @ w + ca.cross(h, u), m * u - ca.cross(h, w)
+                moment += I_o @ dw + ca.cross(h, du) + ca.cross(w, L) + ca.cross(u, p)
+                push += m * du - ca.cross(h, dw) + ca.cross(w, p)
+            force[link.body] = moment, push
+        tau = ca.SX(self.reflected_inertia()) * vdot
+        for link, X, V_J, _ in reversed(moving):
+            moment, push = force[link.body]
+            tau += ca.jtimes(V_J, v, ca.vertcat(moment, push), True)
+            n, f = force[link.inboard]
+            pushed = X.R @ push
+            turned = X.R @ moment + ca.cross(X.p, pushed)
+            force[link.inboard] = n + turned, f + pushed
+        return tau
+
+    def _accelerations(self, q: ca.SX, v: ca.SX, vdot: ca.SX, base: ca.SX) -> list:
+        """Of each link X_PB, V_J and (w, u, dw, du) in B, inboard bodies first."""
+        qdot, zero = self.rates(q, v), ca.SX.zeros(3)
+        known, out = {0: (zero, zero, zero, base)}, []
+        for link in self.links:
+            X, w_J, u_J = self._across_velocity(link, q, v)
+            V_J = ca.vertcat(w_J, u_J)
+            A_J = ca.jtimes(V_J, q, qdot) + ca.jtimes(V_J, v, vdot)
+            w_P, u_P, dw_P, du_P = known[link.inboard]
+            R_BP = X.R.T
+            w, u = R_BP @ w_P + w_J, R_BP @ (u_P + ca.cross(w_P, X.p)) + u_J
+            dw = R_BP @ dw_P + A_J[:3] + ca.cross(w, w_J)
+            du = R_BP @ (du_P + ca.cross(dw_P, X.p)) + A_J[3:]
+            du += ca.cross(w, u_J) + ca.cross(u, w_J)
+            known[link.body] = w, u, dw, du
+            out.append((link, X, V_J, known[link.body]))
+        return out
 
     def conservative_force(self, q: ca.SX) -> ca.SX:
         """-N'dV/dq (nv,): gravity and springs."""

@@ -1,15 +1,7 @@
 """Inverse dynamics of a tree of links in CasADi, with the inertias as arguments.
 
-Recursive Newton-Euler algorithm in the links' frames (Featherstone): with V = [w, u]
-the velocity of a link at its origin and S the axis of its joint,
-
-    V = X V_P + S v,   A = X A_P + S vdot + V x S v,   A_0 = [0, -g]
-    f = I A + V x* I V - f_ext,   tau = S'f,   f_P += X'f
-
-`Twin` differentiates velocities instead and takes any joint; this class takes revolute
-and prismatic joints only, and its expressions are several times smaller, which matters
-for second derivatives. The inertia of a link is a row [m, m c (3), I_xx, I_yy, I_zz,
-I_xy, I_xz, I_yz] about its origin in its frame; the skin's inertia is added there.
+The inertia of a link is a row [m, m c (3), I_xx, I_yy, I_zz, I_xy, I_xz, I_yz] about
+its origin in its frame; the skin's inertia is added there.
 """
 
 from __future__ import annotations
@@ -23,8 +15,8 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model import find_body, joint_slices
-from drakebots.multibody.twin import Pose, Twin, rotation
+from drakebots.model import find_body
+from drakebots.multibody.twin import Twin, without_rounding
 
 PARAMETERS = 10
 """Length of a link's row of inertia."""
@@ -68,8 +60,9 @@ class TreeDynamics(Twin):
         self.inertia.setflags(write=False)
 
     def _parameters(self, body: int) -> np.ndarray:
-        m, c, I_cm = self._inertia(body)
-        return inertia_row(m, c, I_cm)
+        m, h, I_o = self._spatial(body)
+        upper = I_o[0, 0], I_o[1, 1], I_o[2, 2], I_o[0, 1], I_o[0, 2], I_o[1, 2]
+        return np.array([m, *h, *upper])
 
     def inertia_of(self, body: int, d: ca.SX):
         """m, h = m c and I about the origin from the stacked rows d."""
@@ -81,23 +74,6 @@ class TreeDynamics(Twin):
             ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, zz)
         )
         return p[0], p[1:4], I_o
-
-    def _pose_and_axis(self, link, q: ca.SX):
-        """X_PB, and the axis S = (S_w, S_u) in B; None for a weld."""
-        kind, (a, _) = link.joint.type_name(), joint_slices(link.joint)
-        R_BM, p_MB = link.X_MB.R.T, link.X_MB.p
-        zero = ca.SX.zeros(3)
-        if kind == "weld":
-            return self._across(link, q), None
-        if kind == "prismatic":
-            axis = link.joint.translation_axis()
-            X_FM = Pose(ca.SX.eye(3), ca.SX(axis) * q[a])
-            S = zero, R_BM @ ca.SX(axis)
-        else:
-            axis = link.joint.revolute_axis()
-            X_FM = Pose(rotation(axis, q[a]), zero)
-            S = R_BM @ ca.SX(axis), R_BM @ ca.cross(ca.SX(axis), p_MB)
-        return link.X_PF @ X_FM @ link.X_MB, S
 
     def recursive(
         self,
@@ -114,63 +90,15 @@ class TreeDynamics(Twin):
             d: inertias of the links, stacked (10 links,).
             loads: forces F and torques T at the soles (3 feet,), in the world.
         """
-        joints = {link.body: self._pose_and_axis(link, q) for link in self.links}
-        motion = self._motion(joints, v, a)
-        wrenches = {} if loads is None else self._foot_wrenches(q, *loads)
-        R_W, force = {0: ca.SX.eye(3)}, {}
-        for link in self.links:
-            R = R_W[link.body] = R_W[link.inboard] @ joints[link.body][0].R
-            moment, push = self._inertial_wrench(link.body, motion[link.body], d)
-            if link.body in wrenches:
-                T, F = wrenches[link.body]
-                moment, push = moment - R.T @ T, push - R.T @ F
-            force[link.body] = moment, push
-        reflected, damping = self.reflected_inertia(), self.joint_damping()
-        tau = ca.SX(reflected) * a + ca.SX(damping) * v
-        for link in reversed(self.links):
-            moment, push = force[link.body]
-            X, S = joints[link.body]
-            if S is not None:
-                _, at = joint_slices(link.joint)
-                tau[at] += ca.dot(S[0], moment) + ca.dot(S[1], push)
-            if link.inboard in force:
-                n, f = force[link.inboard]
-                pushed = X.R @ push
-                force[link.inboard] = (
-                    n + X.R @ moment + ca.cross(X.p, pushed),
-                    f + pushed,
-                )
-        return tau
-
-    def _motion(self, joints, v: ca.SX, a: ca.SX) -> dict[int, tuple]:
-        """w, u and their rates of each body, in its frame; gravity accelerates."""
-        g = ca.SX(np.array(self.plant.gravity_field().gravity_vector()))
-        motion = {0: (ca.SX.zeros(3), ca.SX.zeros(3), ca.SX.zeros(3), -g)}
-        for link in self.links:
-            w_P, u_P, dw_P, du_P = motion[link.inboard]
-            X, S = joints[link.body]
-            R_BP = X.R.T
-            w, u = R_BP @ w_P, R_BP @ (u_P + ca.cross(w_P, X.p))
-            dw, du = R_BP @ dw_P, R_BP @ (du_P + ca.cross(dw_P, X.p))
-            if S is not None:
-                _, at = joint_slices(link.joint)
-                Sw, Su = S[0] * v[at], S[1] * v[at]
-                w, u = w + Sw, u + Su
-                # V x S v
-                dw = dw + S[0] * a[at] + ca.cross(w, Sw)
-                du = du + S[1] * a[at] + ca.cross(w, Su) + ca.cross(u, Sw)
-            motion[link.body] = w, u, dw, du
-        return motion
-
-    def _inertial_wrench(self, body: int, motion: tuple, d: ca.SX):
-        """I A + V x* I V of a body: moment about its origin, and force."""
-        inertia = self.inertia_of(body, d)
-        if inertia is None:
-            return ca.SX.zeros(3), ca.SX.zeros(3)
-        (w, u, dw, du), (m, h, I_o) = motion, inertia
-        L, p = I_o @ w + ca.cross(h, u), m * u - ca.cross(h, w)
-        moment = I_o @ dw + ca.cross(h, du) + ca.cross(w, L) + ca.cross(u, p)
-        return moment, m * du - ca.cross(h, dw) + ca.cross(w, p)
+        tau = self.newton_euler(
+            q,
+            v,
+            a,
+            base=-np.array(self.plant.gravity_field().gravity_vector()),
+            spatial=lambda body: self.inertia_of(body, d),
+            wrenches={} if loads is None else self._foot_wrenches(q, *loads),
+        )
+        return tau - self.damping_force(q, v)
 
     def _foot_wrenches(self, q: ca.SX, F: ca.SX, T: ca.SX) -> dict[int, tuple]:
         """Moments about the bodies' origins, and forces, of loads at the soles."""
@@ -189,15 +117,11 @@ class TreeDynamics(Twin):
 
     def sole_axes(self, q: ca.SX, sole) -> ca.SX:
         """Axes of a sole R_WS (3, 3)."""
-        return self.pose(q, sole.body).R @ ca.SX(_tidy(sole.R_BS))
+        return self.pose(q, sole.body).R @ ca.SX(without_rounding(sole.R_BS))
 
     def com(self, q: ca.SX, d: ca.SX) -> ca.SX:
         """Centre of mass p_WC (3,) of links with inertias d."""
-        poses, mass, moment = self.poses(q), ca.SX(0), ca.SX.zeros(3)
-        for body in self._row:
-            m, h, _ = self.inertia_of(body, d)
-            mass, moment = mass + m, moment + m * poses[body].p + poses[body].R @ h
-        return moment / mass
+        return self.centroidal(q, 0 * q, lambda body: self.inertia_of(body, d))[0]
 
     @cached_property
     def _symbols(self):
@@ -243,19 +167,6 @@ class TreeDynamics(Twin):
         """q -> J (6 f, nv) with tau = J'[F; T] of forces and torques at the soles."""
         q, v, a, d = self._symbols
         F, T = (ca.SX.sym(name, 3 * len(self.soles)) for name in "FT")
-        pulled = -self.recursive(q, v * 0, a * 0, d * 0, (F, T))
+        pulled = -self.recursive(q, v, a, d, (F, T))
         J = ca.jacobian(pulled, ca.vertcat(F, T)).T
         return ca.Function("contact", [q], [ca.densify(J)])
-
-
-def inertia_row(m: float, c: np.ndarray, I_cm: np.ndarray) -> np.ndarray:
-    """Row [m, m c, I about the origin] from mass, COM and inertia about the COM."""
-    I_o = I_cm + m * (c @ c * np.eye(3) - np.outer(c, c))
-    upper = I_o[0, 0], I_o[1, 1], I_o[2, 2], I_o[0, 1], I_o[0, 2], I_o[1, 2]
-    return np.array([m, *(m * np.asarray(c)), *upper])
-
-
-def _tidy(R: np.ndarray) -> np.ndarray:
-    R = np.array(R)
-    near = np.round(R)
-    return np.where(np.abs(R - near) < 1e-15, near, R)
