@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from drakebots.core.errors import InvalidInput
 from drakebots.plots import (
@@ -15,6 +14,7 @@ from drakebots.plots import (
     legend_below,
     line_style,
     literal,
+    panels,
     write_figure,
 )
 from drakebots.results import Result
@@ -40,16 +40,10 @@ def plot_track(run: Result, path: str | Path) -> Path:
         raise InvalidInput(
             f"needs an executed plan, got a {run.kind}; make one with `drakebots track`"
         )
-    figure = Figure(figsize=(12, 7), layout="constrained")
-    panels = figure.subplots(2, 3)
-    _strides(panels[0, 0], run)
-    _height(panels[0, 1], run)
-    _angles(panels[0, 2], run)
-    _path(panels[1, 0], run)
-    _inputs(panels[1, 1], run)
-    _loads(panels[1, 2], run)
-    for panel in panels.flat:
-        panel.spines[["top", "right"]].set_visible(False)
+    figure, axes = panels(6, 3, (4.0, 3.5))
+    drawn = (_strides, _height, _angles, _path, _inputs, _loads)
+    for draw, panel in zip(drawn, axes):
+        draw(panel, run)
     facts = run.metrics
     how = f"{facts['feedback']} feedback on {facts['ground']} ground"
     figure.suptitle(
@@ -73,11 +67,18 @@ def _strides(panel: Axes, run: Result) -> None:
     legend_below(panel)
 
 
+def _bases(run: Result) -> list[tuple[np.ndarray, dict]]:
+    """Positions of the base (T, 3), those of a plan first, and how to draw them."""
+    planned = run.data.get("base_position_planned")
+    ran = (run.data.base_position.values, {"color": COLOURS[0], "label": "run"})
+    if planned is None:
+        return [ran]
+    return [(planned.values, {"color": PLANNED, "label": "plan"}), ran]
+
+
 def _height(panel: Axes, run: Result) -> None:
-    data, time = run.data, run.data.time.values
-    planned = data.base_position_planned.values[:, 2]
-    panel.plot(time, planned, color=PLANNED, label="plan")
-    panel.plot(time, data.base_position.values[:, 2], color=COLOURS[0], label="run")
+    for base, style in _bases(run):
+        panel.plot(run.data.time.values, base[:, 2], **style)
     panel.set(xlabel="time [s]", ylabel="z [m]", title="height of the base")
     legend_below(panel)
 
@@ -91,13 +92,8 @@ def _angles(panel: Axes, run: Result) -> None:
 
 
 def _path(panel: Axes, run: Result) -> None:
-    data = run.data
-    for name, colour, label in (
-        ("base_position_planned", PLANNED, "plan"),
-        ("base_position", COLOURS[0], "run"),
-    ):
-        x, y, _ = data[name].values.T
-        panel.plot(x, y, color=colour, label=label)
+    for base, style in _bases(run):
+        panel.plot(base[:, 0], base[:, 1], **style)
     panel.set(xlabel="x [m]", ylabel="y [m]", title="path of the base")
     panel.set_aspect("equal", adjustable="datalim")
     legend_below(panel)
@@ -146,11 +142,10 @@ def plot_control(result: Result, path: str | Path) -> Path:
     path = check_ending(path)
     check_controlled(result)
     data, time, facts = result.data, result.data.time.values, result.metrics
-    base, angles = data.base_position.values, np.degrees(data.base_rpy.values)
-    figure = Figure(figsize=(12, 7), layout="constrained")
-    panels = figure.subplots(2, 3)
-    above, height, tilt, effort, pushed, solves = panels.flat
-    above.plot(base[:, 0], base[:, 1], color=COLOURS[0], label="base")
+    figure, axes = panels(6, 3, (4.0, 3.5))
+    for draw, panel in zip((_path, _height, _angles), axes):
+        draw(panel, result)
+    (above, _, _, effort, pushed, solves), base = axes, data.base_position.values
     if facts.get("goal_m") is not None:
         goal = base[0, :2] + facts["goal_m"]
         above.plot(*goal, "o", color=COLOURS[2], label="goal")
@@ -164,23 +159,13 @@ def plot_control(result: Result, path: str | Path) -> Path:
             textcoords="offset points",
             arrowprops={"arrowstyle": "->", "color": COLOURS[3]},
         )
-    above.set(xlabel="x [m]", ylabel="y [m]", title="path")
-    above.set_aspect("equal", adjustable="datalim")
     legend_below(above)
-    height.plot(time, base[:, 2], color=COLOURS[0])
-    height.set(xlabel="time [s]", ylabel="z [m]", title="height of the base")
-    for i, name in enumerate(("roll", "pitch", "yaw")):
-        tilt.plot(time, angles[:, i], color=COLOURS[i], label=name)
-    tilt.set(xlabel="time [s]", ylabel="angle [deg]", title="angles of the base")
-    legend_below(tilt)
     effort.plot(time, data.torque.values, lw=0.7)
     effort.set(xlabel="time [s]", ylabel="[N m]", title="efforts of the motors")
     pushed.plot(time, np.linalg.norm(data.push.values, axis=1), color=COLOURS[3])
     pushed.set(xlabel="time [s]", ylabel="force [N]", title="pushes")
     solves.plot(data.solve_time, 1e3 * data.solve_seconds, ".", color=COLOURS[0])
     solves.set(xlabel="time [s]", ylabel="processor time [ms]", title="solves")
-    for panel in panels.flat:
-        panel.spines[["top", "right"]].set_visible(False)
     figure.suptitle(
         f"{literal(result.model)} under {facts['controller']}: "
         + literal(result.message)

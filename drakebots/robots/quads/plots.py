@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import GRAVITY
@@ -22,6 +21,7 @@ from drakebots.plots import (
     legend_beside,
     line_style,
     literal,
+    panels,
     save,
 )
 from drakebots.results import Result
@@ -77,13 +77,9 @@ def plot_control(result: Result, path: str | Path) -> Path:
         FileProblem: when the file cannot be written.
     """
     path = check_ending(path)
-    data, figure = result.data, Figure(figsize=(8, 8), layout="constrained")
-    grid = figure.subplots(4, 1, sharex=True)
-    t, moved = (
-        data.time.values,
-        data.base_position.values - data.base_position.values[0],
-    )
-    tilt = np.degrees(data.base_rpy.values)
+    data, (figure, grid) = result.data, panels(4, 1, (8.0, 2.0))
+    t, base = data.time.values, data.base_position.values
+    moved, tilt = base - base[0], np.degrees(data.base_rpy.values)
     for k, colour in zip((0, 1), COLOURS):
         grid[0].plot(t, moved[:, k], color=colour, label="xy"[k])
         grid[1].plot(t, tilt[:, k], color=colour, label=("roll", "pitch")[k])
@@ -100,35 +96,28 @@ def plot_control(result: Result, path: str | Path) -> Path:
         for axes in grid:
             end = push["time"] + push["duration"]
             axes.axvspan(push["time"], end, color=BAR, alpha=0.4, lw=0)
-    for axes in grid:
-        tidy(axes)
-        axes.label_outer()
     for axes in grid[:3]:
+        axes.sharex(grid[3])
+        axes.tick_params(labelbottom=False)
         legend_beside(axes)
+    grid[3].set_xlabel("time [s]")
     figure.suptitle(f"{literal(result.model)}: {literal(result.message)}")
     return save(figure, path)
 
 
-def _save(result: Result, path: Path, *panels) -> Path:
+def _save(result: Result, path: Path, *drawn) -> Path:
     """A figure of some panels, and of COP margin and torques."""
-    figure = Figure(figsize=(8, 9), layout="constrained")
-    grid = figure.subplots(len(panels) + 2, 1)
-    for panel, axes in zip(panels, grid):
-        panel(axes, result)
+    figure, grid = panels(len(drawn) + 2, 1, (8.0, 9.0 / (len(drawn) + 2)))
+    for draw, axes in zip(drawn, grid):
+        draw(axes, result)
     draw_margin(grid[-2], {"": result})
     draw_torques(grid[-1], result)
     for axes in grid:
-        tidy(axes)
+        axes.set_xlabel("time [s]")
     figure.suptitle(
         f"{literal(result.model)}: {result.metrics.get('motion', result.kind)}"
     )
     return save(figure, path)
-
-
-def tidy(axes: Axes, x: str = "time [s]") -> None:
-    """Labels the x axis and removes the upper and right spines."""
-    axes.set_xlabel(x)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def draw_bars(axes: Axes, result: Result) -> None:
