@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         Bodies,
         PlanProgram,
         planning,
-        solution_metrics,
     )
     from drakebots.trajopt.refine import (
         Refinable,

@@ -28,12 +28,7 @@ from typing import Any, Generic, TypeVar
 
 import casadi as ca
 import numpy as np
-from pydrake.solvers import (
-    MathematicalProgram,
-    MathematicalProgramResult,
-    SolutionResult,
-    SolverId,
-)
+from pydrake.solvers import MathematicalProgram, MathematicalProgramResult
 
 from drakebots.core.checks import array, check_value
 from drakebots.core.errors import InvalidInput, UnknownName
@@ -45,16 +40,17 @@ from drakebots.trajopt.solvers import (
     OURS,
     TOLERANCE,
     ExactIpoptSolver,
+    ProgramResult,
     ReadBack,
     Solution,
     check_solver,
-    fill,
     lower,
     name_of,
     options_of,
     scaled_violation,
     solve,
 )
+from drakebots.trajopt.solvers.drake_solvers import IDS
 from drakebots.trajopt.solvers.mathematical_program import Lowered
 
 Plan = TypeVar("Plan")
@@ -62,11 +58,6 @@ Plan = TypeVar("Plan")
 
 Add = Callable[["PlanProgram"], None]
 """Adds a user's own terms to the `prog` of a program."""
-
-_OUTCOMES = {
-    Verdict.SUCCESS: SolutionResult.kSolutionFound,
-    Verdict.TIME_LIMIT: SolutionResult.kIterationLimit,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,20 +76,6 @@ class Bodies:
     scaling: Scaling = SI
     points: Mapping[str, tuple[str, np.ndarray]] = field(default_factory=dict)
     spatial: Callable[[int], Callable[[int], tuple | None]] | None = None
-
-
-class ProgramResult(MathematicalProgramResult):
-    """A MathematicalProgramResult with the solution of our solvers behind it."""
-
-    _solution: Solution | None = None
-
-    def get_solver_id(self) -> SolverId:
-        """The id of the solver."""
-        return SolverId(self._solution.solver)
-
-    def get_solver_details(self) -> Solution:
-        """The answer to the planner's own program, judged, with its log."""
-        return self._solution
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -342,16 +319,12 @@ class PlanProgram(Generic[Plan]):
             UnknownName: for an unknown solver.
         """
         mine, threads = options_of(self.prog, None, ExactIpoptSolver.id().name())
-        if solver not in OURS:
-            mine = self.prog.solver_options().options.get(solver.upper(), {})
+        if solver in IDS:
+            mine = self.prog.solver_options().options.get(IDS[solver].name(), {})
         how = {"threads": threads, **how}
         how |= {"solver": solver, "options": {**mine, **(options or {})}}
         values, cost, solution = self._solved(how)
-        result = ProgramResult()
-        outcome = _OUTCOMES.get(solution.verdict, SolutionResult.kSolverSpecificError)
-        fill(result, self.prog.decision_variables(), values, cost, outcome)
-        result._solution = solution
-        return result
+        return ProgramResult.of(solution, self.prog, values, cost)
 
     def _solved(self, how: Mapping[str, Any]) -> tuple[np.ndarray, float, Solution]:
         """Values of all decision variables, the cost with all that was added, and the
@@ -519,21 +492,6 @@ def planning(
 
     given = dict(options or {})
     return call
-
-
-def solution_metrics(solution: Solution) -> dict[str, Any]:
-    """What a plan's metrics say of its program and of the solver's run."""
-    program, log = solution.program, solution.log
-    return {
-        "objective": solution.objective,
-        "cost": program.cost_table(solution.x),
-        "iterations": solution.iterations,
-        "solver": solution.solver,
-        "solver_status": solution.status,
-        "variables": program.num_variables,
-        "rows": program.num_rows,
-        "iteration_log": {k: list(log[k]) for k in ("obj", "inf_pr", "mu") if k in log},
-    }
 
 
 def _bindings(prog: MathematicalProgram) -> list:

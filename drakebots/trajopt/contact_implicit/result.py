@@ -25,7 +25,7 @@ from drakebots.trajopt.contact_implicit.system import (
     ContactSystem,
     interval_block,
 )
-from drakebots.trajopt.plan_program import Bodies, PlanProgram, solution_metrics
+from drakebots.trajopt.plan_program import Bodies, PlanProgram
 from drakebots.trajopt.program import Program
 from drakebots.trajopt.solvers import Solution
 
@@ -108,7 +108,7 @@ def plan_result(
         data=plan_dataset(problem, solution) if data is None else data,
         residuals=dict(solution.residuals),
         timings=spent(),
-        metrics=solution_metrics(solution) | dict(metrics),
+        metrics=solution.metrics | dict(metrics),
         provenance=model_provenance(model, dict(options), seed),
     )
 

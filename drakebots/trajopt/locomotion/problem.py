@@ -96,7 +96,7 @@ class WayPoint:
     share: Annotated[float | None, between(0, 1, open_ends=True)] = None
     """Share of the motion after which it is passed."""
     time: Annotated[float | None, positive("s")] = None
-    """Time after which it is passed, from the start of a motion of known duration."""
+    """Time after which it is passed, from the start of its motion."""
     heading: Annotated[float | None, finite("rad")] = None
     """Angle of the base about z there; by default free."""
     tolerance: Annotated[float, positive("m")] = 1e-3
@@ -735,22 +735,22 @@ class Targets:
         return sorted(found)
 
     def share_of(self, point: WayPoint) -> float:
-        """Share of the motion after which a way point is passed.
+        """Share of the motion after which a way point is passed, by its nominal
+        duration for one with a time.
 
         Raises:
-            InvalidInput: for a time that is not within the motion, or of a motion whose
-                duration is open.
+            InvalidInput: for a time that is not within the motion.
         """
         if point.share is not None:
             return point.share
-        (low, high), unit = self.duration, self.standing.scaling.time
-        if low < high or not point.time < high * unit:
+        unit = self.standing.scaling.time
+        if not point.time < self.duration[1] * unit:
             raise InvalidInput(
                 f"way point of {point.what}: {point.time:g} s is not within a "
-                f"{self.motion.name} of {low * unit:.3g} to {high * unit:.3g} s; give "
-                "its share of the motion"
+                f"{self.motion.name} of {self.duration[1] * unit:.3g} s; times count "
+                "from the start of the motion that has the way point"
             )
-        return point.time / (high * unit)
+        return point.time / (self.nominal * unit)
 
     def course(self, share: np.ndarray) -> np.ndarray:
         """x, y and yaw of the base, 0 where there is no such coordinate, on its even
@@ -812,6 +812,10 @@ def targets(
     if natural is None:
         natural = problem.motion.natural(unit.length)
     asked = getattr(problem.motion, "duration", problem.duration)
+    # With an open duration, a motion lasts as long as its way points ask.
+    late = max((point.time or 0.0 for point in problem.motion.waypoints), default=0.0)
+    last = 1 - 1 / (problem.knots - 1)
+    natural = max(natural, late / unit.time / last)
     if asked is not None:
         natural = asked / unit.time
     spread = FREE * (asked is None)

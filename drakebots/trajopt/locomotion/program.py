@@ -211,6 +211,11 @@ def _add_way_point(
     knot = first + min(max(round(aim.share_of(point) * K), 1), K - 1)
     yaw = [] if point.heading is None else [standing.index("yaw")]
     _check_way_point(b, aim, first, knot, point)
+    if point.time is not None and aim.duration[0] < aim.duration[1]:
+        # It stays the nearest knot whatever duration is found.
+        after, k = point.time / standing.scaling.time, knot - first
+        most = after / (k - 0.5) if k > 1 else None
+        b.bound("h", slice(first, first + K), after / (k + 0.5), most)
     size = np.array([unit, unit, unit, 1.0])
     wanted = np.array([*point.p_W, point.heading], float) / size
     kept, play = np.flatnonzero(np.isfinite(wanted)).tolist(), point.tolerance / size
@@ -247,11 +252,14 @@ def _check_way_point(b, aim: Targets, first: int, knot: int, point: WayPoint) ->
     if isinstance(b, ScheduledBuilder):
         air = ~b.schedule.grounded[first : first + aim.intervals, i]
     if gap < -point.tolerance or (gap > point.tolerance and not air[knot - first - 1]):
-        shares = [f"{k / len(air):.2g}" for k in np.flatnonzero(air) + 1]
+        whole, what = 1.0, "share"
+        if point.time is not None:
+            whole, what = aim.nominal * unit.time, "second"
+        times = [f"{k / len(air) * whole:.2g}" for k in np.flatnonzero(air) + 1]
         raise InvalidInput(
-            f"way point of {point.what}: {gap:.3g} m above the ground, at share "
-            f"{(knot - first) / len(air):.2g}; it is in the air after shares "
-            f"{', '.join(shares) or 'none'}, its centre {standing.radii[i]:.3g} m high "
+            f"way point of {point.what}: {gap:.3g} m above the ground, at {what} "
+            f"{(knot - first) / len(air) * whole:.2g}; it is in the air after {what}s "
+            f"{', '.join(times) or 'none'}, its centre {standing.radii[i]:.3g} m high "
             "where it stands"
         )
 

@@ -138,6 +138,35 @@ class Block:
         out[self.jacobian_pattern] = np.asarray(nonzeros).ravel()
         return out
 
+    @cached_property
+    def affine_rows(self) -> np.ndarray:
+        """Mask of the rows that are affine in w, by their expressions."""
+        return ~np.array(ca.which_depends(self.r, self.w, 2, True), bool)
+
+    @cached_property
+    def _quadratic(self) -> bool:
+        """Whether the sum of the rows is quadratic in w, by their expressions."""
+        f, (_, hessian) = self.value_function, self._hessian
+        steps = {f.instruction_id(i) for i in range(f.n_instructions())}
+        return steps <= _POLYNOMIAL and not ca.depends_on(hessian, self.w)
+
+    def constant_hessian(self, d: np.ndarray) -> np.ndarray | None:
+        """The Hessian of the sum of the rows (num_inputs, num_inputs) where that is
+        quadratic; None elsewhere."""
+        if not self._quadratic:
+            return None
+        values = self.functions["hessian"](np.zeros(self.num_inputs), d, 1.0)
+        upper = np.zeros((self.num_inputs,) * 2)
+        upper[self.hessian_pattern] = np.asarray(values).ravel()
+        return upper + np.triu(upper, 1).T
+
+
+_POLYNOMIAL = {
+    *(ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_ADD, ca.OP_SUB),
+    *(ca.OP_MUL, ca.OP_NEG, ca.OP_SQ, ca.OP_TWICE),
+}
+"""Operations without kinks, which derivatives do not see."""
+
 
 def _triplets(pattern: ca.Sparsity) -> tuple[np.ndarray, np.ndarray]:
     rows, columns = pattern.get_triplet()

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         OURS,
         SOLVERS,
         TOLERANCE,
+        ProgramResult,
         Solution,
         check_solver,
         scaled_violation,

@@ -39,7 +39,10 @@ from drakebots.trajopt.solvers.ipopt_exact import DEFAULTS as IPOPT_DEFAULTS
 from drakebots.trajopt.solvers.ipopt_exact import Monitor, Raw, Watch
 from drakebots.trajopt.solvers.mathematical_program import Lowered, lower
 
-SOLVERS = ("snopt", "ipopt")
+IDS = {"snopt": SnoptSolver.id(), "ipopt": IpoptSolver.id()}
+"""Drake's solvers by name: options set on a MathematicalProgram go by these."""
+
+SOLVERS = tuple(IDS)
 
 SNOPT_DEFAULTS: dict[str, Any] = {
     "Major iterations limit": 3000,
@@ -194,7 +197,7 @@ def _snopt(lowered: Lowered, values, settings, watch: Watch, folder: Path):
         chosen = SolverOptions()
         chosen.SetOption(CommonSolverOption.kPrintFileName, str(path))
         for name, value in settings.items():
-            _set(chosen, SnoptSolver.id(), name, value)
+            _set(chosen, IDS["snopt"], name, value)
         result, status = _guarded(SnoptSolver(), lowered, values, chosen, watch)
         text = _text(path)[start:]
         log = read_log(text)
@@ -219,7 +222,7 @@ def _ipopt(lowered: Lowered, values, settings, watch: Watch, folder: Path):
     chosen = SolverOptions()
     settings = {"file_print_level": 5, **settings, "output_file": str(path)}
     for name, value in settings.items():
-        _set(chosen, IpoptSolver.id(), name, value)
+        _set(chosen, IDS["ipopt"], name, value)
     result, status = _guarded(IpoptSolver(), lowered, values, chosen, watch)
     log = _ipopt_log(_text(path))
     if result is None:

@@ -29,7 +29,6 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-import casadi as ca
 import numpy as np
 from pydrake.autodiffutils import ExtractGradient, ExtractValue, InitializeAutoDiff
 from pydrake.solvers import MathematicalProgram
@@ -394,8 +393,7 @@ class _Lowering:
                     collected[int(unit)].append((term, k, use, mine))
         together: dict[int, list[int]] = {}
         for unit, (group, knot) in parts.items():
-            affine = all(_affine_rows(t.block)[m].all() for t, *_, m in collected[unit])
-            alone = affine or group.count == 1 or not self.merged
+            alone = _are_affine(collected[unit]) or group.count == 1 or not self.merged
             key = -1 - unit if alone else knot
             together.setdefault(key, []).append(unit)
         for units in together.values():
@@ -416,18 +414,16 @@ class _Lowering:
                 raise InvalidInput(
                     f"{name}: no block adds to it and 0 is out of bounds"
                 )
-        contributions = [one for found in collected for one in found]
-        if not contributions:
+        uses = [one for found in collected for one in found]
+        if not uses:
             return
         p, rows = self.program, np.concatenate([g.indices[k] for g, k in parts])
         scale = p.row_scale[rows]
         low, high = p.lower[rows] / scale, p.upper[rows] / scale
-        columns = np.unique(
-            np.concatenate([t.columns[k] for t, k, *_ in contributions])
-        )
+        columns = np.unique(np.concatenate([t.columns[k] for t, k, *_ in uses]))
         order = np.argsort(rows)
         parts_of = []
-        for t, k, use, mine in contributions:
+        for t, k, use, mine in uses:
             targets = order[np.searchsorted(rows[order], t.rows[k][mine])]
             take, signs = np.searchsorted(columns, t.columns[k]), t.signs[mine]
             parts_of.append(Part(use, take, mine, targets, signs / scale[targets]))
@@ -439,10 +435,7 @@ class _Lowering:
             key=Key(self.origin, rows, columns),
         )
         variables = self.x[columns]
-        affine = all(
-            _affine_rows(t.block)[mine].all() for t, _, _, mine in contributions
-        )
-        linear = _affine(evaluator) if affine else None
+        linear = _affine(evaluator) if _are_affine(uses) else None
         if linear is not None:
             b, A = linear
             if np.array_equal(low, high):
@@ -479,8 +472,8 @@ class _Lowering:
 
     def _cost(self, evaluator: Evaluator, term: Term, k: int, take, variables):
         """The binding of a cost; `take` are its inputs' positions in its variables."""
-        affine = _affine_rows(term.block).all()
-        Q = None if affine else _constant_hessian(term.block, term.data[k])
+        affine = term.block.affine_rows.all()
+        Q = None if affine else term.block.constant_hessian(term.data[k])
         at_zero = _affine(evaluator) if affine or Q is not None else None
         if at_zero is None:
             binding = self.prog.AddCost(evaluator, variables)
@@ -504,35 +497,9 @@ def _name(group: Group, knot: int) -> str:
     return f"{which}.{label}" if label else which
 
 
-def _affine_rows(block: Block) -> np.ndarray:
-    """Mask of a block's rows that are affine in its inputs, by their expressions."""
-    if "affine_rows" not in block.__dict__:
-        curved = ca.which_depends(block.r, block.w, 2, True)
-        block.__dict__["affine_rows"] = ~np.array(curved, bool)
-    return block.__dict__["affine_rows"]
-
-
-_POLYNOMIAL = {
-    *(ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_ADD, ca.OP_SUB),
-    *(ca.OP_MUL, ca.OP_NEG, ca.OP_SQ, ca.OP_TWICE),
-}
-"""Operations without kinks, which derivatives do not see."""
-
-
-def _constant_hessian(block: Block, d: np.ndarray) -> np.ndarray | None:
-    """The Hessian of the sum of a block's rows where they are quadratic, by their
-    expressions; None elsewhere."""
-    if "quadratic" not in block.__dict__:
-        f, (_, hessian) = block.value_function, block._hessian
-        steps = {f.instruction_id(i) for i in range(f.n_instructions())}
-        curved = ca.depends_on(hessian, block.w) if steps <= _POLYNOMIAL else True
-        block.__dict__["quadratic"] = not curved
-    if not block.__dict__["quadratic"]:
-        return None
-    values = block.functions["hessian"](np.zeros(block.num_inputs), d, 1.0)
-    upper = np.zeros((block.num_inputs,) * 2)
-    upper[block.hessian_pattern] = np.asarray(values).ravel()
-    return upper + np.triu(upper, 1).T
+def _are_affine(uses: list) -> bool:
+    """Whether the rows that uses add are affine."""
+    return all(term.block.affine_rows[mine].all() for term, _, _, mine in uses)
 
 
 def _affine(evaluator: Evaluator) -> tuple[np.ndarray, np.ndarray] | None:

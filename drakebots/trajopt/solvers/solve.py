@@ -16,6 +16,12 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from pydrake.solvers import (
+    MathematicalProgram,
+    MathematicalProgramResult,
+    SolutionResult,
+    SolverId,
+)
 
 from drakebots.core.checks import check_value, one_of, optional, positive
 from drakebots.core.errors import (
@@ -27,6 +33,7 @@ from drakebots.core.run import Progress, Verdict, check_stop, ended_by
 from drakebots.core.stages import stage
 from drakebots.trajopt.program import Program, save_checkpoint
 from drakebots.trajopt.solvers.drake_solvers import solve_drake
+from drakebots.trajopt.solvers.exact_solver import fill
 from drakebots.trajopt.solvers.ipopt_exact import (
     DEFAULTS,
     Iteration,
@@ -129,6 +136,23 @@ class Solution:
         """The largest residuals by name."""
         return dict(list(self.residuals.items())[:count])
 
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What a plan's metrics say of its program and of the solver's run."""
+        program, log = self.program, self.log
+        return {
+            "objective": self.objective,
+            "cost": program.cost_table(self.x),
+            "iterations": self.iterations,
+            "solver": self.solver,
+            "solver_status": self.status,
+            "variables": program.num_variables,
+            "rows": program.num_rows,
+            "iteration_log": {
+                k: list(log[k]) for k in ("obj", "inf_pr", "mu") if k in log
+            },
+        }
+
     def require(self) -> Solution:
         """The solution itself if it succeeded.
 
@@ -148,6 +172,42 @@ class Solution:
         ]
         lines += [f"  {value:9.2e}  {name}" for name, value in self.residuals.items()]
         return "\n".join(lines)
+
+
+_OUTCOMES = {
+    Verdict.SUCCESS: SolutionResult.kSolutionFound,
+    Verdict.TIME_LIMIT: SolutionResult.kIterationLimit,
+}
+
+
+class ProgramResult(MathematicalProgramResult):
+    """A MathematicalProgramResult with the solution of our solvers behind it."""
+
+    _solution: Solution | None = None
+
+    @classmethod
+    def of(
+        cls,
+        solution: Solution,
+        prog: MathematicalProgram,
+        values: np.ndarray,
+        cost: float,
+    ) -> ProgramResult:
+        """The result of a program: the values of its decision variables, its cost with
+        all that was added to it, and the solution of the planner's own program."""
+        result = cls()
+        outcome = _OUTCOMES.get(solution.verdict, SolutionResult.kSolverSpecificError)
+        fill(result, prog.decision_variables(), values, cost, outcome)
+        result._solution = solution
+        return result
+
+    def get_solver_id(self) -> SolverId:
+        """The id of the solver."""
+        return SolverId(self._solution.solver)
+
+    def get_solver_details(self) -> Solution:
+        """The answer to the planner's own program, judged, with its log."""
+        return self._solution
 
 
 class _Reports:

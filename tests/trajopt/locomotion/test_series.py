@@ -125,6 +125,41 @@ def test_way_points_are_passed(past):
     assert foot[2] == pytest.approx(0.1, abs=1.1e-3)
 
 
+@pytest.mark.long
+def test_times_count_from_the_start_of_a_motion(cheetah):
+    """Of open duration, in a row; the knot at the way point is the nearest one."""
+    high = WayPoint("FL", (None, None, 0.1), time=0.75)
+    motion = Series([Walk(0.1), Goal(turn=0.2, waypoints=[high])])
+    plan = plan_locomotion(LocomotionProblem(cheetah, motion))
+    assert plan.ok
+    after = plan.data.time.values - plan.metrics["motions"][0]["until_s"]
+    z = plan.data.foot_position.sel(foot="FL", axis="z").values
+    k = np.argmin(np.abs(z - 0.1) + 9 * (after < 0))
+    assert z[k] == pytest.approx(0.1, abs=1.1e-3)
+    step = np.diff(after)[-1]
+    assert abs(after[k] - 0.75) <= step / 2 + 1e-8
+
+
+@pytest.mark.parametrize("time", [0.1, 1.0, 20.0])
+@pytest.mark.parametrize("duration", [None, 50.0])
+def test_a_motion_lasts_as_long_as_its_way_points_ask(
+    cheetah, standing, time, duration
+):
+    """Whatever duration is found, the knot is the inner one nearest to the time."""
+    turned = WayPoint("base", (None, None, None), time=time, heading=0.02)
+    motion = Series([Goal(0.1, waypoints=[turned]), Walk(0.1)])
+    gait = planned(LocomotionProblem(cheetah, motion, duration=duration), standing)
+    program, (at, _) = gait_program(gait)[1], gait.aim.parts[0]
+    q, h = program.variables["q"], program.variables["h"]
+    row = program.rows["way_point_1_base"].start
+    (term,) = (t for t in program.terms if (t.rows == row).any())
+    (knot,), _ = np.nonzero(q.indices == term.columns[0][0])
+    for bound in (h.lower, h.upper):
+        steps = bound[at, 0] * standing.scaling.time
+        off = np.abs(np.cumsum(steps)[:-1] - time)
+        assert off[knot - 1] == pytest.approx(off.min(), abs=1e-9)
+
+
 @pytest.mark.slow
 def test_a_way_point_out_of_reach_is_named(cheetah):
     """No leg is so long; the failed plan says which row."""
@@ -297,12 +332,12 @@ def test_refused_at_once(make, words):
     ("point", "more", "words"),
     [
         (("paw", (0.1, 0, None), {"share": 0.5}), {}, "paw.*FL.*base"),
-        (("base", (0.1, 0, None), {"time": 0.5}), {}, "give its share"),
         (
             ("base", (0.1, 0, None), {"time": 1.5}),
             {"duration": 1.0},
-            "not within a goal",
+            "1.5 s is not within a goal of 0.[0-9]* s; times count",
         ),
+        (("FL", (None, None, 0.2), {"time": 0.01}), {}, "in the air after seconds 0.6"),
         (
             ("base", (0.1, 1, None), {"share": 0.5}),
             {"duration": 0.5},

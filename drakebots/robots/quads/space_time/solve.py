@@ -47,7 +47,7 @@ from drakebots.robots.quads.space_time.check import MotionReport, carry, check_m
 from drakebots.robots.quads.space_time.problem import SpaceTime, widened
 from drakebots.robots.quads.space_time.program import AXES, space_time_program
 from drakebots.skin import with_units
-from drakebots.trajopt import Add, Bodies, PlanProgram, planning, solution_metrics
+from drakebots.trajopt import Add, Bodies, PlanProgram, planning
 from drakebots.trajopt.program import Program
 from drakebots.trajopt.solvers import Solution
 
@@ -431,7 +431,7 @@ def _plan_result(plan: SpaceTimePlan) -> Result:
     share = np.abs(parts["tau"]) / problem.limits
     k, i = np.unravel_index(int(share.argmax()), share.shape)
     metrics = {
-        **solution_metrics(solution),
+        **solution.metrics,
         "peak_torque": float(np.abs(parts["tau"]).max()),
         "peak_torque_share": float(share.max()),
         "peak_torque_joint": problem.quad.joints[i],
