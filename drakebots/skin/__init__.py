@@ -23,11 +23,13 @@ if TYPE_CHECKING:
         write_vtu,
     )
     from drakebots.skin.simulate import (
+        COLLISIONS,
         MOTIONS,
         SkinSimulation,
         TableMotion,
         read_motion_file,
         simulate_skinned,
+        skin_collisions,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -299,15 +299,25 @@ def skin_penalty(model: FemModel, edge: float) -> Penalty:
     return Penalty(k, k * stiffest.stiffness_damping)
 
 
-def build_stepper(problem: SkinSimulation, robot: SkinnedRobot) -> CoupledStepper:
-    """The stepper of a simulation."""
-    links = itself = contact = ground = None
+def skin_collisions(
+    robot: SkinnedRobot, kind: str, ground: SkinGround | None = None
+) -> Collisions:
+    """Contact of a robot's skin with its links and itself, by one of COLLISIONS."""
+    links = itself = None
+    if kind == "none":
+        return Collisions(ground=ground)
     edge, wall = wall_size(robot.mesh, np.ones(len(robot.mesh.tets), bool))
     penalty = skin_penalty(robot.fem, edge)
-    if problem.collisions in ("all", "links"):
+    if kind in ("all", "links"):
         links = link_contact(robot.fem, robot.glue, robot.plant, robot.context, penalty)
-    if problem.collisions in ("all", "itself"):
+    if kind in ("all", "itself"):
         itself = self_contact(robot.fem, penalty, margin=wall / 8, reach=wall / 2)
+    return Collisions(links, itself, ground)
+
+
+def build_stepper(problem: SkinSimulation, robot: SkinnedRobot) -> CoupledStepper:
+    """The stepper of a simulation."""
+    contact = ground = None
     if problem.ground:
         check_above_ground(robot.mesh, robot.plant, robot.context, robot.skin.patches)
         contact = PatchContact(problem.friction)
@@ -317,7 +327,7 @@ def build_stepper(problem: SkinSimulation, robot: SkinnedRobot) -> CoupledSteppe
         effort_limits=np.full(len(robot.joints), np.inf) if problem.unlimited else None,
         patches=robot.skin.patches if problem.ground else (),
         patch_contact=contact,
-        collisions=Collisions(links, itself, ground),
+        collisions=skin_collisions(robot, problem.collisions, ground),
         threads=problem.threads,
     )
 

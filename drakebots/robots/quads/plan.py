@@ -60,6 +60,7 @@ from drakebots.robots.quads.steps import (
     make_planner,
     plan_steps,
 )
+from drakebots.skin import skin_collisions
 from drakebots.trajopt import Add
 from drakebots.trajopt.solvers import check_solver
 
@@ -241,6 +242,7 @@ def step_planner(problem: Problem) -> StepPlanner:
         torque_limits=problem.program().limits,
         friction=problem.limits.friction,
         cop_margin=problem.limits.cop_margin,
+        collisions=skin_collisions(problem.robot.skinned, problem.collisions),
         threads=problem.threads,
     )
 

@@ -18,6 +18,7 @@ from drakebots.core.checks import (
     finite,
     known,
     non_negative,
+    one_of,
     positive,
     whole,
 )
@@ -33,6 +34,7 @@ from drakebots.robots.quads.motion import (
 from drakebots.robots.quads.robot import PlannedRobot, SkinInfluence, load_planned
 from drakebots.robots.quads.space_time import SpaceTime, SpaceTimeOptions, Weights
 from drakebots.robots.quads.steps import StepOptions
+from drakebots.skin import COLLISIONS
 from drakebots.trajopt import PlanProgram
 
 GROWTH = 0.1
@@ -127,6 +129,9 @@ class Problem:
     """Options of the space-time program."""
     steps: StepOptions = StepOptions()
     """Options of the step-by-step plan."""
+    collisions: Annotated[str, one_of("kind of collisions", COLLISIONS)] = "none"
+    """What the skin collides with in the step-by-step plan: "itself", "links", "all" of
+    these or "none"."""
     threads: Annotated[int, whole(1, MOST_THREADS)] = 1
     """Number of threads of the sparse solver."""
     time_limit: Annotated[float | None, positive("s")] = None

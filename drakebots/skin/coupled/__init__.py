@@ -53,5 +53,6 @@ if TYPE_CHECKING:
         LinkWeights,
         rigid_fit,
     )
+    from drakebots.skin.coupled.touch import SpringSystem
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -188,6 +188,7 @@ class ScaledCholesky:
         A: symmetric matrix (n, n), of finite entries.
 
     Attributes:
+        matrix: A.
         scale: factors of the rows and columns (n,).
 
     Raises:
@@ -195,7 +196,7 @@ class ScaledCholesky:
     """
 
     def __init__(self, A: np.ndarray):
-        diagonal = np.diag(A)
+        self.matrix, diagonal = A, np.diag(A)
         try:
             if not diagonal.min(initial=np.inf) > 0:
                 raise np.linalg.LinAlgError
@@ -210,6 +211,25 @@ class ScaledCholesky:
         """A^-1 r, (n,) or with columns (n, c)."""
         scale = self.scale if r.ndim == 1 else self.scale[:, None]
         return scale * cho_solve(self._factor, scale * r)
+
+    def checked(self, r: np.ndarray) -> np.ndarray:
+        """A^-1 r, (n,) or with columns.
+
+        Raises:
+            NoSolution: where it misses A z = r, or r is not finite.
+        """
+        if not np.isfinite(r).all():
+            raise NoSolution("coupled step: the right-hand side is not finite")
+        z, scale = self.solve(r), self.scale
+        # Scaled, A has a diagonal of ones.
+        left = np.abs((self.matrix @ z - r).T * scale).max(initial=0.0)
+        size = np.abs(z.T / scale).max(initial=0.0) + np.abs(r.T * scale).max()
+        if not left <= 1e-9 * size:
+            raise NoSolution(
+                f"coupled step: the solution of {len(r)} unknowns of the skeleton and "
+                f"contacts misses its equations by {left:.1e}"
+            )
+        return z
 
 
 class ReducedSystem:
@@ -291,23 +311,12 @@ class ReducedSystem:
         return r
 
     def back(self, r: np.ndarray) -> np.ndarray:
-        """z = R^-1 r, (nv + 3 p,) or with columns.
+        """z = R^-1 r, as :meth:`ScaledCholesky.checked`."""
+        return self._factors.checked(r)
 
-        Raises:
-            NoSolution: where z misses R z = r, or r is not finite.
-        """
-        if not np.isfinite(r).all():
-            raise NoSolution("coupled step: the right-hand side is not finite")
-        z, scale = self._factors.solve(r), self._factors.scale
-        # Scaled, R has a diagonal of ones.
-        left = np.abs((self.matrix @ z - r).T * scale).max(initial=0.0)
-        size = np.abs(z.T / scale).max(initial=0.0) + np.abs(r.T * scale).max()
-        if not left <= 1e-9 * size:
-            raise NoSolution(
-                f"coupled step: the solution of {len(r)} unknowns of the skeleton and "
-                f"contacts misses its equations by {left:.1e}"
-            )
-        return z
+    def at(self, z: np.ndarray) -> ReducedSystem:
+        """The system for a motion z, which is this one for any."""
+        return self
 
     def kept(self, z: np.ndarray, gap: float = 1.0) -> np.ndarray:
         """u_k = T z + gap t (3 g + 3 p,) [m], glue first, then contacts."""

@@ -28,7 +28,12 @@ from drakebots.fem.solver import Prescribed
 from drakebots.model import find_body, is_floating, joints_of
 from drakebots.skin.coupled.collisions import Collisions
 from drakebots.skin.coupled.driven import CoupledResult, DrivenSkeleton
-from drakebots.skin.coupled.equations import StepEquations, StepSolution, step_equations
+from drakebots.skin.coupled.equations import (
+    ReducedSystem,
+    StepEquations,
+    StepSolution,
+    step_equations,
+)
 from drakebots.skin.coupled.glue import Glue
 from drakebots.skin.coupled.scene import Scene
 from drakebots.skin.coupled.skeleton import (
@@ -39,6 +44,7 @@ from drakebots.skin.coupled.skeleton import (
     skeleton_equations,
 )
 from drakebots.skin.coupled.solver import StepSolver
+from drakebots.skin.coupled.touch import SpringSystem, Touching
 
 
 @dataclass(frozen=True)
@@ -177,10 +183,37 @@ class CoupledStepper(DrivenSkeleton):
         if self.collisions.paired or self.scene is not None:
             raise InvalidInput(
                 "coupled step: contact of the skin with links, itself and a scene is "
-                "solved in step() only; make a stepper without it"
+                "not in equations(); use step() or system(), or a stepper without it"
             )
         self.pose(state.q, state.v)
         return self._equations(state, servo, skin_forces, project, None)
+
+    def system(
+        self, state: CoupledState, *, project: bool = False
+    ) -> ReducedSystem | SpringSystem:
+        """The small system of a step, factored in double precision.
+
+        Pairs of the skin that would push if skeleton and skin moved on as before are
+        springs of it. What :meth:`equations` leaves out is left out, and `project` as
+        there.
+
+        Raises:
+            InvalidInput: in a scene, which :meth:`step` alone solves for.
+            NoSolution: as from :class:`~.equations.ReducedSystem`.
+        """
+        if self.scene is not None:
+            raise InvalidInput(
+                "coupled step: contact of the skin with a scene is solved in step() "
+                "only; make a stepper without it"
+            )
+        self.pose(state.q, state.v)
+        pairs = self.collisions.pairs(self.plant, self.context, state.skin, self.dt)
+        equations = self._equations(state, None, None, project, pairs)
+        system = ReducedSystem(equations, self.solver)
+        if pairs is None:
+            return system
+        on = np.concatenate([self.dt * state.v, np.zeros(system.contacts)])
+        return SpringSystem(system, Touching(pairs, system, self.dt), on)
 
     def _equations(self, state, servo, skin_forces, project, pairs):
         """The equations of a step at the context's pose, with the pairs' friction."""

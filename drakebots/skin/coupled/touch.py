@@ -37,8 +37,13 @@ from scipy.sparse import block_diag, csr_array, vstack
 
 from drakebots.core.errors import NoSolution
 from drakebots.fem import Penalty
-from drakebots.skin.coupled.equations import ReducedSystem, StepSolution
-from drakebots.skin.coupled.laws import Law
+from drakebots.skin.coupled.equations import (
+    ReducedSystem,
+    ScaledCholesky,
+    StepEquations,
+    StepSolution,
+)
+from drakebots.skin.coupled.laws import Law, minimise
 
 ROUNDS = 20
 """Largest number of changes of the set of pushing pairs; after that, f is found by
@@ -257,3 +262,75 @@ class Touching:
         du = system.displacement(z) + self.moved(f)
         glue = system.glue_forces(z) - self._H[: self._glue] @ f
         return StepSolution(z[: system.nv], du.reshape(-1, 3), glue.reshape(-1, 3))
+
+
+class SpringSystem:
+    """The small system with some of the pairs as springs, which push or pull.
+
+    With K = (1/kappa + D)^-1 of these pairs it is
+
+        (R + P' K P) z = r + P' K (k d/kappa - s_0)
+
+    as large as without contact, and linear in torques and forces: what a planner
+    optimizes over. It is exact where the pairs are those that push at z.
+
+    Args:
+        system: small system of the step.
+        touching: its pairs.
+        z: motion at which the pairs that push are taken (nv + 3 p,).
+        law: `touching.first(system)`, where it is known.
+
+    Attributes:
+        free: the small system without contact.
+        matrix: R + P' K P.
+        pushing: mask of the pairs that are springs (r,).
+    """
+
+    def __init__(
+        self,
+        system: ReducedSystem,
+        touching: Touching,
+        z: np.ndarray,
+        law: TouchLaw | None = None,
+    ):
+        self.free, self.touching = system, touching
+        self.law = law = touching.first(system) if law is None else law
+        self.pushing = self._pushing(z)
+        PK = law.rows.T @ law.stiffness(law.rows @ z)
+        self._push = PK @ law.aim
+        self.matrix = system.matrix + PK @ law.rows
+        self._factors = ScaledCholesky(self.matrix)
+
+    def _pushing(self, z):
+        return self.law.force(self.law.rows @ z) > 0
+
+    @property
+    def equations(self) -> StepEquations:
+        """Equations of the step without the pairs."""
+        return self.free.equations
+
+    def right_side(self, torques=None, forces=None) -> np.ndarray:
+        """As :meth:`ReducedSystem.right_side`, with what springs push at z = 0."""
+        return self.free.right_side(torques, forces) + self._push
+
+    def back(self, r: np.ndarray) -> np.ndarray:
+        """z for r, as :meth:`ReducedSystem.back`."""
+        return self._factors.checked(r)
+
+    def at(self, z: np.ndarray) -> SpringSystem:
+        """The system of the pairs that push at z: itself, if they are its own."""
+        if np.array_equal(self._pushing(z), self.pushing):
+            return self
+        return SpringSystem(self.free, self.touching, z, self.law)
+
+    def solution(self, z: np.ndarray) -> StepSolution:
+        """The step under what z solves this system for, where no pair pulls.
+
+        It is that of z where the pairs that push there are the springs.
+
+        Raises:
+            NoSolution: where it is not found.
+        """
+        law, r = self.law, self.matrix @ z - self._push
+        z = minimise(self.free, [law], r, z)
+        return self.touching.solution(self.free, z, law.force(law.rows @ z))

@@ -192,5 +192,5 @@ def test_a_pressed_block_rests_at_force_over_stiffness(dt):
 
 def test_a_step_without_its_contact_is_refused():
     run, _ = tower()
-    with pytest.raises(InvalidInput, match=r"in step\(\) only"):
+    with pytest.raises(InvalidInput, match=r"use step\(\) or system\(\)"):
         run.equations(run.start())

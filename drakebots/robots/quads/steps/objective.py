@@ -35,7 +35,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.model import joints_of
 from drakebots.robots.quads.robot import Feet, FeetKinematics
-from drakebots.skin.coupled import ReducedSystem, StepSolution
+from drakebots.skin.coupled import ReducedSystem, SpringSystem, StepSolution
 
 # --- a step as affine maps of torques and patch forces, eq. (11) -------------
 #
@@ -61,8 +61,8 @@ class StepMaps:
     """dq and y of a step as affine maps of w = [tau, f].
 
     Attributes:
-        system: the factored system; its solver must not change before `solution` is
-            called.
+        system: the factored system, perhaps with pairs of the skin as springs; its
+            solver must not change before `solution` is called.
         torques: number of torques m.
         dq0, Q: change dq0 + Q w of the coordinates (nv,), (nv, m + 3 P) [m, rad].
         p: contact points (P, 3) [m].
@@ -70,7 +70,7 @@ class StepMaps:
         compliance: compliance c of a patch [m/N].
     """
 
-    system: ReducedSystem
+    system: ReducedSystem | SpringSystem
     torques: int
     dq0: np.ndarray
     Q: np.ndarray
@@ -79,13 +79,17 @@ class StepMaps:
     Y: np.ndarray
     compliance: float
 
+    def dq(self, w: np.ndarray) -> np.ndarray:
+        """dq0 + Q w (nv,) [m, rad]."""
+        return self.dq0 + self.Q @ w
+
     def solution(self, w: np.ndarray) -> StepSolution:
         """The whole solution of the step for w: one back substitution over the skin."""
-        return self.system.solution(self.dq0 + self.Q @ w)
+        return self.system.solution(self.dq(w))
 
 
 def step_maps(
-    system: ReducedSystem,
+    system: ReducedSystem | SpringSystem,
     feet: FeetKinematics,
     anchors: np.ndarray,
     *,

@@ -46,6 +46,7 @@ from drakebots.skin.coupled import (
     CoupledState,
     CoupledStepper,
     ReducedSystem,
+    SpringSystem,
     StepSolution,
 )
 from drakebots.trajopt import PlanProgram
@@ -59,6 +60,9 @@ RISE = 0.05
 """Speed at which patches that begin below the ground come up to it [m/s]. Raised
 within one step, a sole tilted by 5 mm would turn its ankle at 30 rad/s."""
 
+
+SETS = 4
+"""Largest number of sets of pushing pairs of the skin that a step is solved with."""
 
 PARTS = ("condense", "qpcc", "advance")
 """Parts of the work of a step."""
@@ -230,14 +234,21 @@ class StepPlanner:
         goal: StepGoal,
         *,
         project: bool = False,
+        system: ReducedSystem | SpringSystem | None = None,
     ) -> PreparedStep:
         """Factors the equations of a step and sets up its QPCC.
+
+        Args:
+            state, memory, goal: as for :meth:`step`.
+            project: whether to remove negative eigenvalues of the skin's tangent.
+            system: the factored system of the step, where there is one.
 
         Raises:
             NoSolution: when the skin's matrix is not positive definite.
         """
         stepper, options = self.stepper, self.options
-        equations = stepper.equations(state, project=project)
+        system = system or stepper.system(state, project=project)
+        stepper.pose(state.q, state.v)
         feet = feet_kinematics(stepper.plant, stepper.context, self.feet)
         error = position_error(stepper.plant, stepper.context, goal.q)
         deviation = None
@@ -246,7 +257,6 @@ class StepPlanner:
             error = settling_step(
                 error, deviation, memory.deviation, stepper.dt, options.settling
             )
-        system = ReducedSystem(equations, stepper.solver)
         maps = step_maps(
             system,
             feet,
@@ -301,7 +311,7 @@ class StepPlanner:
                 reason = str(error)
                 continue
             middle = clock.perf_counter()
-            qpcc = self._searched(ready, memory)
+            ready, qpcc = self._searched(state, memory, goal, ready)
             after = clock.perf_counter()
             found = self._taken(state, memory, ready, qpcc)
             parts = middle - begin, after - middle, clock.perf_counter() - after
@@ -310,13 +320,36 @@ class StepPlanner:
                 return found
         return found or self._failed(state, memory, reason)
 
-    def _searched(self, ready: PreparedStep, memory: StepMemory) -> QpccSolution:
-        return solve_qpcc(
-            ready.qpcc,
-            max_iterations=self.options.max_iterations,
-            cop=self.options.cop,
-            start=memory.torques,
-        )
+    def _searched(
+        self,
+        state: CoupledState,
+        memory: StepMemory,
+        goal: StepGoal,
+        ready: PreparedStep,
+    ) -> tuple[PreparedStep, QpccSolution]:
+        """The solution of the QPCC, and the step with the pairs that push there.
+
+        Where other pairs of the skin push than those assumed, it is solved again with
+        them. If that does not end, :meth:`SpringSystem.solution` still moves the skin
+        as its contacts do under the torques and forces that were found.
+        """
+        options, start = self.options, memory.torques
+        found = None
+        for _ in range(SETS):
+            qpcc = solve_qpcc(
+                ready.qpcc,
+                max_iterations=options.max_iterations,
+                cop=options.cop,
+                start=start,
+            )
+            if found and not qpcc.ok:
+                break
+            found, start = (ready, qpcc), qpcc.torques
+            system = ready.maps.system.at(ready.maps.dq(qpcc.w))
+            if not qpcc.ok or system is ready.maps.system:
+                break
+            ready = self.prepare(state, memory, goal, system=system)
+        return found
 
     def _taken(
         self,
@@ -329,7 +362,10 @@ class StepPlanner:
         used, or turns the skin inside out."""
         p, reason = ready.maps.p, qpcc.message
         if qpcc.ok:
-            solution = ready.maps.solution(qpcc.w)
+            try:
+                solution = ready.maps.solution(qpcc.w)
+            except NoSolution as error:
+                return self._failed(state, memory, str(error), qpcc, p)
             moved = self.stepper.advance(state, solution)
             tet, ratio = worst_tet(self.stepper.model, moved.skin.positions)
             if ratio > 0:
@@ -378,8 +414,8 @@ class StepPlanner:
         prepared = partial(self._prepared, state, memory, goal)
         ready, dropped = prepared(), ()
         if labels is None:
-            found = self._searched(ready, memory).require()
-            labels, dropped = found.labels, found.dropped
+            ready, found = self._searched(state, memory, goal, ready)
+            labels, dropped = found.require().labels, found.dropped
         labels, engine, maps = np.asarray(labels), LabelledQp(ready.qpcc), ready.maps
         named, patches = skeleton_coordinates(self.stepper), self.feet.patch_names
         qp = engine.condensed(labels, cop=not dropped)

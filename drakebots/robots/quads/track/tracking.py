@@ -29,6 +29,7 @@ from drakebots.core.checks import (
     finite,
     flag,
     non_negative,
+    one_of,
     positive,
     whole,
 )
@@ -58,7 +59,7 @@ from drakebots.robots.quads.track.reference import (
     summary,
     verdict,
 )
-from drakebots.skin import SkinRecord
+from drakebots.skin import COLLISIONS, SkinRecord, skin_collisions
 from drakebots.skin.coupled import (
     CoupledStepper,
     PatchContact,
@@ -101,6 +102,9 @@ class Tracking:
     """Time step of the simulation."""
     skin_period: Annotated[float, positive("s")] = 0.05
     """Time between stored shapes of the skin."""
+    collisions: Annotated[str, one_of("kind of collisions", COLLISIONS)] = "none"
+    """What the skin collides with, besides the ground: "itself", "links", "all" of
+    these or "none"."""
     threads: Annotated[int, whole(1, MOST_THREADS)] = 1
     """Number of threads of the sparse solver."""
     time_limit: Annotated[float | None, positive("s")] = None
@@ -141,6 +145,7 @@ class Tracking:
             self.time_step if time_step is None else time_step,
             patches=self.robot.skinned.skin.patches,
             patch_contact=self.ground,
+            collisions=skin_collisions(self.robot.skinned, self.collisions),
             threads=self.threads,
         )
 

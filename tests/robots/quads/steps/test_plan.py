@@ -308,13 +308,13 @@ def test_failed_step_keeps_steps(quad):
     blow = quad.fem.rest - quad.fem.rest.mean(axis=0)
 
     run = planner(quad)
-    plain = run.stepper.equations
+    plain = run.stepper._equations
 
-    def pushed(state, **options):
+    def pushed(state, servo, forces, *options):
         push = -3e4 * blow if state.skin.time > 0.02 else 0 * blow
-        return plain(state, skin_forces=push, **options)
+        return plain(state, servo, push, *options)
 
-    run.stepper.equations = pushed
+    run.stepper._equations = pushed
     result = plan_steps(run, standing(quad, 20))
     assert result.verdict is Verdict.FAILED
     assert "failed" in result.message or "fell" in result.message
