@@ -1,5 +1,5 @@
-"""The command `drakebots`: models, show, simulate, mpc, plan, track, refine, sweep,
-export, limbs, attach, design, calibrate, view, report, completion.
+"""The command `drakebots`: models, show, simulate, mpc, live, plan, track, refine,
+sweep, export, limbs, attach, design, calibrate, view, report, completion.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
     drakebots simulate gecko --targets "65cm,0 65cm,65cm" --epsilon 10cm -o run.nc
@@ -51,6 +51,7 @@ COMMANDS = {
     "show": ("check a model and print what it contains", "look:show_model"),
     "simulate": ("simulate a robot, or any model held by servos", "task:SIMULATE"),
     "mpc": ("control a legged robot that is pushed", "task:MPC"),
+    "live": ("drive, push and pose a robot in the browser", "task:LIVE"),
     "plan": ("plan a motion of a robot, or of any legged model", "plan:plan_motion"),
     "track": ("execute a plan on its robot", "plan:TRACK"),
     "refine": ("plan again from executed runs", "plan:REFINE"),
@@ -239,7 +240,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _keeping(args: argparse.Namespace) -> AbstractContextManager[None]:
     """Keeps what a simulation has reached where its result will be."""
     output = getattr(args, "output", None)
-    if args.command not in ("simulate", "track", "mpc") or output is None:
+    if args.command not in ("simulate", "track", "mpc", "live") or output is None:
         return nullcontext()
     return keeping(lambda result: result.save(output))
 

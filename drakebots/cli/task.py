@@ -51,13 +51,15 @@ programs = late("drakebots.trajopt.program")
 
 
 def robot_forms(command: str) -> tuple[Form, ...]:
-    """The forms of `simulate`, `mpc` or `plan`: one for each robot that does it."""
+    """The forms of `simulate`, `mpc`, `plan`, `live`: one a robot that does it."""
     found = []
     for robot in robots().values():
         task = getattr(robot, command)
         if task is not None and robot.name != "any":
             load = partial(task_variant, task, command, robot.name)
             found.append(Form(robot.name, robot.is_named, load))
+    if command == "live":  # what a person does is no scenario
+        return tuple(found)
     title = "a scenario file (.yaml)"
     scenario = Form(title, is_scenario, partial(scenario_variant, command))
     # Ahead of robots that are files themselves, as lattices.
@@ -299,12 +301,12 @@ def export_result(
 
 # --- the commands -------------------------------------------------------------
 
-SIMULATE, MPC = (
+SIMULATE, MPC, LIVE = (
     Command(
         name,
         task_variant(getattr(robots()["any"], name), name, "any"),
         forms=lambda name=name: robot_forms(name),
         find=find_input,
     )
-    for name in ("simulate", "mpc")
+    for name in ("simulate", "mpc", "live")
 )

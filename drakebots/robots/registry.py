@@ -33,7 +33,7 @@ from drakebots.core.lazy import late
 
 metadata = late("importlib.metadata")
 
-TASKS = ("simulate", "mpc", "plan", "track", "refine")
+TASKS = ("simulate", "mpc", "plan", "live", "track", "refine")
 """Tasks of a robot, and of its plans, each a command of the command line."""
 
 
@@ -78,7 +78,7 @@ class Robot:
     Attributes:
         name: as typed; usually the name of its model folder.
         about: one line.
-        simulate, mpc, plan: its tasks.
+        simulate, mpc, plan, live: its tasks.
         stored_plan: "module:function", called as stored_plan(name) for the plans that
             come with it, or with the path of a file (.npz) of one; it returns a result
             without solving, or raises UnknownName with the names that there are.
@@ -92,6 +92,7 @@ class Robot:
     simulate: Task | None = None
     mpc: Task | None = None
     plan: Task | None = None
+    live: Task | None = None
     stored_plan: str = ""
     matches: str = ""
 
@@ -216,7 +217,7 @@ def _tasks(what: Iterable[str]) -> list[Task]:
     found = [
         getattr(robot, name)
         for robot in robots().values()
-        for name in ("simulate", "mpc", "plan")
+        for name in TASKS[:4]
         if name in wanted
     ]
     for name in ("track", "refine"):
@@ -225,4 +226,7 @@ def _tasks(what: Iterable[str]) -> list[Task]:
     return [task for task in found if task is not None]
 
 
-register(Kind("sweep", "drakebots.plots:plot_sweep"))
+register(
+    Kind("sweep", "drakebots.plots:plot_sweep"),
+    Kind("live.pose", "drakebots.plots:plot_motion", "drakebots.view:record_motion"),
+)

@@ -224,7 +224,7 @@ def make_scene(
     if not scene_graph.model_inspector().num_geometries():
         add_sticks(plant, model)
     plant.Finalize()
-    meshcat = Meshcat(MeshcatParams(show_stats_plot=False, port=port))
+    meshcat = _server(port)
     params = MeshcatVisualizerParams()
     params.role = role = _drawn_role(scene_graph)
     MeshcatVisualizer.AddToBuilder(builder, scene_graph, meshcat, params)
@@ -256,14 +256,23 @@ def make_stage(
     good = low.shape == high.shape == (3,) and np.isfinite([low, high]).all()
     if not (good and np.all(low < high)):
         raise InvalidInput(f"the stage needs corners low < high, got {low}, {high}")
-    stage = set_stage(
-        Meshcat(MeshcatParams(show_stats_plot=False, port=port)),
-        low,
-        high,
-        ground_height,
-    )
+    stage = set_stage(_server(port), low, high, ground_height)
     stage.look()
     return stage
+
+
+def _server(port: int | None) -> Meshcat:
+    """A new Meshcat server.
+
+    Raises:
+        InvalidInput: for a port that is taken.
+    """
+    try:
+        return Meshcat(MeshcatParams(show_stats_plot=False, port=port))
+    except RuntimeError as error:
+        raise InvalidInput(
+            f"port {port} is taken; choose another one, or none for the first one free"
+        ) from error
 
 
 def set_stage(meshcat: Meshcat, low, high, ground_height: float | None) -> Stage:

@@ -39,6 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 FLOORS = (
     *("core", "results", "model", "fem", "lattice", "multibody", "formats", "view"),
+    "live",
     *(
         "skin",
         "trajopt",

@@ -22,6 +22,12 @@ ENTRIES = (
             "drakebots mpc mini_cheetah --gait trot --goal 1,0 --push 50N@1s "
             "--html a.html",
         ),
+        live=Task(
+            f"{_LEGGED}:Drive",
+            f"{_LEGGED}:drive",
+            "drive, push and pose any model in the browser",
+            "drakebots live mini_cheetah",
+        ),
         plan=Task(
             "drakebots.trajopt.locomotion:LocomotionProblem",
             "drakebots.trajopt.locomotion:plan_locomotion",

@@ -1,0 +1,172 @@
+"""The controls of a page: sliders and buttons with keys, and what came of them.
+
+panel = Panel([Slider("ahead", -1, 1, unit="m/s", keys="SW")], meshcat)
+for event in panel.poll(time):
+    print(event.control, panel.values["ahead"])
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pydrake.geometry import Meshcat
+
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.live.script import Event
+
+STEPS = 100
+"""Number of steps of a slider's range, where no step is given."""
+
+
+@dataclass(frozen=True)
+class Button:
+    """A button on the page.
+
+    Attributes:
+        name: of the control, unique on its page.
+        keys: the key that presses it, "R", or JavaScript's code, ("Space",).
+        act: called with 1 at every click.
+    """
+
+    name: str
+    keys: Sequence[str] = ()
+    act: Callable[[float], object] | None = None
+    unit, low, high = "", 1.0, 1.0
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A number that is set on the page.
+
+    Attributes:
+        name: of the control, unique on its page.
+        low, high: its range.
+        value: at the beginning.
+        step: the smallest change; a hundredth of the range by default.
+        unit: shown beside the name.
+        keys: keys that lower and raise it by a step: "SW", or JavaScript's codes
+            ("ArrowDown", "ArrowUp").
+        act: called with every new value.
+    """
+
+    name: str
+    low: float
+    high: float
+    value: float = 0.0
+    step: float | None = None
+    unit: str = ""
+    keys: Sequence[str] = ("", "")
+    act: Callable[[float], object] | None = None
+
+    def __post_init__(self):
+        if not self.low <= self.value <= self.high or self.low == self.high:
+            raise InvalidInput(
+                f"slider {self.name}: needs low < high and a value between them, got "
+                f"{self.low:g}, {self.high:g} and {self.value:g}"
+            )
+
+    @property
+    def smallest(self) -> float:
+        """Its step."""
+        return (self.high - self.low) / STEPS if self.step is None else self.step
+
+
+Control = Slider | Button
+
+
+def _label(control: Control) -> str:
+    """The text on the page: name, unit and keys."""
+    keys = " ".join(key.removeprefix("Arrow") for key in control.keys if key)
+    unit = f" [{control.unit}]" if control.unit else ""
+    return f"{control.name}{unit}" + (f" ({keys})" if keys else "")
+
+
+def _codes(control: Control) -> list[str]:
+    """JavaScript's codes of its keys."""
+    return [f"Key{key}" if len(key) == 1 else key for key in control.keys]
+
+
+class Panel:
+    """Controls on the page of a Meshcat server, or of none, and a script that acts.
+
+    Args:
+        controls: sliders and buttons.
+        meshcat: the server; None for a run without a page.
+        script: events that act as if somebody made them.
+
+    Attributes:
+        values: of the sliders by name.
+        events: all that happened, in order.
+
+    Raises:
+        InvalidInput: for two controls of one name, and a value out of range.
+        UnknownName: for a control of the script that is not there.
+    """
+
+    def __init__(
+        self,
+        controls: Sequence[Control],
+        meshcat: Meshcat | None = None,
+        script: Iterable[Event] = (),
+    ):
+        self._controls = {control.name: control for control in controls}
+        if len(self._controls) < len(controls):
+            raise InvalidInput("two controls of a page have the same name")
+        self.values = {c.name: c.value for c in controls if isinstance(c, Slider)}
+        self.events: list[Event] = []
+        self._meshcat, self._seen = meshcat, dict.fromkeys(self._controls, 0.0)
+        self._script = deque(sorted(script, key=lambda event: event.time))
+        for event in self._script:
+            self._check(event)
+        for control in controls if meshcat is not None else ():
+            self._add(meshcat, control)
+
+    def _check(self, event: Event) -> None:
+        name, value = event.control, event.value
+        if name not in self._controls:
+            raise UnknownName("control", name, self._controls)
+        low, high = self._controls[name].low, self._controls[name].high
+        if not low - 1e-9 <= value <= high + 1e-9:
+            raise InvalidInput(f"{name} = {value:g} is not within {low:g}..{high:g}")
+
+    def _add(self, meshcat: Meshcat, control: Control) -> None:
+        label, codes = _label(control), _codes(control)
+        if isinstance(control, Button):
+            return meshcat.AddButton(label, *codes)
+        room = control.low, control.high, control.smallest, control.value
+        self._seen[control.name] = meshcat.AddSlider(label, *room, *codes)
+
+    def show(self, name: str, value: float) -> None:
+        """Sets a slider, without an event."""
+        self.values[name] = value
+        if self._meshcat is not None:
+            label = _label(self._controls[name])
+            self._seen[name] = self._meshcat.SetSliderValue(label, value)
+
+    def poll(self, time: float) -> list[Event]:
+        """What was asked for since the last call, up to a time [s]."""
+        found = []
+        while self._script and self._script[0].time <= time + 1e-9:
+            found.append(replace(self._script.popleft(), time=time))
+            if found[-1].control in self.values:
+                self.show(found[-1].control, found[-1].value)
+        if self._meshcat is not None:
+            for control in self._controls.values():
+                found += self._from_page(self._meshcat, control, time)
+        for event in found:
+            act = self._controls[event.control].act
+            if act is not None:
+                act(event.value)
+        self.events += found
+        return found
+
+    def _from_page(self, meshcat: Meshcat, control: Control, time: float):
+        name, slides = control.name, isinstance(control, Slider)
+        ask = meshcat.GetSliderValue if slides else meshcat.GetButtonClicks
+        seen, self._seen[name] = self._seen[name], ask(_label(control))
+        if slides and self._seen[name] != seen:
+            self.values[name] = self._seen[name]
+            return [Event(time, name, self._seen[name])]
+        return [] if slides else [Event(time, name, 1.0)] * int(self._seen[name] - seen)
