@@ -223,6 +223,20 @@ def array(
     return Rule(take, unit, schema=items)
 
 
+def direction() -> Rule:
+    """A vector (3,) that is not zero, stored as a unit vector."""
+    vector = array((3,))
+
+    def take(value: Any) -> np.ndarray:
+        along = vector(value)
+        length = np.linalg.norm(along)
+        if length < 1e-9:
+            raise Refused("a direction, not zero")
+        return vector(along / length)
+
+    return replace(vector, take=take)
+
+
 def numeric() -> Rule:
     """An array of real numbers, NaN too, whose shape the caller checks."""
     words = "an array of numbers"

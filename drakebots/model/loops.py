@@ -19,7 +19,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import JacobianWrtVariable, RigidBody
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import Refused, array, one_of, optional
+from drakebots.core.checks import Refused, array, direction, one_of, optional
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import check, checked
 from drakebots.model.couplers import Coupled, Coupler, coupled_positions
@@ -29,15 +29,6 @@ ROWS = {"ball": 3, "planar": 2, "hinge": 5, "weld": 6}
 """Number of rows of a loop, by kind: a ball joint closes three positions, a planar one
 the two positions across its axis, a hinge three positions and the two directions across
 its axis, a weld all of these and the turn about the axis."""
-
-
-def _direction(value: Sequence[float]) -> np.ndarray:
-    """A rule: a vector (3,) that is not zero, stored as a unit vector."""
-    vector = array((3,))(value)
-    norm = np.linalg.norm(vector)
-    if norm < 1e-9:
-        raise Refused("a direction, not zero")
-    return array((3,))(vector / norm)
 
 
 @checked("loop {name}")
@@ -54,18 +45,18 @@ class Loop:
     """The joint's point P in body A (3,)."""
     p_BQ: Annotated[np.ndarray, array((3,), "m")]
     """The joint's point Q in body B (3,)."""
-    axis_A: Annotated[np.ndarray, _direction] = field(
+    axis_A: Annotated[np.ndarray, direction()] = field(
         default_factory=lambda: np.array([0.0, 0.0, 1.0])
     )
     """The joint's axis in body A (3,), a unit vector."""
-    axis_B: Annotated[np.ndarray, _direction] = field(
+    axis_B: Annotated[np.ndarray, direction()] = field(
         default_factory=lambda: np.array([0.0, 0.0, 1.0])
     )
     """The joint's axis in body B (3,), a unit vector."""
-    side_A: Annotated[np.ndarray | None, _direction] = None
+    side_A: Annotated[np.ndarray | None, direction()] = None
     """For a weld, a direction across the axis in body A (3,), a unit vector; where the
     loop is closed, that of `side_B`. By default the one that :meth:`across` gives."""
-    side_B: Annotated[np.ndarray | None, _direction] = None
+    side_B: Annotated[np.ndarray | None, direction()] = None
     """For a weld, a direction across the axis in body B (3,), a unit vector; where the
     loop is closed, that of `side_A`. By default the one that :meth:`across` gives."""
     rows: str = "hinge"

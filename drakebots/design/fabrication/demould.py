@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.core.checks import array, check_value
-from drakebots.core.errors import InvalidInput
+from drakebots.core.checks import check_value, direction
 from drakebots.core.kernels import njit
 from drakebots.design.geometry import Surface
 from drakebots.fem import triangle_grid
@@ -22,6 +21,8 @@ SLACK = 1e-4
 
 _CELL = 4e-3
 """Size of the columns into which triangles are sorted [m]."""
+
+_UNIT = direction()
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,27 @@ def lifted(surface: Surface, side: float = 1.0) -> np.ndarray:
     return middle + side * SLACK * surface.normals
 
 
+def held_back(
+    surface: Surface,
+    direction: np.ndarray,
+    counted: np.ndarray,
+    occluder: Surface | None = None,
+    side: float = 1.0,
+) -> np.ndarray:
+    """Area that is held back when a half leaves along a direction, and all area (2,).
+
+    Args:
+        surface: surface of the piece, outward.
+        direction: direction in which the half leaves (3,).
+        counted: whether each triangle counts (m,).
+        occluder: what holds it back; the surface itself by default.
+        side: see :func:`lifted`.
+    """
+    area, points = surface.areas[counted], lifted(surface, side)[counted]
+    held = area @ blocked(points, direction, surface if occluder is None else occluder)
+    return np.array([held, area.sum()])
+
+
 def best_plane(
     surface: Surface,
     direction: np.ndarray,
@@ -74,7 +96,7 @@ def best_plane(
         direction: d, of any length (3,).
         counted: whether each triangle counts (m,); all by default.
     """
-    d = _unit(direction)
+    d = check_value("direction", direction, _UNIT)
     use = np.ones(len(surface.triangles), bool) if counted is None else counted
     area, points = surface.areas[use], lifted(surface)[use]
     height = surface.vertices[surface.triangles[use]].mean(axis=1) @ d
@@ -117,17 +139,10 @@ def directions_around() -> np.ndarray:
 
 def frame_of(direction: np.ndarray) -> np.ndarray:
     """A rotation whose third column is the direction (3, 3)."""
-    z = _unit(direction)
+    z = check_value("direction", direction, _UNIT)
     x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
     x /= np.linalg.norm(x)
     return np.column_stack([x, np.cross(z, x), z])
-
-
-def _unit(direction):
-    d = check_value("direction", direction, array((3,)))
-    if np.linalg.norm(d) == 0:
-        raise InvalidInput("direction must not be zero")
-    return d / np.linalg.norm(d)
 
 
 @njit(cache=True)

@@ -22,6 +22,7 @@ from drakebots.design.fabrication.demould import (
     blocked,
     directions_around,
     frame_of,
+    held_back,
     lifted,
 )
 from drakebots.design.fabrication.pieces import SkinPiece, bowl_undercut
@@ -167,11 +168,9 @@ def _solids(piece, bowl, X_MW):
 def _bowl(piece):
     """The plane of the first opening, and the undercut of outside and inside."""
     rim = piece.openings[0]
-    counted = ~rim.faces(piece.filled)
-    surface, d = piece.filled, -rim.normal
-    area = surface.areas[counted]
-    held = area @ blocked(lifted(surface)[counted], d, surface)
-    parting = Parting(d, float(d @ rim.p_W), float(held / area.sum()))
+    d = -rim.normal
+    held, area = held_back(piece.filled, d, ~rim.faces(piece.filled))
+    parting = Parting(d, float(d @ rim.p_W), float(held / area))
     return parting, bowl_undercut(piece)
 
 
@@ -185,11 +184,9 @@ def _tube(piece, directions):
     area = float(piece.filled.areas[outside].sum())
     held = parting.undercut * area
     if piece.core is not None and piece.openings:
-        inside = ~piece.on_openings(piece.core)
-        a = piece.core.areas[inside]
-        out = piece.openings[0].normal
-        held += a @ blocked(lifted(piece.core, -1.0)[inside], out, piece.skin)
-        area += a.sum()
+        inside, out = ~piece.on_openings(piece.core), piece.openings[0].normal
+        more = held_back(piece.core, out, inside, piece.skin, -1.0)
+        held, area = np.add((held, area), more)
     return parting, float(held / area)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.spatial import ConvexHull, cKDTree
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.design.fabrication.demould import blocked, frame_of, lifted
+from drakebots.design.fabrication.demould import frame_of, held_back
 from drakebots.design.geometry import (
     Surface,
     contains,
@@ -140,18 +140,11 @@ def bowl_undercut(piece: SkinPiece) -> float:
     outside and inside.
     """
     d = -piece.openings[0].normal
-    held = area = 0.0
-    for surface, side, direction, what in (
-        (piece.filled, 1.0, d, piece.filled),
-        (piece.core, -1.0, -d, piece.skin),
-    ):
-        if surface is None:
-            continue
-        use = ~piece.on_openings(surface)
-        a = surface.areas[use]
-        area += a.sum()
-        held += a @ blocked(lifted(surface, side)[use], direction, what)
-    return float(held / area)
+    both = held_back(piece.filled, d, ~piece.on_openings(piece.filled))
+    if piece.core is not None:
+        inside = ~piece.on_openings(piece.core)
+        both += held_back(piece.core, -d, inside, piece.skin, -1.0)
+    return float(both[0] / both[1])
 
 
 def _piece(name, body, cavity, openings):

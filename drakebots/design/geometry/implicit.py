@@ -22,6 +22,7 @@ from drakebots.core.checks import (
     Refused,
     array,
     between,
+    direction,
     each,
     instance,
     non_negative,
@@ -160,16 +161,10 @@ class HalfSpaceCut:
 
     p_W: Annotated[np.ndarray, array((3,), "m")]
     """A point of the plane (3,)."""
-    normal_W: Annotated[np.ndarray, array((3,))]
+    normal_W: Annotated[np.ndarray, direction()]
     """Normal of the plane, away from what stays; kept as a unit vector."""
     radius: Annotated[float, non_negative("m")] = 0.0
     """Radius of the edge that the cut leaves; 0 leaves it sharp."""
-
-    def __post_init__(self):
-        length = np.linalg.norm(self.normal_W)
-        if length == 0:
-            raise InvalidInput("cut: normal_W must not be zero")
-        object.__setattr__(self, "normal_W", self.normal_W / length)
 
 
 Part = RoundCone | Ellipsoid | RoundBox

@@ -18,7 +18,7 @@ from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import array, non_negative, positive, whole
+from drakebots.core.checks import array, direction, non_negative, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.design.geometry import DistanceGrid, Implicit, Ring, RoundCone, Surface
@@ -195,7 +195,7 @@ class Fold:
 
     p_W: Annotated[np.ndarray, array((3,), "m")]
     """Middle of the region, on the limb's axis (3,)."""
-    axis_W: Annotated[np.ndarray, array((3,))]
+    axis_W: Annotated[np.ndarray, direction()]
     """Direction of the limb's axis (3,); kept as a unit vector."""
     length: Annotated[float, positive("m")]
     """Length of the region along the axis; a tooth takes length/teeth."""
@@ -206,11 +206,6 @@ class Fold:
     radius: Annotated[float | None, positive("m")] = None
     """Distance from the axis at which the region ends, so that it leaves out
     neighbouring limbs; by default 1.6 times the limb's radius at p_W."""
-
-    def __post_init__(self):
-        if np.linalg.norm(self.axis_W) == 0:
-            raise InvalidInput("fold: axis_W must not be zero")
-        object.__setattr__(self, "axis_W", self.axis_W / np.linalg.norm(self.axis_W))
 
     def coordinates(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Position s along the axis (n,) [m], and vector from the axis (n, 3) [m]."""

@@ -193,7 +193,7 @@ def test_a_given_direction_is_kept(bowl):
 
 
 def test_a_direction_of_no_length_is_refused(bowl):
-    with pytest.raises(InvalidInput, match="direction must not be zero"):
+    with pytest.raises(InvalidInput, match="direction must be a direction, not zero"):
         two_part_mould(bowl, np.zeros(3))
 
 
