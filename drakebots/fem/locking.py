@@ -18,7 +18,7 @@ import numpy as np
 from scipy.interpolate import RegularGridInterpolator
 
 from drakebots.fem.assembly import FemModel
-from drakebots.fem.mesh import FACES, TetMesh
+from drakebots.fem.mesh import FACES, TetMesh, surface_faces
 
 SIZE_RATIO = np.array([0.325, 0.5, 1.0, 1.375, 2.15])
 """Element size h over wall thickness t of the table's columns."""
@@ -103,17 +103,13 @@ def wall_size(mesh: TetMesh, tets: np.ndarray) -> tuple[float, float]:
     A counts only faces on the surface of the mesh, so that the interface between two
     regions of one wall does not count.
     """
-    faces = mesh.tets[:, FACES].reshape(-1, 3)
-    owner = np.repeat(np.arange(len(mesh.tets)), 4)
-    _, inverse, count = np.unique(
-        np.sort(faces, axis=1), axis=0, return_inverse=True, return_counts=True
-    )
     chosen = np.zeros(len(mesh.tets), bool)
     chosen[tets] = True
-    outer = (count[inverse.ravel()] == 1) & chosen[owner]
-    if not outer.any():
-        outer = chosen[owner]
-    corners = mesh.vertices[faces[outer]]
+    faces, owner = surface_faces(mesh)
+    outer = faces[chosen[owner]]
+    if not len(outer):
+        outer = mesh.tets[chosen][:, FACES].reshape(-1, 3)
+    corners = mesh.vertices[outer]
     sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(normals, axis=1).sum() / 2

@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         single_joints,
         slides,
         sliding_motors,
+        spring_law,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

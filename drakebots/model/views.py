@@ -20,6 +20,8 @@ from pydrake.multibody.tree import (
     Joint,
     JointActuator,
     ModelInstanceIndex,
+    PrismaticSpring,
+    RevoluteSpring,
     RigidBody,
 )
 from pydrake.systems.framework import Context
@@ -101,6 +103,13 @@ def one_named(plant: MultibodyPlant, kind: str, name: str, parts: Sequence) -> A
             f"{kind} {own!r} is in several models; write one of {scoped}"
         )
     raise UnknownName(kind, own, [part.name() for part in parts])
+
+
+def spring_law(spring: RevoluteSpring | PrismaticSpring) -> tuple[float, float]:
+    """Stiffness and rest position of a joint's spring."""
+    if isinstance(spring, RevoluteSpring):
+        return spring.default_stiffness(), spring.default_nominal_angle()
+    return spring.stiffness(), spring.nominal_position()
 
 
 # --- what a joint is --------------------------------------------------------

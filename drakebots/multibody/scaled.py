@@ -53,6 +53,7 @@ from drakebots.model import (
     is_floating,
     joints_of,
     slides,
+    spring_law,
 )
 
 
@@ -240,18 +241,11 @@ class _Copier:
         """The copy of a spring, damper or bushing."""
         unit = self.unit
         stiffness, damping = unit.of(mass=1, time=-2), unit.of(mass=1, time=-1)
-        if isinstance(element, RevoluteSpring):
-            return RevoluteSpring(
-                self.joint[element.joint().index()],
-                element.default_nominal_angle(),
-                element.default_stiffness() / unit.torque,
-            )
-        if isinstance(element, PrismaticSpring):
-            return PrismaticSpring(
-                self.joint[element.joint().index()],
-                element.nominal_position() / unit.length,
-                element.stiffness() / stiffness,
-            )
+        if isinstance(element, RevoluteSpring | PrismaticSpring):
+            joint, (k, rest) = self.joint[element.joint().index()], spring_law(element)
+            if isinstance(element, RevoluteSpring):
+                return RevoluteSpring(joint, rest, k / unit.torque)
+            return PrismaticSpring(joint, rest / unit.length, k / stiffness)
         if isinstance(element, LinearSpringDamper):
             return LinearSpringDamper(
                 self.body[element.bodyA().index()],

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from pydrake.geometry import (
-    AddContactMaterial,
     CollisionFilterDeclaration,
     GeometryId,
     GeometrySet,
@@ -24,12 +23,12 @@ from pydrake.geometry import (
     Sphere,
 )
 from pydrake.math import RigidTransform
-from pydrake.multibody.plant import CoulombFriction, MultibodyPlant
+from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 from scipy.optimize import nnls
 
 from drakebots.model import Model, Point, bodies_of, find_body, point_jacobian
-from drakebots.multibody.plant import Robot
+from drakebots.multibody.plant import Ground, Robot
 
 POINT = 1e-9
 """Radius of the ball of a point foot [m]."""
@@ -47,24 +46,13 @@ def add_foot_contacts(plant: MultibodyPlant, model: Model, friction: float) -> i
         The number of feet (points) without a collision shape of their own.
     """
     points = Counter(foot.body for foot in model.feet)
-    properties = ProximityProperties()
-    AddContactMaterial(
-        friction=CoulombFriction(friction, friction), properties=properties
-    )
     bare = {
         name
         for name in points
         if not plant.GetCollisionGeometriesForBody(find_body(plant, name))
     }
-    for foot in model.feet:
-        if foot.body in bare or points[foot.body] > 1:
-            plant.RegisterCollisionGeometry(
-                find_body(plant, foot.body),
-                RigidTransform(foot.p_BF),
-                Sphere(max(foot.radius, POINT)),
-                f"{foot.name}_contact",
-                properties,
-            )
+    balls = [f for f in model.feet if f.body in bare or points[f.body] > 1]
+    add_soles(plant, balls, Ground(friction).material())
     return sum(foot.body in bare for foot in model.feet)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         checked_arrays,
         connected_pieces,
         mesh_edges,
+        surface_faces,
         surface_triangles,
     )
     from drakebots.fem.mesh.shapes import (

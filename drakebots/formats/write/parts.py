@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydrake.geometry import (
@@ -59,6 +60,7 @@ from drakebots.model import (
     force_elements,
     joints_of,
     rotor_inertias,
+    spring_law,
 )
 from drakebots.multibody import Robot, build_robot
 
@@ -311,16 +313,8 @@ def _steps(joint, springs, rotors: np.ndarray) -> list[Step]:
 
 def _springs(robot: Robot) -> dict[int, tuple[float, float]]:
     """Stiffness and rest of the joints with a spring, by index."""
-    found = {}
-    for element in force_elements(robot.plant):
-        if isinstance(element, RevoluteSpring):
-            law = element.default_stiffness(), element.default_nominal_angle()
-        elif isinstance(element, PrismaticSpring):
-            law = element.stiffness(), element.nominal_position()
-        else:
-            continue
-        found[int(element.joint().index())] = law
-    return found
+    springs = _elements(robot, RevoluteSpring | PrismaticSpring)
+    return {int(spring.joint().index()): spring_law(spring) for spring in springs}
 
 
 def bushings(robot: Robot) -> list[LinearBushingRollPitchYaw]:
@@ -333,7 +327,7 @@ def spring_dampers(robot: Robot) -> list[LinearSpringDamper]:
     return _elements(robot, LinearSpringDamper)
 
 
-def _elements(robot: Robot, kind: type) -> list:
+def _elements(robot: Robot, kind: Any) -> list:
     return [e for e in force_elements(robot.plant) if isinstance(e, kind)]
 
 

@@ -32,6 +32,7 @@ from drakebots.model import (
     joint_slices,
     joints_of,
     rotor_inertias,
+    spring_law,
 )
 from drakebots.multibody.twin.joints import (
     JointMotion,
@@ -387,14 +388,11 @@ class Twin(TwinKinematics):
         return total
 
     def _spring_energy(self, element, q):
-        if isinstance(element, RevoluteSpring):
-            x = q[element.joint().position_start()] - element.default_nominal_angle()
-            return 0.5 * element.default_stiffness() * x**2
-        if isinstance(element, PrismaticSpring):
-            x = q[element.joint().position_start()] - element.nominal_position()
-            return 0.5 * element.stiffness() * x**2
-        length = ca.norm_2(self._span(element, q))
-        return 0.5 * element.stiffness() * (length - element.free_length()) ** 2
+        if isinstance(element, LinearSpringDamper):
+            length = ca.norm_2(self._span(element, q))
+            return 0.5 * element.stiffness() * (length - element.free_length()) ** 2
+        stiffness, rest = spring_law(element)
+        return 0.5 * stiffness * (q[element.joint().position_start()] - rest) ** 2
 
     def _span(self, element: LinearSpringDamper, q):
         A, B = (int(b.index()) for b in (element.bodyA(), element.bodyB()))
