@@ -18,6 +18,7 @@ without a template, everything that is not given is found:
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -37,6 +38,7 @@ from drakebots.design.skeleton import edit, write_sdf
 from drakebots.design.skin import SkinSettings
 from drakebots.design.table1 import table1_problem, table1_template
 from drakebots.fem.mesh import write_mesh
+from drakebots.results import freeze, to_json
 from drakebots.skin.file import Patches, ServoGains, SkinDescription, write_skin
 
 GAINS = ServoGains(stiffness=40.0, damping=0.6)
@@ -85,11 +87,10 @@ def parse_design(raw: Any, folder: Path) -> DesignProblem:
                 raise InvalidInput(f"{entry} need a surface to be fitted into")
         skin = changed(start.skin, top.get("skin", {}), "skin")
         return replace(start, name=top.text("name", start.name), skin=skin)
-    entry = top.fields("surface", ("file", "unit", "scale"))
-    file = folder / entry.text("file")
+    entry, file, name = _surface_entry(top, folder)
     limits = top.fields("limits")
     return DesignProblem(
-        top.text("name", file.stem.replace("-", "_")),
+        name,
         template,
         surface=read_surface(file, unit=entry.get("unit", None)),
         skin=changed(SkinSettings(), top.get("skin", {}), "skin"),
@@ -103,18 +104,24 @@ def _found(top: Fields, folder: Path) -> DesignProblem:
     for entry in ("parameters", "limits"):
         if entry in top:
             raise InvalidInput(f"{entry} need a template to be fitted")
-    entry = top.fields("surface", ("file", "unit", "scale"))
+    entry, file, name = _surface_entry(top, folder)
     given = top.fields("fit", ("template", "servo"))
     scale = entry.number("scale") if "scale" in entry else None
-    file = folder / entry.text("file")
     surface = read_surface(file, unit=entry.get("unit", None), any_size=True)
     choices = {k: given.text(k) for k in given}
     return DesignProblem(
-        top.text("name", file.stem.replace("-", "_")),
+        name,
         surface=surface,
         skin=changed(SURFACE_SKIN, top.get("skin", {}), "skin"),
         fit=FitSettings(scale=scale, **choices),
     )
+
+
+def _surface_entry(top: Fields, folder: Path) -> tuple[Fields, Path, str]:
+    """The entry of the surface, its file, and the design's name."""
+    entry = top.fields("surface", ("file", "unit", "scale"))
+    file = folder / entry.text("file")
+    return entry, file, top.text("name", file.stem.replace("-", "_"))
 
 
 def write_design(design: Design, folder: Path | str) -> Path:
@@ -180,18 +187,6 @@ def params_text(design: Design) -> str:
 def yaml_text(raw: dict[str, Any]) -> str:
     """The numbers of a design as the text of its params.yaml."""
     head = "# Written by drakebots.design; every number of the design, SI.\n"
-    return head + yaml.safe_dump(_plain(raw), sort_keys=False, width=100)
-
-
-def _plain(value):
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, (float, np.floating)):
-        return float(f"{value:.9g}")
-    if isinstance(value, np.integer):
-        return int(value)
-    return value
+    text = to_json(freeze(raw, "design"))
+    plain = json.loads(text, parse_float=lambda digits: float(f"{float(digits):.9g}"))
+    return head + yaml.safe_dump(plain, sort_keys=False, width=100)

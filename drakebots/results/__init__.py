@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from drakebots.core.run import Verdict
     from drakebots.results.container import FORMAT_VERSION
     from drakebots.results.layout import LARGEST, check_layout
-    from drakebots.results.origin import file_hash, provenance
+    from drakebots.results.origin import file_hash, freeze, provenance, to_json
     from drakebots.results.result import Result, load_result
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

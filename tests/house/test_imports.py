@@ -49,7 +49,7 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 52_056,
+    "code_lines": 52_008,
     "modules": 379,
     "single_importer_modules": 44,
     "functions_over_60_lines": 4,
