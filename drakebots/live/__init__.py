@@ -1,12 +1,11 @@
-"""Live: sliders, buttons and keys in the browser act on what runs, in real time.
+"""Live: sliders and keys in the browser act on what runs.
 
     panel = Panel([Slider("torque", -1, 1, unit="N m", keys="SW")], meshcat)
     for event in panel.poll(time):
         ...
 
-A :class:`Panel` holds the controls, their events and a script of them; a :class:`Pace`
-keeps simulated time beside the wall clock. The room knows no robot: robots name their
-live parts in the registry.
+A :class:`Panel` holds the controls, their events and a script of them. The room knows
+no robot: robots name their live parts in the registry.
 """
 
 from typing import TYPE_CHECKING
@@ -14,8 +13,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.live.pace import Pace
-    from drakebots.live.panel import Button, Control, Panel, Slider
+    from drakebots.live.panel import Panel, Slider
     from drakebots.live.pose import Hand, pose_by_hand
     from drakebots.live.script import Event, Live, events_of, read_script, with_events
 

@@ -1,4 +1,4 @@
-"""The controls of a page: sliders and buttons with keys, and what came of them.
+"""The controls of a page: sliders with keys, and what came of them.
 
 panel = Panel([Slider("ahead", -1, 1, unit="m/s", keys="SW")], meshcat)
 for event in panel.poll(time):
@@ -18,22 +18,6 @@ from drakebots.live.script import Event
 
 STEPS = 100
 """Number of steps of a slider's range, where no step is given."""
-
-
-@dataclass(frozen=True)
-class Button:
-    """A button on the page.
-
-    Attributes:
-        name: of the control, unique on its page.
-        keys: the key that presses it, "R", or JavaScript's code, ("Space",).
-        act: called with 1 at every click.
-    """
-
-    name: str
-    keys: Sequence[str] = ()
-    act: Callable[[float], object] | None = None
-    unit, low, high = "", 1.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -73,26 +57,18 @@ class Slider:
         return (self.high - self.low) / STEPS if self.step is None else self.step
 
 
-Control = Slider | Button
-
-
-def _label(control: Control) -> str:
+def _label(control: Slider) -> str:
     """The text on the page: name, unit and keys."""
     keys = " ".join(key.removeprefix("Arrow") for key in control.keys if key)
     unit = f" [{control.unit}]" if control.unit else ""
     return f"{control.name}{unit}" + (f" ({keys})" if keys else "")
 
 
-def _codes(control: Control) -> list[str]:
-    """JavaScript's codes of its keys."""
-    return [f"Key{key}" if len(key) == 1 else key for key in control.keys]
-
-
 class Panel:
     """Controls on the page of a Meshcat server, or of none, and a script that acts.
 
     Args:
-        controls: sliders and buttons.
+        controls: sliders.
         meshcat: the server; None for a run without a page.
         script: events that act as if somebody made them.
 
@@ -107,21 +83,24 @@ class Panel:
 
     def __init__(
         self,
-        controls: Sequence[Control],
+        controls: Sequence[Slider],
         meshcat: Meshcat | None = None,
         script: Iterable[Event] = (),
     ):
         self._controls = {control.name: control for control in controls}
         if len(self._controls) < len(controls):
             raise InvalidInput("two controls of a page have the same name")
-        self.values = {c.name: c.value for c in controls if isinstance(c, Slider)}
+        self.values = {control.name: control.value for control in controls}
         self.events: list[Event] = []
         self._meshcat, self._seen = meshcat, dict.fromkeys(self._controls, 0.0)
         self._script = deque(sorted(script, key=lambda event: event.time))
         for event in self._script:
             self._check(event)
         for control in controls if meshcat is not None else ():
-            self._add(meshcat, control)
+            room = control.low, control.high, control.smallest, control.value
+            codes = [f"Key{k}" if len(k) == 1 else k for k in control.keys]
+            label = _label(control)
+            self._seen[control.name] = meshcat.AddSlider(label, *room, *codes)
 
     def _check(self, event: Event) -> None:
         name, value = event.control, event.value
@@ -130,13 +109,6 @@ class Panel:
         low, high = self._controls[name].low, self._controls[name].high
         if not low - 1e-9 <= value <= high + 1e-9:
             raise InvalidInput(f"{name} = {value:g} is not within {low:g}..{high:g}")
-
-    def _add(self, meshcat: Meshcat, control: Control) -> None:
-        label, codes = _label(control), _codes(control)
-        if isinstance(control, Button):
-            return meshcat.AddButton(label, *codes)
-        room = control.low, control.high, control.smallest, control.value
-        self._seen[control.name] = meshcat.AddSlider(label, *room, *codes)
 
     def show(self, name: str, value: float) -> None:
         """Sets a slider, without an event."""
@@ -150,23 +122,15 @@ class Panel:
         found = []
         while self._script and self._script[0].time <= time + 1e-9:
             found.append(replace(self._script.popleft(), time=time))
-            if found[-1].control in self.values:
-                self.show(found[-1].control, found[-1].value)
-        if self._meshcat is not None:
-            for control in self._controls.values():
-                found += self._from_page(self._meshcat, control, time)
+            self.show(found[-1].control, found[-1].value)
+        for name, control in self._controls.items() if self._meshcat else ():
+            value = self._meshcat.GetSliderValue(_label(control))
+            if value != self._seen[name]:
+                self._seen[name] = self.values[name] = value
+                found.append(Event(time, name, value))
         for event in found:
             act = self._controls[event.control].act
             if act is not None:
                 act(event.value)
         self.events += found
         return found
-
-    def _from_page(self, meshcat: Meshcat, control: Control, time: float):
-        name, slides = control.name, isinstance(control, Slider)
-        ask = meshcat.GetSliderValue if slides else meshcat.GetButtonClicks
-        seen, self._seen[name] = self._seen[name], ask(_label(control))
-        if slides and self._seen[name] != seen:
-            self.values[name] = self._seen[name]
-            return [Event(time, name, self._seen[name])]
-        return [] if slides else [Event(time, name, 1.0)] * int(self._seen[name] - seen)

@@ -12,6 +12,7 @@ its way of closing, and stop where it cannot be closed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import numpy as np
@@ -20,7 +21,6 @@ from drakebots.core.convert import as_yaml
 from drakebots.core.run import Progress, run_steps
 from drakebots.core.stages import spent
 from drakebots.formats import model_provenance
-from drakebots.live.pace import Pace
 from drakebots.live.panel import Panel, Slider
 from drakebots.live.script import Live, with_events
 from drakebots.model import Model, coupled_joints, slides
@@ -175,7 +175,6 @@ def pose_by_hand(
         look_at_motion(scene, hand.shown(scene)[None])
         live.announce(scene)
     panel = Panel([*controls.values()], scene and scene.meshcat, events)
-    pace = Pace(np.inf if live.headless else 1.0)
     plant, states = hand.stance.plant, []
     rest = np.zeros(plant.num_velocities())
 
@@ -185,12 +184,11 @@ def pose_by_hand(
         states.append(np.append(plant.GetPositions(hand.stance.context), rest))
         if scene is not None:
             scene.show(hand.shown(scene))
-        if progress is not None:
-            progress("live", now, 0.0)
-        pace.wait(now)
+            time.sleep(1 / RATE)
 
     count = int(min(np.ceil(live.end(events) * RATE) + 1, 1e12))
-    end = run_steps(step, count, stage="live", success="posed by hand")
+    more = {"success": "posed by hand", "progress": progress}
+    end = run_steps(step, count, stage="live", **more)
     times = np.arange(len(states)) / RATE
     data = trajectory_dataset(hand.stance.robot, times, np.array(states))
     return Result(

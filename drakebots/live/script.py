@@ -26,8 +26,8 @@ class Event:
 
     Attributes:
         time: in simulated time [s].
-        control: name of the slider or button.
-        value: of the slider; 1 of a button.
+        control: name of the slider.
+        value: of the slider.
     """
 
     time: float
@@ -54,8 +54,6 @@ class Live:
     last command."""
     port: Annotated[int | None, whole(1024, 65535)] = None
     """Port of the Meshcat server; by default the first one free."""
-    log_period: Annotated[float, positive("s")] = 0.01
-    """Period of the stored samples."""
 
     def __post_init__(self):
         if self.script is not None and self.replay is not None:

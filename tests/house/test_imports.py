@@ -49,9 +49,9 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 52_008,
-    "modules": 379,
-    "single_importer_modules": 44,
+    "code_lines": 51_950,
+    "modules": 378,
+    "single_importer_modules": 43,
     "functions_over_60_lines": 4,
     "field_declarations": 1,
     "option_bag_fields": 15,
