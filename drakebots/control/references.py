@@ -67,6 +67,11 @@ DAMPING = 3e-5
 square: a straight leg cannot lift its foot, to first order."""
 
 
+DAMPED = 1e-6
+"""Least damping of the search for the joints of given feet [m^2]; ten times as much
+after every step that would take the feet farther away (Levenberg and Marquardt)."""
+
+
 @checked("trot")
 class Trot:
     """A clock by which every second leg, round the robot, steps in turn: diagonal
@@ -458,19 +463,28 @@ def follow_feet(
     """
     plant, out, q = robot.plant, [], np.array(q, float)
     T = _leading(robot, joints)
+
+    def rows(q, target):
+        plant.SetPositions(context, q)
+        miss = [(target - robot.feet_positions(context)).ravel()]
+        J = [robot.feet_jacobian(context)[:, joints]]
+        if robot.closure.num_rows:
+            c, C = robot.closure.evaluate(context)
+            miss.append(-c)
+            J.append(C[:, joints])
+        return np.vstack(J) @ T, np.concatenate(miss)
+
     for target in targets:
+        # Damped: a leg without a joint sideways cannot follow all, and one that is too
+        # short would be thrown about by its last millimetre.
+        damping, (A, b) = DAMPED, rows(q, target)
         for _ in range(20):
-            plant.SetPositions(context, q)
-            miss = [(target - robot.feet_positions(context)).ravel()]
-            J = [robot.feet_jacobian(context)[:, joints]]
-            if robot.closure.num_rows:
-                c, C = robot.closure.evaluate(context)
-                miss.append(-c)
-                J.append(C[:, joints])
-            # Damped: a leg without a joint sideways cannot follow all.
-            A, b = np.vstack(J) @ T, np.concatenate(miss)
-            q[joints] += T @ np.linalg.solve(
-                A.T @ A + 1e-6 * np.eye(T.shape[1]), A.T @ b
-            )
+            H, trial = A.T @ A + damping * np.eye(T.shape[1]), q.copy()
+            trial[joints] += T @ np.linalg.solve(H, A.T @ b)
+            there = rows(trial, target)
+            if there[1] @ there[1] <= b @ b:
+                q, (A, b), damping = trial, there, max(DAMPED, damping / 10)
+            else:
+                damping *= 10
         out.append(q[joints])
     return np.array(out)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drakebots import build_robot, load
-from drakebots.control import ReferenceMotion, Trot
+from drakebots.control import ReferenceMotion, Trot, follow_feet
 from drakebots.control.references import alternate
 from drakebots.multibody import Slope, Step, find_posture
 from tests.helpers.coupled_robots import knees_follow
@@ -115,6 +115,22 @@ def test_feet_stand_still_while_the_base_passes(cheetah, speed):
         assert np.ptp(feet[steady, foot, 2]) < 1e-4
         lift = feet[:, foot, 2].max() - feet[steady, foot, 2].min()
         assert lift == pytest.approx(clock.clearance, rel=0.03)
+
+
+@pytest.mark.parametrize("beyond", [-0.003, 0.002, 0.02])
+@pytest.mark.parametrize("turned", [0.0, 0.3, -0.5])
+def test_a_leg_that_is_too_short_points_at_its_target(turned, beyond):
+    """Thigh and shin of 0.2 m, in line where the target is farther than they reach."""
+    robot = build_robot(load("monopod"), base="fixed", time_step=0)
+    context, way = robot.plant.CreateDefaultContext(), np.zeros(3)
+    way[[0, 2]] = np.sin(turned), -np.cos(turned)
+    q, hip = np.array([0.0, 1.0, 0.0, 0.4, -0.8]), np.array([0.0, 0.0, 1.0])
+    target = hip + (0.4 + beyond) * way
+    q[3:] = follow_feet(robot, context, q, np.array([3, 4]), target[None, None])[0]
+    robot.plant.SetPositions(context, q)
+    nearest = hip + (0.4 + min(beyond, 0.0)) * way
+    assert np.abs(robot.feet_positions(context)[0] - nearest).max() < 1e-5
+    assert np.abs(q[3:]).max() < 1.0
 
 
 def test_rates_are_those_of_the_positions(cheetah):

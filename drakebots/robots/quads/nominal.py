@@ -30,8 +30,7 @@ REACH = 0.9
 """Share of a sole's half length at which heel and toe are."""
 
 BENT = 0.004
-"""A standing pose on a slope is lower by this than its straightest leg asks [m]: room
-for the strides."""
+"""A standing pose on a slope is lower by this than its straightest leg asks [m]."""
 
 MISS = 2e-3
 """Largest distance of a sole from the ground in a standing pose [m]."""
@@ -70,16 +69,20 @@ def _inertia(row: np.ndarray) -> SpatialInertia:
     return SpatialInertia(row[0], row[1:4] / row[0], UnitInertia(*(row[4:] / row[0])))
 
 
-def standing(nominal: Robot, rest: np.ndarray, slope: float) -> np.ndarray:
+def standing(
+    nominal: Robot, rest: np.ndarray, slope: float, stride: float = 0.0
+) -> np.ndarray:
     """A standing pose (nv,) with flat soles on ground that rises along x.
 
     On a slope the trunk is parallel to it, its middle above that of the feet, and the
-    legs are upright; it is lowered until they reach the ground and are bent.
+    legs are upright; it is lowered until they reach the ground, at both ends of a
+    stride too, and are bent.
 
     Args:
         nominal: of :func:`nominal_robot`.
         rest: its pose on flat ground (nv,).
         slope: angle of the ground [rad], 0 under the middle of the feet.
+        stride: way of a foot on the ground under the trunk [m].
 
     Raises:
         NoSolution: where the legs do not reach the slope.
@@ -92,11 +95,17 @@ def standing(nominal: Robot, rest: np.ndarray, slope: float) -> np.ndarray:
     targets = nominal.feet_positions(context)
     targets[:, 2] += np.tan(slope) * (targets[:, 0] - q[0])
     q[4] -= slope
+    ahead = np.array([1.0, 0.0, np.tan(slope)])
+    places = targets + np.array([0.0, 0.5, -0.5])[:, None, None] * stride * ahead
     lower = None
     for _ in range(80):
         q[joints] = follow_feet(nominal, context, q, joints, targets[None])[0]
-        plant.SetPositions(context, q)
-        off = np.abs(nominal.feet_positions(context) - targets).max()
+        off = 0.0
+        for there in places:
+            at = q.copy()
+            at[joints] = follow_feet(nominal, context, q, joints, there[None])[0]
+            plant.SetPositions(context, at)
+            off = max(off, np.abs(nominal.feet_positions(context) - there).max())
         if off < MISS and lower is None:
             lower = q[2] - BENT
         if off < MISS and q[2] <= lower + 1e-9:

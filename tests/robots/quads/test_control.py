@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +14,7 @@ from drakebots.control import Mpc, Push, ReferenceMotion, Trot
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.multibody import Flat, Slope, Step
+from drakebots.results import load_result
 from drakebots.robots.quads import Control, Skinned, build, control
 from drakebots.robots.quads.control import BoxOn, TerrainContact
 from drakebots.robots.quads.nominal import nominal_robot, standing
@@ -116,6 +119,28 @@ def test_it_stands_and_steps_on_a_slope(robot, nominal):
         standing(nominal, quad.rest, 0.69)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("degrees", [10.0, -10.0])
+def test_strides_are_within_reach_on_steep_slopes(degrees):
+    """The monster's soles stay on the ground under its trunk through a cycle, in one
+    branch of the knees and within their limits."""
+    monster, clock = load_planned("monster"), Trot(0.5, 0.6, 0.035)
+    nominal, angle = nominal_robot(monster), np.radians(degrees)
+    q = standing(nominal, monster.quad.rest, angle, 0.2 * clock.period * clock.duty)
+    plant, ground = nominal.plant, Slope(-angle)
+    reference = ReferenceMotion(
+        nominal, q, step=0.05, knots=10, speed=0.2, gait=clock, terrain=ground
+    )
+    times, context = np.linspace(0, clock.period, 21), plant.CreateDefaultContext()
+    for t, asked in zip(times, reference.sample(times, q)[0]):
+        assert (asked[6:] > plant.GetPositionLowerLimits()[6:]).all()
+        assert (asked[6:] < plant.GetPositionUpperLimits()[6:]).all()
+        plant.SetPositions(context, asked)
+        down = clock.swing(t, reference.first) == 0
+        gaps = ground.evaluate(nominal.feet_positions(context)[down])[0]
+        assert np.abs(gaps).max() < 3e-3
+
+
 @pytest.fixture(scope="module")
 def problem(robot):
     return Control(
@@ -151,11 +176,53 @@ def test_it_steps_in_its_skin_and_its_targets_replay(problem, monkeypatch):
     assert cut.verdict is Verdict.TIME_LIMIT
 
 
+@pytest.mark.long
+def test_a_reduced_skin_does_what_all_tetrahedra_do(problem, tmp_path, monkeypatch):
+    """Both stand on their weight; paths are within 0.2 mm, torques within 5 %."""
+    monkeypatch.setenv("DRAKEBOTS_COMPILE", "0")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    runs = [control(replace(problem, plant=Skinned(s))) for s in ("full", "reduced")]
+    assert [run.metrics["plant"] for run in runs] == ["full", "reduced"]
+    for run in runs:
+        assert run.ok and not run.metrics["frames_refined"], run.message
+    full, reduced = (run.data for run in runs)
+    off = full.base_position.values - reduced.base_position.values
+    assert 0 < np.abs(off).max() < 2e-4
+    rms = [np.sqrt(np.mean(x**2)) for x in (full.torque, full.torque - reduced.torque)]
+    assert rms[1] < 0.05 * rms[0]
+
+
+def test_an_interrupted_run_keeps_its_record(problem, tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAKEBOTS_COMPILE", "0")
+
+    def progress(stage, done, end):
+        if done >= 0.1 - 1e-9:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    run = control(problem, progress=progress)
+    assert run.verdict is Verdict.INTERRUPTED and run.metrics["plant"] == "full"
+    assert 0.1 <= float(run.data.time[-1]) < problem.duration
+    assert len(run.data.command) == round(float(run.data.time[-1]) / 5e-3)
+    run.save(tmp_path / "run.nc")
+    assert load_result(tmp_path / "run.nc").data.equals(run.data)
+
+
+def test_a_measured_delay_is_that_of_the_solves(problem, monkeypatch):
+    """By default an answer is as late as its solve; each period has one, or is passed
+    over and counted."""
+    monkeypatch.setenv("DRAKEBOTS_COMPILE", "0")
+    assert Control("monster").controller.delay is None
+    own = replace(problem.controller, delay=None, period=0.04)
+    run = control(replace(problem, controller=own, duration=0.1))
+    assert run.metrics["solves"] + run.metrics["solve_late"] == 3
+
+
 @pytest.mark.parametrize(
     ("make", "says"),
     [
         (lambda: Control("monster", slope=2.0), "slope"),
         (lambda: Skinned("none"), "'none'"),
+        (lambda: Skinned("full", -1.0), "plant: time_step"),
         (lambda: Control("monster", controller=Mpc(feedback="servos")), "feedback"),
     ],
 )
