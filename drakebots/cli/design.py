@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from drakebots.cli.options import (
-    Command,
-    Variant,
     check_folder,
+    command,
     completes,
     field_options,
     field_values,
@@ -71,7 +70,11 @@ def _limbs_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _limbs(args: argparse.Namespace) -> int:
+@command(
+    "limbs", "drakebots limbs robot.urdf limbs.yaml -o soft.dmd.yaml", _limbs_arguments
+)
+def put_limbs(args: argparse.Namespace) -> int:
+    """Put soft, actuated limbs on any robot."""
     limbs = read_limbs(args.limbs)
     path = write_limbs(args.robot, limbs, args.output)
     print_table(
@@ -84,17 +87,6 @@ def _limbs(args: argparse.Namespace) -> int:
     )
     facts = {"robot": str(path), "limbs": [limb.name for limb in limbs]}
     return tell(args, facts, path)
-
-
-LIMBS = Command(
-    "limbs",
-    Variant(
-        "put soft, actuated limbs on any robot",
-        "drakebots limbs robot.urdf limbs.yaml -o soft.dmd.yaml",
-        _limbs_arguments,
-        _limbs,
-    ),
-)
 
 
 # Skinned quad-robots.
@@ -234,7 +226,9 @@ _PICTURES = {
 """Name and title of the picture of a stage."""
 
 
-def _design(args: argparse.Namespace) -> int:
+@command("design", "drakebots design beetle -o out/", _design_arguments)
+def design_skinned(args: argparse.Namespace) -> int:
+    """Design a skinned robot from a name, a YAML file or a surface."""
     check_folder(args.output)
     problem = problem_of(args)
     folder = args.output.absolute()
@@ -303,14 +297,3 @@ def _improve(args: argparse.Namespace, problem: DesignProblem, folder: Path) -> 
     }
     tell(args, facts, *written)
     return 0 if found.verdict == "success" else 1
-
-
-DESIGN = Command(
-    "design",
-    Variant(
-        "design a skinned robot from a name, a YAML file or a surface",
-        "drakebots design beetle -o out/",
-        _design_arguments,
-        _design,
-    ),
-)
