@@ -418,8 +418,7 @@ def _standing_torque(skeleton: Skeleton, mass: float) -> float:
     """Largest torque of a joint with a quarter of the weight on each foot [N m]."""
     force = np.array([0.0, 0.0, mass * GRAVITY / 4])
     worst = 0.0
-    for sole in skeleton.soles:
-        p_WS = skeleton.link(sole.link).origin + sole.p_BP[4]
+    for sole, p_WS in zip(skeleton.soles, skeleton.sole_middles):
         for hinge in skeleton.hinges:
             if hinge.name.split("_")[0] == sole.foot:
                 torque = np.cross(p_WS - hinge.p_WJ, force) @ hinge.axis

@@ -283,8 +283,9 @@ def _closed(surface: Surface) -> tuple[Surface, tuple[str, ...]]:
         grid = DistanceGrid.mended(surface, h)
     except InvalidInput:
         raise flaw from None
-    middle = surface.vertices[surface.triangles].mean(axis=1)
-    lost = float(surface.areas[grid(middle) > 2 * h].sum() / surface.areas.sum())
+    lost = float(
+        surface.areas[grid(surface.middles) > 2 * h].sum() / surface.areas.sum()
+    )
     # The largest piece stays; marching cubes cross in a cell or two, which the grid
     # that is made of it does not see.
     body = grid.level_set()

@@ -252,8 +252,7 @@ def _tail_cones(tail: Link, radii: Sequence[float], tip: Sequence[float]) -> lis
 def _toes(skeleton: Skeleton, places: Sequence[float]) -> list[Part]:
     """Toes at the outer side of every foot, at places along it [m]."""
     toes: list[Part] = []
-    for sole in skeleton.soles:
-        p = skeleton.link(sole.link).origin + sole.p_BP[4]
+    for p in skeleton.sole_middles:
         out = np.sign(p[1])
         for x in places:
             p_A = p + np.array([x, out * 0.03, 0.012])

@@ -87,9 +87,7 @@ def thicken(
     values = np.maximum(values, -nodes[2])
     moved = DistanceGrid(values, origin, h, grid.band)
     surface = moved.level_set()
-    away = DistanceGrid(before, origin, h, grid.band)(
-        surface.vertices[surface.triangles].mean(axis=1)
-    )
+    away = DistanceGrid(before, origin, h, grid.band)(surface.middles)
     share = float(surface.areas[away > 1e-3].sum() / surface.areas.sum())
     exact = DistanceGrid.from_surface(surface, h, 3 * h)
     return Thickened(exact, most, share)
@@ -120,10 +118,8 @@ def joined_feet(grid, skeleton: Skeleton) -> list[tuple[str, str]]:
         grid: signed distance of the body, of points (n, 3).
         skeleton: skeleton at rest, inside it.
     """
-    middles = {
-        s.foot: skeleton.link(s.link).origin + s.p_BP[4] + np.array([0, 0, 0.01])
-        for s in skeleton.soles
-    }
+    above = [middle + np.array([0, 0, 0.01]) for middle in skeleton.sole_middles]
+    middles = dict(zip([sole.foot for sole in skeleton.soles], above))
     share = np.linspace(0.0, 1.0, 50)[:, None]
     return [
         (a, b)

@@ -55,8 +55,7 @@ def blocked(points: np.ndarray, direction: np.ndarray, occluder: Surface) -> np.
 
 def lifted(surface: Surface, side: float = 1.0) -> np.ndarray:
     """Middles of the triangles, moved outward, or inward for side = -1 (m, 3) [m]."""
-    middle = surface.vertices[surface.triangles].mean(axis=1)
-    return middle + side * SLACK * surface.normals
+    return surface.middles + side * SLACK * surface.normals
 
 
 def held_back(
@@ -99,7 +98,7 @@ def best_plane(
     d = check_value("direction", direction, _UNIT)
     use = np.ones(len(surface.triangles), bool) if counted is None else counted
     area, points = surface.areas[use], lifted(surface)[use]
-    height = surface.vertices[surface.triangles[use]].mean(axis=1) @ d
+    height = surface.middles[use] @ d
     order = np.argsort(height, kind="stable")
     height, area, points = height[order], area[order], points[order]
     up = area * blocked(points, d, surface)

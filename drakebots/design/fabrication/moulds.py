@@ -273,7 +273,7 @@ def _mouths(body, cast, sprue, vent):
     surface = to_surface(cast)
     up = np.array([0.0, 0.0, 1.0])
     visible = ~blocked(lifted(surface), up, to_surface(body))
-    middle = surface.vertices[surface.triangles].mean(axis=1)
+    middle = surface.middles
     visible &= (surface.normals[:, 2] > 0.3) & (middle[:, 2] > 2e-3)
     if not visible.any():
         return None, np.zeros((0, 3))

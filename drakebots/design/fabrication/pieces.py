@@ -55,8 +55,7 @@ class Opening:
     def faces(self, surface: Surface) -> np.ndarray:
         """Whether each triangle of a surface lies in the opening (m,)."""
         on = face_on_plane(surface, self.p_W, self.normal)
-        middle = surface.vertices[surface.triangles].mean(axis=1)
-        return on & (np.linalg.norm(middle - self.p_W, axis=1) < self.radius)
+        return on & (np.linalg.norm(surface.middles - self.p_W, axis=1) < self.radius)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ from drakebots.core.checks import (
     optional,
     positive,
 )
-from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import check, checked
 
 _AT_ONCE = 8192
@@ -178,16 +177,12 @@ class Implicit:
         InvalidInput: for no parts or a blend < 0.
     """
 
-    parts: Annotated[tuple[Part, ...], each(instance(Part), "parts")]
+    parts: Annotated[tuple[Part, ...], each(instance(Part), "parts", 1)]
     """The parts, in the order in which they are joined."""
     cuts: Annotated[tuple[HalfSpaceCut, ...], each(instance(HalfSpaceCut), "cuts")] = ()
     """Half-spaces removed from the union."""
     blend: Annotated[float, non_negative("m")] = 0.03
     """Length k of the parts that have none of their own; 0 leaves a sharp edge."""
-
-    def __post_init__(self):
-        if not self.parts:
-            raise InvalidInput("body: needs at least one part")
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """Values (n,) at points (n, 3) [m]; negative inside."""

@@ -77,6 +77,11 @@ class Surface:
         return np.linalg.norm(_cross(self), axis=1) / 2
 
     @property
+    def middles(self) -> np.ndarray:
+        """Middles of the triangles (m, 3) [m]."""
+        return self.vertices[self.triangles].mean(axis=1)
+
+    @property
     def volume(self) -> float:
         """Enclosed volume, sum of x0 . (x1 x x2)/6 [m^3]; negative if inside out."""
         a, b, c = (self.vertices[self.triangles[:, k]] for k in range(3))

@@ -453,6 +453,11 @@ class Skeleton:
         return self.by_name[name]
 
     @property
+    def sole_middles(self) -> list[np.ndarray]:
+        """Middles of the soles at rest (3,) [m]."""
+        return [self.link(sole.link).origin + sole.p_BP[4] for sole in self.soles]
+
+    @property
     def mass(self) -> float:
         """Mass of all links [kg]."""
         return float(sum(link.mass for link in self.links))

@@ -106,14 +106,13 @@ class SkinSettings:
 
 def _sole_rims(skeleton: Skeleton) -> tuple[Ring, ...]:
     """A ring around each sole, where its sides begin."""
-    middles = [skeleton.link(s.link).origin + s.p_BP[4] for s in skeleton.soles]
     return tuple(
         Ring(
             np.array([x, y, _RIM]),
             np.array([0.0, 0.0, 1.0]),
             float(np.hypot(*sole.size)) / 2 + 0.02,
         )
-        for (x, y, _), sole in zip(middles, skeleton.soles)
+        for (x, y, _), sole in zip(skeleton.sole_middles, skeleton.soles)
     )
 
 
@@ -202,10 +201,7 @@ def _folds_at(folds, places) -> np.ndarray:
 
 def _wall_of(skeleton: Skeleton, skin: SkinSettings) -> Callable:
     """Thickness of the wall at points (n, 3) -> (n,) [m], `foot_wall` at the soles."""
-    soles = [
-        (skeleton.link(s.link).origin + s.p_BP[4], np.array(s.size))
-        for s in skeleton.soles
-    ]
+    soles = list(zip(skeleton.sole_middles, [np.array(s.size) for s in skeleton.soles]))
 
     def thickness(points: np.ndarray) -> np.ndarray:
         t = np.full(len(points), skin.wall)
