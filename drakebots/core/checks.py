@@ -205,8 +205,11 @@ def array(
         fits = numbers.ndim == len(shape) and all(
             n is None or n == m for n, m in zip(shape, numbers.shape)
         )
-        if not (fits and numbers.dtype.kind in kinds and np.isfinite(numbers).all()):
+        if not (fits and numbers.dtype.kind in kinds):
             raise Refused(words)
+        if len(lost := np.argwhere(~np.isfinite(numbers))):
+            long = numbers.size > 3  # what cannot be seen at once
+            raise Refused(words + f" also at {lost[0].tolist()}" * long)
         if abs(numbers.astype(float)).max(initial=0.0) > most:
             raise Refused(_words(f"{words}, none larger than {most:g}", unit))
         numbers = numbers.astype(int if integers else float)

@@ -11,12 +11,13 @@ import numpy as np
 import scipy.sparse
 
 from drakebots.core.checks import (
-    check_value,
+    array,
     each,
     either,
     flag,
     instance,
     numeric,
+    optional,
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
@@ -36,44 +37,31 @@ class Frame:
             length, a node without a beam; naming it.
     """
 
-    positions: np.ndarray
+    positions: Annotated[np.ndarray, array((None, 3), "m")]
     """Positions of the nodes (N, 3) [m]."""
-    beams: np.ndarray
+    beams: Annotated[np.ndarray, array((None, 2), integers=True)]
     """Nodes of each beam (B, 2)."""
     struts: Annotated[
         Strut | Sequence[Strut], either(Strut, each(instance(Strut), "struts"))
     ] = field(default_factory=Strut)
     """Section and material of all beams, or of each."""
-    up: np.ndarray | None = field(default=None, repr=False)
+    up: Annotated[np.ndarray | None, optional(numeric())] = field(
+        default=None, repr=False
+    )
     """Direction (3,) or (B, 3) in the plane of a beam and its side d1; None for world
     z, and world y for beams along z."""
     shear: Annotated[bool, flag()] = False
     """Timoshenko beams instead of Euler-Bernoulli beams."""
 
     def __post_init__(self):
-        positions = check_value("positions", self.positions, numeric()).astype(float)
-        if positions.ndim != 2 or positions.shape[1] != 3:
-            raise InvalidInput(f"positions must be (N, 3), got {positions.shape}")
-        if len(lost := np.flatnonzero(~np.isfinite(positions).all(axis=1))):
-            raise InvalidInput(f"node {lost[0]}: its position is not finite")
-        beams = check_value("beams", self.beams, numeric())
-        if self.up is not None:
-            check_value("frame: up", self.up, numeric())
-        if beams.ndim != 2 or beams.shape[1] != 2 or not len(beams):
-            raise InvalidInput(f"beams must be (B, 2), B >= 1, got {beams.shape}")
-        last = len(positions) - 1
-        whole = beams.dtype.kind in "iu"
-        if not whole or beams.min() < 0 or beams.max() > last:
-            raise InvalidInput(f"beams must name nodes 0..{last} by whole numbers")
+        positions, beams, last = self.positions, self.beams, len(self.positions) - 1
+        if not len(beams) or beams.min() < 0 or beams.max() > last:
+            raise InvalidInput(f"beams must be one or more, between nodes 0..{last}")
         alone = np.setdiff1d(np.arange(len(positions)), beams)
         if len(alone):
             raise InvalidInput(
                 f"node {alone[0]} has no beam; leave it out or join it to the frame"
             )
-        positions.setflags(write=False)
-        beams.setflags(write=False)
-        object.__setattr__(self, "positions", positions)
-        object.__setattr__(self, "beams", beams)
         self.elements  # noqa: B018  refuses a bad beam now
 
     def __len__(self) -> int:

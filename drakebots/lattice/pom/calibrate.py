@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 
+from drakebots.core.checks import check_value, numeric
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.files import csv_table, reading, write_text
 from drakebots.core.units import si_factor
@@ -185,10 +186,7 @@ def _marker_table(markers, count: int) -> np.ndarray:
     Raises:
         InvalidInput: naming the frame and the marker that are not.
     """
-    try:
-        data = np.asarray(markers, float)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"markers must be a table of numbers: {error}") from None
+    data = check_value("markers", markers, numeric()).astype(float)
     if data.ndim != 3 or data.shape[1] != count or data.shape[2] not in (2, 3):
         raise InvalidInput(
             f"markers must be (T, {count}, 2 or 3), one column per marker: {data.shape}"

@@ -20,7 +20,14 @@ from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import between, check_value, positive, text
+from drakebots.core.checks import (
+    array,
+    between,
+    check_value,
+    numeric,
+    positive,
+    text,
+)
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.lattice.shape import (
@@ -111,19 +118,10 @@ def table(values, columns: int, name: str, per: str) -> np.ndarray:
     Raises:
         InvalidInput: naming the table, or the first row that is not finite.
     """
-    try:
-        w = np.asarray(values, float)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{name} must be a table of numbers: {error}") from None
-    w = w[None] if w.ndim == 1 else w
-    if w.ndim != 2 or w.shape[1] != columns:
-        raise InvalidInput(
-            f"{name} must be (T, {columns}), one column per {per}, got {w.shape}"
-        )
-    bad = np.flatnonzero(~np.isfinite(w).all(axis=1))
-    if len(bad):
-        raise InvalidInput(f"{name}: pose {bad[0]} holds a value that is not finite")
-    return w.copy()
+    name = f"{name}, one column per {per},"
+    rows = check_value(name, values, numeric())
+    rows = rows[None] if rows.ndim == 1 else rows
+    return check_value(name, rows, array((None, columns))).copy()
 
 
 class PlanesOfMotion:

@@ -164,7 +164,7 @@ def test_bad_frames_are_named():
         ((square, [[0, 1], [1, 3]]), "nodes 0..2"),
         ((square, [[0.0, 1.0], [1.0, 2.0]]), "whole numbers"),
         ((square, [[0, 1], [1, 2], [2, 2]]), "beam 2 between nodes"),
-        (([[0, 0, np.nan], *square[1:]], [[0, 1], [1, 2]]), "node 0"),
+        (([[0, 0, np.nan], *square[1:]], [[0, 1], [1, 2]]), "at .0, 2"),
         ((square, [[0, 1], [1, 2]], [Strut()]), "one each; got 1"),
         ((square, [[0, 1], [1, 2]], Strut(), [1.0, 0, 0]), "beam 0: `up`"),
     ):

@@ -147,5 +147,5 @@ def test_refused():
         CORE.move([BLUE, Control((1, 1, 2), 0)], [1e-3, 1e-3])
     with pytest.raises(InvalidInput, match="moves no mechanism"):
         CORE.move([Control((0, 1, 1), 0)], [1e-3])
-    with pytest.raises(InvalidInput, match="u must be"):
+    with pytest.raises(InvalidInput, match="u, one column per actuator, must be"):
         CORE.move([BLUE], [1e-3, 1e-3])

@@ -124,7 +124,7 @@ def test_stroke_limits_the_choice():
 def test_refused():
     with pytest.raises(InvalidInput, match="not zero"):
         place_actuators(CORE, TARGETS, [0, 0, 0, 0])
-    with pytest.raises(InvalidInput, match="values must be"):
+    with pytest.raises(InvalidInput, match="values, one column per target, must be"):
         place_actuators(CORE, TARGETS, [1, 2])
     with pytest.raises(InvalidInput, match="no node at"):
         place_actuators(CORE, [Control((9, 9, 8), 0)], [1e-3])

@@ -111,7 +111,7 @@ def test_a_final_heading_behind_a_wall():
         ({"motion": "table3"}, UnknownName, "table 3"),
         ({"engine": Drake(), "motion": "pose step"}, InvalidInput, "camera"),
         ({"targets": ()}, InvalidInput, "targets"),
-        ({"targets": ((np.nan, 0),)}, InvalidInput, "target 0"),
+        ({"targets": ((np.nan, 0),)}, InvalidInput, "targets must be"),
         ({"heading": np.inf}, InvalidInput, "heading"),
         ({"epsilon": -1.0}, InvalidInput, "epsilon"),
         ({"epsilon": 0.01}, InvalidInput, "1.8 cm"),

@@ -59,6 +59,7 @@ from drakebots.core.checks import array, check_value, one_of, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.kernels import njit
+from drakebots.model import given
 from drakebots.robots.gecko.engines import Decision
 from drakebots.robots.gecko.generator.motion import MotionModel, MotionPolynomial
 from drakebots.robots.gecko.generator.planner import (
@@ -69,7 +70,7 @@ from drakebots.robots.gecko.generator.planner import (
     check_point,
     rotated_back,
 )
-from drakebots.robots.gecko.model import parameters
+from drakebots.robots.gecko.model import MODEL, parameters
 
 STRAIGHT_ON = 5
 """Number of half cycles without steering that leave a circle."""
@@ -117,9 +118,7 @@ class GeneratorOptions:
             the rule of least time.
     """
 
-    arrival: Annotated[float, positive("m")] = field(
-        default_factory=lambda: parameters().number("arrival")
-    )
+    arrival: Annotated[float, positive("m")] = given(MODEL, "arrival")
     """Distance epsilon below which a target counts as reached."""
     motion: MotionModel = field(default_factory=MotionPolynomial.table_3)
     """Motion model; the paper's Table 3 by default."""
@@ -264,15 +263,9 @@ def check_targets(targets) -> np.ndarray:
     Raises:
         InvalidInput: naming the first target that is wrong.
     """
-    try:
-        points = np.array(targets, float)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput("targets must be numbers (k, 2) in m") from error
-    if points.ndim != 2 or points.shape[1] != 2 or not len(points):
-        raise InvalidInput(f"targets must be (k, 2) in m, k >= 1, got {points.shape}")
-    for index, point in enumerate(points):
-        check_point(point, f"target {index}")
-    points.setflags(write=False)
+    points = check_value("targets", targets, array((None, 2), "m"))
+    if not len(points):
+        raise InvalidInput("targets must be one or more, got none")
     return points
 
 

@@ -15,7 +15,7 @@ from typing import Annotated
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from drakebots.core.checks import check_value, positive
+from drakebots.core.checks import array, check_value, positive
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
@@ -275,33 +275,22 @@ class MotionInput:
 
     def __post_init__(self):
         N, names = len(self.footfall), self.footfall.feet
-        heading = np.broadcast_to(np.asarray(self.heading, float), (N,))
-        reference = {k: np.array(v, float) for k, v in self.reference.items()}
-        arrays = {
-            "com": (np.array(self.com, float), (N, 3)),
-            "feet": (np.array(self.feet, float), (N, len(names), 3)),
-            "heading": (np.array(heading), (N,)),
-            **{f"reference {k}": (v, (N,)) for k, v in reference.items()},
+        if np.ndim(self.heading) == 0:
+            object.__setattr__(self, "heading", np.full(N, self.heading))
+        shapes = {"com": (N, 3), "feet": (N, len(names), 3), "heading": (N,)}
+        for what, shape in shapes.items():
+            name = f"{self.name}: {what}"
+            value = check_value(name, getattr(self, what), array(shape))
+            object.__setattr__(self, what, value)
+        reference = {
+            joint: check_value(f"{self.name}: reference {joint}", angles, array((N,)))
+            for joint, angles in self.reference.items()
         }
-        for what, (array, shape) in arrays.items():
-            if array.shape != shape:
-                raise InvalidInput(
-                    f"{self.name}: {what} has shape {array.shape}, needs {shape} "
-                    f"({N} steps)"
-                )
-            bad = np.argwhere(~np.isfinite(array))
-            if len(bad):
-                raise InvalidInput(
-                    f"{self.name}: {what} is not a number at step {bad[0][0]}"
-                )
-            array.setflags(write=False)
         if self.period not in PERIODS:
             raise InvalidInput(
                 f"{self.name}: period {self.period!r} must be one of "
                 f"{', '.join(map(str, PERIODS))}"
             )
-        for what in ("com", "feet", "heading"):
-            object.__setattr__(self, what, arrays[what][0])
         object.__setattr__(self, "reference", MappingProxyType(reference))
         self._check_support()
         self._check_ground()
