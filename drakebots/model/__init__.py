@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from drakebots.model.links import Links
     from drakebots.model.loops import ROWS, Loop, LoopClosure, find_body
     from drakebots.model.model import Model, Summary
-    from drakebots.model.parameters import Parameters, parameters_of
+    from drakebots.model.parameters import Parameters, given, parameters_of
     from drakebots.model.parse import (
         DRAKE_REFUSALS,
         drake_message,

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,17 @@ class Parameters:
 def parameters_of(model: str) -> Parameters:
     """The parameters of a model in the models folder, e.g. "gecko"; read once."""
     return Parameters(package_root() / model)
+
+
+def given(model: str, name: str, entry: str = "") -> Any:
+    """A dataclass' field whose default is a number of a model's parameters, or an entry
+    of a table of them."""
+
+    def read() -> Any:
+        found = parameters_of(model)
+        return found.table(name)[entry] if entry else found.number(name)
+
+    return field(default_factory=read)
 
 
 def _in_si(value: Any, unit: Any, where: str) -> Any:

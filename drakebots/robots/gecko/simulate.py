@@ -26,6 +26,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
+from drakebots.model import given
 from drakebots.results import Result
 from drakebots.robots.gecko.engines import (
     Drake,
@@ -51,7 +52,7 @@ from drakebots.robots.gecko.generator import (
     plan_cubic,
     plan_route,
 )
-from drakebots.robots.gecko.model import Gecko, Pose, gecko, parameters, pose_at
+from drakebots.robots.gecko.model import MODEL, Gecko, Pose, gecko, parameters, pose_at
 from drakebots.robots.gecko.plan import Problem, simulated_motion
 
 MOTIONS = {
@@ -92,9 +93,7 @@ class Simulation:
     """Targets of the torso's front end, in their order (k, 2)."""
     obstacles: Annotated[tuple[tuple[tuple[float, float], ...], ...], in_unit("m")] = ()
     """Polygons to walk around, each (m, 2)."""
-    epsilon: Annotated[float, positive("m")] = field(
-        default_factory=lambda: parameters().number("arrival")
-    )
+    epsilon: Annotated[float, positive("m")] = given(MODEL, "arrival")
     """Distance below which a target counts as reached."""
     final_heading: Annotated[float | None, finite("rad")] = None
     """Desired heading at the target, None for any. With a heading there must be only

@@ -48,7 +48,7 @@ from drakebots.core.run import Progress, RunEnd, Stop, failed
 from drakebots.core.stages import timed
 from drakebots.core.units import SI
 from drakebots.formats import load
-from drakebots.model import LoopClosure, parameters_of
+from drakebots.model import LoopClosure, given, parameters_of
 from drakebots.multibody import Ground, Robot, advance, has_fallen
 from drakebots.results import Result
 from drakebots.robots.voxels.gait import GAITS, Gait, GaitMotion, find_gait
@@ -78,10 +78,6 @@ LONGEST_STEP = 3e-3
 """Longest time step at which a walk stays stable [s]."""
 
 
-def _given(name: str):
-    return field(default_factory=lambda: parameters_of(MODEL).number(name))
-
-
 @checked()
 class Simulation:
     """A walk of the voxel robot: by default three cycles forward.
@@ -101,7 +97,7 @@ class Simulation:
     """Duration of each pose."""
     ramp: Annotated[float, between(1e-6, 1)] = 1.0
     """Share of a pose's duration in which the actuators move to the pose."""
-    stroke: Annotated[float, in_unit("m")] = _given("stroke")
+    stroke: Annotated[float, in_unit("m")] = given(MODEL, "stroke")
     """Displacement of an actuator's lower node in either direction: the amplitude
     of the gaits by name and the limit of a table; an actuator changes its length by
     twice that. By default that of params.yaml."""
@@ -109,7 +105,9 @@ class Simulation:
     """Friction and shape of the feet, as front=0.8,back=0.5,directional=0.03."""
     front_mass: Annotated[float, non_negative("kg")] = 0.0
     """Mass of the parts that either front voxel carries."""
-    joint_damping: Annotated[float, non_negative("N m s/rad")] = _given("joint_damping")
+    joint_damping: Annotated[float, non_negative("N m s/rad")] = given(
+        MODEL, "joint_damping"
+    )
     """Damping of each ball joint beside that of the bushings in the model file,
     integrated implicitly by Drake; by default that of params.yaml."""
     settle: Annotated[float, non_negative("s")] = 0.3

@@ -15,7 +15,6 @@ shear force, measured by the reaction at its lock.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from typing import Annotated
 
 import numpy as np
@@ -36,8 +35,8 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Stop, failed
 from drakebots.core.units import GRAVITY
-from drakebots.model import find_body
-from drakebots.robots.gecko.model import FEET, parameters
+from drakebots.model import find_body, given
+from drakebots.robots.gecko.model import FEET, MODEL
 
 
 @checked("cup")
@@ -305,26 +304,22 @@ STEEPEST = np.radians(84.0)
 """Steepest wall that the real robot climbs [rad]."""
 
 
-def _hold(name: str):
-    return field(default_factory=lambda: parameters().table("hold")[name])
-
-
 @checked("cup limits")
 class CupLimits:
     """Limits beyond which a foot comes off, and what counts as a slip or a fall."""
 
-    suction: Annotated[float, non_negative("N")] = _hold("suction")
+    suction: Annotated[float, non_negative("N")] = given(MODEL, "hold", "suction")
     """Suction force F."""
-    friction: Annotated[float, non_negative()] = _hold("friction")
+    friction: Annotated[float, non_negative()] = given(MODEL, "hold", "friction")
     """Coefficient of friction mu of the cup's lip."""
-    height: Annotated[float, non_negative("m")] = _hold("height")
+    height: Annotated[float, non_negative("m")] = given(MODEL, "hold", "height")
     """Height h of the robot's centre of mass above the wall."""
-    patience: Annotated[float, positive("s")] = _hold("patience")
+    patience: Annotated[float, positive("s")] = given(MODEL, "hold", "patience")
     """Time for which a foot must exceed its limit to come off; the jerk after attaching
     is shorter."""
     slip: Annotated[float, positive("m")] = 0.005
     """Displacement of a fixed foot that counts as a slip."""
-    fall: Annotated[float, positive("m")] = _hold("fall")
+    fall: Annotated[float, positive("m")] = given(MODEL, "hold", "fall")
     """Loss of height, from the highest point reached, that counts as a fall."""
 
     def load(self, shear, pull) -> np.ndarray:

@@ -36,7 +36,7 @@ import numpy as np
 from drakebots.core.checks import array, between, check_value, finite, one_of, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
-from drakebots.model import Parameters, parameters_of
+from drakebots.model import Parameters, given, parameters_of
 
 MODEL = "gecko"
 """Name of the robot's folder in `models`."""
@@ -282,10 +282,6 @@ def limb_curves(pose: Pose, points: int = 24) -> np.ndarray:
 # --- the pressure of an angle ---------------------------------------------------
 
 
-def _pressure(name: str):
-    return field(default_factory=lambda: parameters().table("pressure")[name])
-
-
 @checked("calibration")
 class Calibration:
     """The pressure that keeps a free limb at an angle, and its inverse.
@@ -296,11 +292,11 @@ class Calibration:
     Angles beyond a_max would need more than p_max.
     """
 
-    limit: Annotated[float, positive("Pa")] = _pressure("limit")
+    limit: Annotated[float, positive("Pa")] = given(MODEL, "pressure", "limit")
     """Largest pressure p_max."""
-    angle: Annotated[float, positive("rad")] = _pressure("angle")
+    angle: Annotated[float, positive("rad")] = given(MODEL, "pressure", "angle")
     """Angle a_max at the largest pressure."""
-    curvature: Annotated[float, between(0, 1)] = _pressure("curvature")
+    curvature: Annotated[float, between(0, 1)] = given(MODEL, "pressure", "curvature")
     """Coefficient k; the further a soft limb bends, the less pressure each further
     degree needs."""
 

@@ -16,7 +16,6 @@ the extension to the front voxels is ours (the frame gives the foot 10.3 mm, thi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from functools import cached_property
 from typing import Annotated
 
@@ -35,7 +34,7 @@ from drakebots.lattice.pom import (
     table,
 )
 from drakebots.lattice.shape import AXES, Lattice, Planes, block, rotations
-from drakebots.model import parameters_of
+from drakebots.model import given
 
 MODEL = "voxel"
 """The name of the robot's model in the models folder."""
@@ -82,10 +81,6 @@ TARGETS = (
 and for each back foot the component that no other target determines."""
 
 
-def _given(name: str):
-    return field(default_factory=lambda: parameters_of("voxel").number(name))
-
-
 @checked(eq=False)
 class VoxelRobot:
     """The robot's kinematics.
@@ -95,9 +90,9 @@ class VoxelRobot:
             (0, 1].
     """
 
-    pitch: Annotated[float, positive("m")] = _given("pitch")
+    pitch: Annotated[float, positive("m")] = given(MODEL, "pitch")
     """Edge of a voxel; by default that of params.yaml."""
-    stroke: Annotated[float, positive("m")] = _given("stroke")
+    stroke: Annotated[float, positive("m")] = given(MODEL, "stroke")
     """Largest displacement of an actuator's lower node in either direction; the
     actuator changes its length by twice that. By default that of params.yaml."""
     ideality: float = 1.0

@@ -35,7 +35,7 @@ from drakebots.formats import (
 )
 from drakebots.lattice.pom import place_of
 from drakebots.lattice.shape import BEAMS, OFFSETS, Strut
-from drakebots.model import Point, parameters_of
+from drakebots.model import Point, given, parameters_of
 from drakebots.robots.voxels.model.octahedra import AXIS_RPY, Octahedra
 from drakebots.robots.voxels.model.robot import FEET, VoxelRobot
 
@@ -223,10 +223,6 @@ def walker(front_mass: float = 0.0) -> Octahedra:
     return Octahedra(robot.lattice, strut, masses, given.number("damping_ratio"))
 
 
-def _foot(group: str, name: str):
-    return field(default_factory=lambda: parameters_of("voxel").table(group)[name])
-
-
 @checked("feet")
 class Feet:
     """The robot's feet on the ground; friction is the mean of both directions.
@@ -235,16 +231,18 @@ class Feet:
         InvalidInput: for numbers out of range.
     """
 
-    front: Annotated[float, between(0, 1.5)] = _foot("friction", "front")
+    front: Annotated[float, between(0, 1.5)] = given("voxel", "friction", "front")
     """Friction coefficient of the front feet; by default that of params.yaml."""
-    back: Annotated[float, between(0, 1.5)] = _foot("friction", "back")
+    back: Annotated[float, between(0, 1.5)] = given("voxel", "friction", "back")
     """Friction coefficient of the back feet; by default that of params.yaml."""
     directional: Annotated[float, between(0, 1)] = 0.0
     """Share s by which the feet slide more easily forward: mu (1 - s) forward, mu (1 +
     s) backward."""
     points: Annotated[bool, flag()] = False
     """Whether the back feet are points, without heel and toe."""
-    heel_and_toe: Annotated[float, positive("m")] = _foot("foot", "heel_and_toe")
+    heel_and_toe: Annotated[float, positive("m")] = given(
+        "voxel", "foot", "heel_and_toe"
+    )
     """Distance of heel and toe from the node that a back foot is under; by default that
     of params.yaml."""
 
