@@ -146,14 +146,21 @@ def motion_block(size: int, step: float, kind: str) -> Block:
     """
     names = ("before", "here", "after", "v", "a")
     b, q, e, v, a = (ca.SX.sym(name, size) for name in names)
-    if kind == "inner":
-        rate, bend = (e - b) / (2 * step), (e - 2 * q + b) / step**2
-        inputs = {"before": b, "here": q, "after": e, "v": v, "a": a}
-    else:
-        rate, bend = 0 * q, 2 * (e - q) / step**2
-        inputs = {"here": q, "after": e, "v": v, "a": a}
-    rows = {"rate": v - rate, "bend": (a - bend) * step}
+    inputs = {"before": b, "here": q, "after": e, "v": v, "a": a}
+    if kind != "inner":
+        del inputs["before"]
+        b = e
+    rows = _differences((b, q, e), v, a, step)
     return Block(f"quad_motion_{kind}_{size}", inputs, rows)
+
+
+def _differences(knots: tuple, v: ca.SX, a: ca.SX, step: float) -> dict[str, ca.SX]:
+    """Rows of three knots and the velocity and acceleration of the middle one."""
+    before, here, after = knots
+    return {
+        "rate": v - (after - before) / (2 * step),
+        "bend": (a - (after - 2 * here + before) / step**2) * step,
+    }
 
 
 def wrap_block(size: int, step: float, turn: float, end: bool) -> Block:
@@ -173,10 +180,7 @@ def wrap_block(size: int, step: float, turn: float, end: bool) -> Block:
         before, here, after = qm, qK, qK + R @ (q1 - q0)
     else:
         before, here, after = q0 + R.T @ (qm - qK), q0, q1
-    rows = {
-        "rate": v - (after - before) / (2 * step),
-        "bend": (a - (after - 2 * here + before) / step**2) * step,
-    }
+    rows = _differences((before, here, after), v, a, step)
     name = f"quad_wrap_{'end' if end else 'start'}_{size}"
     return Block(name, symbols, rows)
 
