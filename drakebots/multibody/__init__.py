@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from drakebots.multibody.plant import Ground, Robot, build_robot
     from drakebots.multibody.posture import Posture, find_posture
     from drakebots.multibody.simulate import (
+        Logged,
+        add_loggers,
         advance,
         closure_residuals,
         trajectory_dataset,

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from pydrake.systems.analysis import Simulator
+from pydrake.systems.framework import Context, Diagram, DiagramBuilder, OutputPort
+from pydrake.systems.primitives import LogVectorOutput, VectorLogSink
 
 from drakebots.core.errors import one_line
 from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
 from drakebots.model import coupled_joints, slides
 from drakebots.multibody.base import base_body
 from drakebots.multibody.plant import Robot
+from drakebots.results import with_units
 
 
 def advance(
@@ -74,6 +77,46 @@ def advance(
     return replace(run, time=context.get_time() * unit)
 
 
+@dataclass(frozen=True)
+class Logged:
+    """A built diagram whose ports are logged.
+
+    Attributes:
+        diagram: the diagram.
+        loggers: loggers by name.
+    """
+
+    diagram: Diagram
+    loggers: Mapping[str, VectorLogSink]
+
+    def logged(self, context: Context, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """(times (T,), samples (T, n)) of a logger, in the diagram's units."""
+        log = self.loggers[name].FindLog(context)
+        return log.sample_times().copy(), log.data().T.copy()
+
+    def states(
+        self, context: Context, until: float = np.inf
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Times (T,) and samples (T, n) of the logger "state" up to a time, and which
+        samples of every logger they are (T,); those of a run cut short may not be
+        numbers, nor of all loggers."""
+        times, states = self.logged(context, "state")
+        good = np.isfinite(states).all(axis=1) & (times <= until)
+        keep = np.flatnonzero(good)[np.diff(times[good], prepend=-1.0) > 0]
+        return times[keep], states[keep], keep
+
+
+def add_loggers(
+    builder: DiagramBuilder, ports: Mapping[str, OutputPort], period: float
+) -> dict[str, VectorLogSink]:
+    """A logger for each port, by name; `period` in the diagram's unit of time."""
+    loggers = {}
+    for name, port in ports.items():
+        loggers[name] = LogVectorOutput(port, builder, publish_period=period)
+        loggers[name].set_name(f"log_{name}")
+    return loggers
+
+
 def trajectory_dataset(
     robot: Robot,
     times: np.ndarray,
@@ -100,21 +143,16 @@ def trajectory_dataset(
     q = states[:, :nq] * robot.position_units()
     v = states[:, nq:] * robot.velocity_units()
     mixed = "m or rad: see position_unit", "m/s or rad/s: see velocity_unit"
-    variables["position"] = (mixed[0], ("time", "coordinate"), q)
-    variables["velocity"] = (mixed[1], ("time", "rate"), v)
-    return xr.Dataset(
-        {
-            name: (dims, values, {"units": units})
-            for name, (units, dims, values) in variables.items()
-        },
-        _coordinates(robot, times * robot.scaling.time),
-    )
+    variables["position"] = ("time", "coordinate"), q, mixed[0]
+    variables["velocity"] = ("time", "rate"), v, mixed[1]
+    coordinates = _coordinates(robot, times * robot.scaling.time)
+    return xr.Dataset(with_units(variables), coordinates)
 
 
 def _measured(
     robot: Robot, states: np.ndarray, contact_forces: np.ndarray | None
-) -> dict[str, tuple[str, tuple[str, ...], np.ndarray]]:
-    """Units, dimensions and values in SI of all but positions and velocities.
+) -> dict[str, tuple[tuple[str, ...], np.ndarray, str]]:
+    """Dimensions, values and units in SI of all but positions and velocities.
 
     The arguments are those of :func:`trajectory_dataset`.
     """
@@ -143,20 +181,20 @@ def _measured(
         slip[k] = robot.closure.slips(context) * slip_units
     by_foot = ("time", "foot", "axis")
     variables = {
-        "base_position": ("m", ("time", "axis"), base_position),
+        "base_position": (("time", "axis"), base_position, "m"),
         # A base that keeps turning passes +-pi.
-        "base_rpy": ("rad", ("time", "angle"), np.unwrap(base_rpy, axis=0)),
+        "base_rpy": (("time", "angle"), np.unwrap(base_rpy, axis=0), "rad"),
     }
     if feet:
-        variables["foot_position"] = ("m", by_foot, foot_position)
-        variables["foot_velocity"] = ("m/s", by_foot, foot_velocity)
+        variables["foot_position"] = by_foot, foot_position, "m"
+        variables["foot_velocity"] = by_foot, foot_velocity, "m/s"
         if contact_forces is not None:
-            variables["foot_force"] = ("N", by_foot, foot_force)
+            variables["foot_force"] = by_foot, foot_force, "N"
     if robot.closure.loops:
-        variables["loop_gap"] = ("m", ("time", "loop"), loop_gap)
+        variables["loop_gap"] = ("time", "loop"), loop_gap, "m"
     if robot.closure.couplers:
         mixed = "m or rad: see coupler_unit"
-        variables["coupler_slip"] = (mixed, ("time", "coupler"), slip)
+        variables["coupler_slip"] = ("time", "coupler"), slip, mixed
     return variables
 
 

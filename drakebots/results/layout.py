@@ -7,7 +7,9 @@ looks at dimensions, units, labels and numbers first, and says in a line what is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +32,11 @@ _PROMISES = {
     for name in names.split()
 }
 """Dimensions that a variable may have, and its unit, by its name."""
+
+
+def with_units(variables: Mapping[str, tuple[Any, Any, str]]) -> dict[str, tuple]:
+    """Variables for a dataset from (dimensions, values, unit) of each."""
+    return {name: (dims, x, {"units": u}) for name, (dims, x, u) in variables.items()}
 
 
 def check_layout(result: Result) -> None:

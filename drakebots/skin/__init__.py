@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         SkinRecord,
         SkinShapes,
         skeleton_coordinates,
-        with_units,
         write_vtu,
     )
     from drakebots.skin.simulate import (

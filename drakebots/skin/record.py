@@ -15,7 +15,7 @@ from drakebots.fem.assembly import FemModel, von_mises
 from drakebots.fem.mesh import check_mesh, read_mesh, surface_triangles, write_cells
 from drakebots.formats import model_of
 from drakebots.model import Model, skin_path
-from drakebots.results import Result
+from drakebots.results import Result, with_units
 from drakebots.skin.coupled import (
     CoupledResult,
     CoupledState,
@@ -27,14 +27,6 @@ from drakebots.skin.file import SkinnedRobot, read_skin
 
 Variables = Mapping[str, tuple[tuple[str, ...], np.ndarray, str]]
 """Dimensions, values and unit of variables by name."""
-
-
-def with_units(table: Variables) -> dict[str, tuple]:
-    """Variables as xarray takes them, with their units as attributes."""
-    return {
-        name: (dims, values, {"units": unit})
-        for name, (dims, values, unit) in table.items()
-    }
 
 
 def skeleton_coordinates(stepper: DrivenSkeleton) -> dict[str, list[str]]:

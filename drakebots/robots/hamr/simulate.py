@@ -23,14 +23,7 @@ import numpy as np
 import xarray as xr
 from pydrake.math import RigidTransform, RollPitchYaw
 from pydrake.systems.analysis import Simulator
-from pydrake.systems.framework import (
-    Context,
-    Diagram,
-    DiagramBuilder,
-    OutputPort,
-    System,
-)
-from pydrake.systems.primitives import LogVectorOutput, VectorLogSink
+from pydrake.systems.framework import Context, DiagramBuilder, OutputPort, System
 
 from drakebots.core.checks import (
     check_log,
@@ -50,7 +43,9 @@ from drakebots.formats import load, model_provenance
 from drakebots.model import Model
 from drakebots.multibody import (
     Ground,
+    Logged,
     Robot,
+    add_loggers,
     advance,
     build_robot,
     fell_at,
@@ -191,31 +186,21 @@ class Simulation(HamrRun, OnSurface):
 
 
 @dataclass(frozen=True)
-class LoggedDiagram:
-    """A built diagram whose ports are logged.
+class LoggedDiagram(Logged):
+    """A diagram that logs "state", "contact", "voltages", "actuation" and "encoder".
 
     Attributes:
-        diagram: the diagram.
         robot: the robot's plant and its units.
         plant: the system that holds the state: the robot's plant, or what steps it.
-        loggers: loggers by name: "state", "contact", "voltages", "actuation",
-            "encoder".
     """
 
-    diagram: Diagram
     robot: Robot
     plant: System
-    loggers: Mapping[str, VectorLogSink]
 
     @property
     def scaling(self) -> Scaling:
         """The diagram's units."""
         return self.robot.scaling
-
-    def logged(self, context: Context, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """(times (T,), samples (T, n)) of a logger, in the diagram's units."""
-        log = self.loggers[name].FindLog(context)
-        return log.sample_times().copy(), log.data().T.copy()
 
     def place(self, context: Context, offset: np.ndarray = np.zeros(6)) -> None:
         """Puts the robot at rest in its start pose, feet 0.15 mm up.
@@ -259,17 +244,6 @@ def add_drive(
     return ports | {"encoder": velocity}
 
 
-def add_loggers(
-    builder: DiagramBuilder, ports: Mapping[str, OutputPort], period: float
-) -> dict[str, VectorLogSink]:
-    """A logger for each port, by name; `period` in the diagram's unit of time."""
-    loggers = {}
-    for name, port in ports.items():
-        loggers[name] = LogVectorOutput(port, builder, publish_period=period)
-        loggers[name].set_name(f"log_{name}")
-    return loggers
-
-
 def contact_port(robot: Robot) -> OutputPort:
     """Port of the generalized contact forces of the robot's own plant."""
     instance = robot.plant.GetModelInstanceByName(robot.model.name)
@@ -298,7 +272,7 @@ def build(problem: Simulation) -> LoggedDiagram:
     loggers = add_loggers(builder, ports, problem.sample_period / unit)
     diagram = builder.Build()
     diagram.set_name("hamr")
-    return LoggedDiagram(diagram, robot, robot.plant, loggers)
+    return LoggedDiagram(diagram, loggers, robot, robot.plant)
 
 
 # --- the run ----------------------------------------------------------------
@@ -415,12 +389,9 @@ def run_result(
 def run_dataset(built: LoggedDiagram, context: Context) -> xr.Dataset:
     """Everything that was logged, in SI: states, contacts, voltages, actuators."""
     robot, unit = built.robot, built.robot.scaling
-    times, states = built.logged(context, "state")
+    times, states, keep = built.states(context)
     _, contact = built.logged(context, "contact")
-    # A run cut short may leave a last sample that not all loggers have.
-    finite = np.isfinite(states).all(axis=1)
-    keep = np.flatnonzero(finite)[np.diff(times[finite], prepend=-1.0) > 0]
-    data = trajectory_dataset(robot, times[keep], states[keep], contact[keep])
+    data = trajectory_dataset(robot, times, states, contact[keep])
     for name, logger, scale, units in (
         ("voltage", "voltages", 1.0, "V"),
         ("actuator_force", "actuation", unit.force, "N"),

@@ -16,7 +16,7 @@ from drakebots.multibody import (
     strides_of,
     trajectory_dataset,
 )
-from drakebots.results import Result
+from drakebots.results import Result, with_units
 from drakebots.robots.voxels.model import (
     ACTUATORS,
     MARKERS,
@@ -122,8 +122,7 @@ def walk_dataset(walk, log, until: float = np.inf) -> xr.Dataset:
         "actuator": [control.name for control in ACTUATORS],
         "node_place": (("node", "axis"), cut.lattice.nodes, {"units": "1"}),
     }
-    variables = {n: (d, v, {"units": unit}) for n, (d, v, unit) in at.items()}
-    return data.assign(variables).assign_coords(names)
+    return data.assign(with_units(at)).assign_coords(names)
 
 
 def _rotation(R: np.ndarray) -> RotationMatrix:

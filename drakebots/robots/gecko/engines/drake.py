@@ -28,19 +28,15 @@ from typing import Annotated, Any
 import numpy as np
 import xarray as xr
 from pydrake.systems.analysis import Simulator
-from pydrake.systems.framework import Context, Diagram, DiagramBuilder
-from pydrake.systems.primitives import (
-    ConstantVectorSource,
-    LogVectorOutput,
-    MatrixGain,
-)
+from pydrake.systems.framework import Context, DiagramBuilder
+from pydrake.systems.primitives import ConstantVectorSource, MatrixGain
 
 from drakebots.core.checks import array, check_value, finite, optional, positive, whole
 from drakebots.core.convert import as_yaml
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, RunEnd, Verdict
 from drakebots.core.stages import spent, timed
-from drakebots.multibody import advance
+from drakebots.multibody import Logged, add_loggers, advance
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.engines.controllers import (
     AngleLoop,
@@ -78,29 +74,20 @@ from drakebots.robots.gecko.model import (
 
 
 @dataclass(frozen=True)
-class GeckoDiagram:
+class GeckoDiagram(Logged):
     """A built diagram and its parts.
 
     Attributes:
-        diagram: the whole diagram.
         body: robot and plant.
         sequencer: gait sequencer; its port "fixation" commands the feet.
         generator: generator, or None for a constant q.
         climb: monitor of the feet on a wall, or None.
-        loggers: loggers by name.
     """
 
-    diagram: Diagram
     body: GeckoPlant
     sequencer: GaitSequencer
     generator: GeneratorSystem | None
     climb: Climb | None
-    loggers: dict
-
-    def logged(self, context: Context, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Times (T,) [s] and samples (T, n) of a logger."""
-        log = self.loggers[name].FindLog(context)
-        return log.sample_times().copy(), log.data().T.copy()
 
     def simulator(self, pose: Pose) -> Simulator:
         """A simulator with the robot at rest in a pose, with no foot fixed yet."""
@@ -140,16 +127,13 @@ def build(
     parts.cups(engine.reproduction, desired)
     step = engine.time_step
     log_period = max(1, round(engine.log_period / step)) * step
-    loggers = {}
-    for name, port in ports.items():
-        loggers[name] = LogVectorOutput(port, builder, publish_period=log_period)
-        loggers[name].set_name(f"log_{name}")
+    loggers = add_loggers(builder, ports, log_period)
     diagram, climb = builder.Build(), None
     diagram.set_name("gecko")
     if engine.incline:
         on_wall = engine.limits, engine.incline, body.suction
         climb = Climb(*on_wall, body.limbs.instance)
-    return GeckoDiagram(diagram, body, sequencer, system, climb, loggers)
+    return GeckoDiagram(diagram, loggers, body, sequencer, system, climb)
 
 
 class _Parts:
@@ -387,10 +371,7 @@ def _dataset(
 ) -> xr.Dataset:
     """Everything that was logged up to a time [s], in SI."""
     body = built.body
-    times, states = built.logged(context, "state")
-    good = np.isfinite(states).all(axis=1) & (times <= until + 1e-9)
-    keep = np.flatnonzero(good)[np.diff(times[good], prepend=-1.0) > 0]
-    times, states = times[keep], states[keep]
+    times, states, keep = built.states(context, until + 1e-9)
     logs = {name: built.logged(context, name)[1][keep] for name in built.loggers}
     q = states[:, : body.plant.num_positions()]
     held = switch.held_at(times)

@@ -11,6 +11,7 @@ import xarray as xr
 from drakebots.core.checks import between, check_value, finite, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
+from drakebots.results import with_units
 from drakebots.robots.gecko.model import FEET, LIMBS, MARKERS, parameters
 
 MET_AT_THE_START = "every target was met at the start; the robot did not walk"
@@ -94,11 +95,7 @@ def check_gait(q1, q2) -> tuple[float, float]:
 
 def motion_dataset(coordinates: dict, variables: dict) -> xr.Dataset:
     """A gecko's motion: (dimensions, values, unit) of each coordinate and variable."""
-
-    def labelled(entries: dict) -> dict:
-        return {n: (dims, v, {"units": u}) for n, (dims, v, u) in entries.items()}
-
     used = {dim for dims, *_ in variables.values() for dim in dims}
     names = {"marker": MARKERS, "axis": "xy", "limb": LIMBS, "foot": FEET}
     named = {name: list(entries) for name, entries in names.items() if name in used}
-    return xr.Dataset(labelled(variables), labelled(coordinates) | named)
+    return xr.Dataset(with_units(variables), with_units(coordinates) | named)

@@ -34,7 +34,7 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress
 from drakebots.core.stages import timed
 from drakebots.core.units import MM_G_MS
-from drakebots.multibody import Robot, SteppedPlant, build_robot
+from drakebots.multibody import Robot, SteppedPlant, add_loggers, build_robot
 from drakebots.results import Result
 from drakebots.robots.hamr.metrics import tracking_metrics
 from drakebots.robots.hamr.model import LEGS, hamr_variant, parameters
@@ -48,7 +48,6 @@ from drakebots.robots.hamr.simulate import (
     HamrRun,
     LoggedDiagram,
     add_drive,
-    add_loggers,
     contact_port,
     hamr_ground,
     run,
@@ -240,7 +239,7 @@ def build_tracking_diagram(problem: Tracking) -> TrackingDiagram:
     loggers = add_loggers(builder, ports, problem.sample_period / unit.time)
     diagram = builder.Build()
     diagram.set_name("hamr_tracking")
-    return TrackingDiagram(diagram, robot, plant, loggers, command)
+    return TrackingDiagram(diagram, loggers, robot, plant, command)
 
 
 def _build_robot(
@@ -311,7 +310,7 @@ def _dataset(built: TrackingDiagram, context: Context) -> xr.Dataset:
     chassis, base_position_planned and base_rpy_planned.
     """
     data = run_dataset(built, context)
-    robot, unit, command = built.robot, built.robot.scaling, built.command
+    robot, command = built.robot, built.command
     # The base's six coordinates are the chassis' pose; with base "euler" the first
     # body in Drake's order, which the dataset takes for the base, is a leg's.
     position = data.position.values
@@ -336,8 +335,7 @@ def _dataset(built: TrackingDiagram, context: Context) -> xr.Dataset:
         "leg_planned": (np.array([legs for legs, _ in commands]), "m"),
         "leg_velocity_planned": (np.array([rates for _, rates in commands]), "m/s"),
     }
-    log_times, _ = built.logged(context, "state")
-    keep = np.searchsorted(log_times * unit.time, times - 1e-12)
+    *_, keep = built.states(context)
     for name, logger, units in (
         ("leg_estimated", "estimate", "m"),
         ("leg_velocity_estimated", "estimate_velocity", "m/s"),

@@ -31,7 +31,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress
 from drakebots.core.units import SI
 from drakebots.formats import model_provenance
-from drakebots.results import Result
+from drakebots.results import Result, with_units
 from drakebots.robots.quads.motion import (
     cop_of_forces,
     margin,
@@ -46,7 +46,6 @@ from drakebots.robots.quads.robot import (
 from drakebots.robots.quads.space_time.check import MotionReport, carry, check_motion
 from drakebots.robots.quads.space_time.problem import SpaceTime, widened
 from drakebots.robots.quads.space_time.program import AXES, space_time_program
-from drakebots.skin import with_units
 from drakebots.trajopt import Add, Bodies, PlanProgram, planning
 from drakebots.trajopt.program import Program
 from drakebots.trajopt.solvers import Solution

@@ -21,7 +21,7 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict, failed, run_steps
 from drakebots.core.threads import calm_threads
 from drakebots.fem.assembly import worst_tet
-from drakebots.results import Result
+from drakebots.results import Result, with_units
 from drakebots.robots.quads.motion import near_contact
 from drakebots.robots.quads.robot import (
     make_feet,
@@ -41,7 +41,7 @@ from drakebots.robots.quads.steps.planner import (
     StepOptions,
     StepPlanner,
 )
-from drakebots.skin import SkinShapes, skeleton_coordinates, with_units
+from drakebots.skin import SkinShapes, skeleton_coordinates
 from drakebots.skin.coupled import (
     CoupledState,
     glue_points,

@@ -32,7 +32,7 @@ from drakebots.multibody import (
     tilt,
     tilted,
 )
-from drakebots.results import Result
+from drakebots.results import Result, with_units
 from drakebots.robots.quads.robot import RPY, PlannedRobot
 from drakebots.robots.quads.steps import centre_of_pressure, cop_margin
 from drakebots.skin.coupled import patch_points
@@ -296,9 +296,7 @@ def evaluate(data: xr.Dataset, robot: PlannedRobot, reference: Reference) -> xr.
         "planned_com": (("time", "axis"), com, "m"),
     }
     data = data.assign_coords(plane=["x", "y"], tilt=["roll", "pitch"])
-    return data.assign(
-        {name: (dims, x, {"units": unit}) for name, (dims, x, unit) in added.items()}
-    )
+    return data.assign(with_units(added))
 
 
 def _cycles(reference: Reference, times: np.ndarray) -> np.ndarray:
