@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from drakebots.multibody.posture import Posture, find_posture
     from drakebots.multibody.simulate import (
         Logged,
+        Sampled,
         add_loggers,
         advance,
         closure_residuals,

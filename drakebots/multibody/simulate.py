@@ -1,15 +1,23 @@
-"""Run a diagram to its end, and turn what was logged into a labelled dataset in SI."""
+"""Diagrams: systems that are sampled in time, their run to its end, and what was logged
+as a labelled dataset in SI."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from pydrake.systems.analysis import Simulator
-from pydrake.systems.framework import Context, Diagram, DiagramBuilder, OutputPort
+from pydrake.systems.framework import (
+    Context,
+    Diagram,
+    DiagramBuilder,
+    DiscreteStateIndex,
+    LeafSystem,
+    OutputPort,
+)
 from pydrake.systems.primitives import LogVectorOutput, VectorLogSink
 
 from drakebots.core.errors import one_line
@@ -115,6 +123,64 @@ def add_loggers(
         loggers[name] = LogVectorOutput(port, builder, publish_period=period)
         loggers[name].set_name(f"log_{name}")
     return loggers
+
+
+class Sampled(LeafSystem):
+    """A system with one vector of discrete state, updated at fixed times and held.
+
+    Updates are unrestricted, as the plant's own step: Drake makes those before discrete
+    updates, which would see the plant a step ahead.
+
+    Args:
+        name: name of the system.
+        start: state at first.
+    """
+
+    def __init__(self, name: str, start: Sequence[float] | np.ndarray):
+        super().__init__()
+        self.set_name(name)
+        self.DeclareDiscreteState(np.asarray(start, float))
+        self._ticket = {self.discrete_state_ticket(DiscreteStateIndex(0))}
+
+    def _declare_start(self, update: Callable) -> None:
+        """Replaces the state x by update(context, x) at Initialize."""
+        self.DeclareInitializationUnrestrictedUpdateEvent(_event(update))
+
+    def _declare_update(
+        self, update: Callable, period: float, offset: float = 0.0
+    ) -> None:
+        """Replaces the state x by update(context, x) at `offset` + k `period`, in the
+        diagram's unit of time."""
+        self.DeclarePeriodicUnrestrictedUpdateEvent(period, offset, _event(update))
+
+    def _declare_output(
+        self, name: str, part: slice, function: Callable = lambda x: x
+    ) -> None:
+        """An output port with a part of the state, or a function of it."""
+
+        def calc(context, output):
+            output.SetFromVector(function(self._state(context)[part]))
+
+        size = part.stop - part.start
+        self.DeclareVectorOutputPort(name, size, calc, self._ticket)
+
+    @staticmethod
+    def _state(context: Context) -> np.ndarray:
+        return context.get_discrete_state_vector().value()
+
+    def _input(self, context: Context, port: int = 0) -> np.ndarray:
+        return self.EvalVectorInput(context, port).value()
+
+
+def _event(update: Callable) -> Callable:
+    """An event that replaces the state; what another one of the same time put into it
+    is there already."""
+
+    def event(context, state):
+        discrete = state.get_mutable_discrete_state()
+        discrete.set_value(update(context, discrete.value().copy()))
+
+    return event
 
 
 def trajectory_dataset(

@@ -47,11 +47,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
 
 from drakebots.core.checks import array, check_value, non_negative, positive, whole
 from drakebots.core.fields import checked
 from drakebots.core.run import Stop, Verdict
+from drakebots.multibody import Sampled
 from drakebots.robots.gecko.engines.engine import (
     MET_AT_THE_START,
     Generator,
@@ -76,50 +76,6 @@ RATIOS = (0.05, 3.5)
 
 LEAST_TWIST = np.radians(0.02)
 """Smallest |psi| in the ratio [rad]."""
-
-
-class Sampled(LeafSystem):
-    """A system with one vector of discrete state, updated at fixed times.
-
-    Updates are unrestricted, as the plant's own step: Drake makes those before discrete
-    updates, which would see the plant a step ahead.
-
-    Args:
-        name: name of the system.
-        start: state at first.
-    """
-
-    def __init__(self, name: str, start):
-        super().__init__()
-        self.set_name(name)
-        self.DeclareDiscreteState(np.asarray(start, float))
-        self._ticket = {self.discrete_state_ticket(DiscreteStateIndex(0))}
-
-    def _declare_update(self, update, period: float, offset: float = 0) -> None:
-        """Replaces the state x by update(context, x) at `offset` + k `period` [s]."""
-
-        def event(context, state):
-            state.get_mutable_discrete_state().set_value(
-                update(context, self._state(context).copy())
-            )
-
-        self.DeclarePeriodicUnrestrictedUpdateEvent(period, offset, event)
-
-    def _declare_output(self, name: str, part: slice, function=lambda x: x) -> None:
-        """An output port with a part of the state, or a function of it."""
-
-        def calc(context, output):
-            output.SetFromVector(function(self._state(context)[part]))
-
-        size = part.stop - part.start
-        self.DeclareVectorOutputPort(name, size, calc, self._ticket)
-
-    @staticmethod
-    def _state(context) -> np.ndarray:
-        return context.get_discrete_state_vector().value()
-
-    def _input(self, context, port: int = 0) -> np.ndarray:
-        return self.EvalVectorInput(context, port).value()
 
 
 # --- the gait in time ---------------------------------------------------------
@@ -230,13 +186,9 @@ class CameraSystem(Sampled):
         self._noise = np.array([noise, noise, camera.heading_noise])
         self._random = np.random.default_rng(camera.seed)
         self.DeclareVectorInputPort("pose", 3)
-        self.DeclareInitializationUnrestrictedUpdateEvent(self._first)
+        self._declare_start(self._sample)
         self._declare_update(self._sample, camera.period, camera.period)
         self._declare_output("measured_pose", slice(0, 3))
-
-    def _first(self, context, state):
-        sample = self._sample(context, None)
-        state.get_mutable_discrete_state().set_value(sample)
 
     def _sample(self, context, x):
         measured = self._input(context).copy()
@@ -399,18 +351,14 @@ class Chambers(Sampled):
     """
 
     def __init__(self, size: int, curve: Calibration, alpha=None):
-        super().__init__("chambers", np.zeros(size))
+        start = curve.pressure(np.zeros(size) if alpha is None else alpha)
+        super().__init__("chambers", start)
         own = parameters().table("pressure")
         self._decay, self._limit = np.exp(-own["period"] / own["rise"]), curve.limit
-        self._start = curve.pressure(np.zeros(size) if alpha is None else alpha)
         self.DeclareVectorInputPort("valve", size)
-        self.DeclareInitializationUnrestrictedUpdateEvent(self._fill)
         self._declare_update(self._update, own["period"])
         self._declare_output("pressure", slice(0, size))
         self._declare_output("bending", slice(0, size), curve.bending)
-
-    def _fill(self, context, state):
-        state.get_mutable_discrete_state().set_value(self._start)
 
     def _update(self, context, x):
         rest = np.clip(self._input(context), -1.0, 1.0) * self._limit

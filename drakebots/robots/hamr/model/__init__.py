@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         PiezoDrive,
         actuated_joints,
         check_voltages,
-        declare_held_output,
         hamr_benders,
         hamr_encoder,
     )

@@ -24,11 +24,12 @@ from functools import cache
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
+from pydrake.systems.framework import LeafSystem
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import SI, Scaling
 from drakebots.model import Parameters, driven_joints
+from drakebots.multibody import Sampled
 from drakebots.robots.hamr.model.parameters import ACTUATORS, parameters
 
 BIAS = 225.0
@@ -285,7 +286,7 @@ def hamr_encoder() -> EncoderCircuit:
     )
 
 
-class Encoder(LeafSystem):
+class Encoder(Sampled):
     """Measures the tip velocities of the actuators.
 
                           ┌─────────┐
@@ -312,11 +313,10 @@ class Encoder(LeafSystem):
         noise: float = 0.0,
         seed: int = 0,
     ):
-        super().__init__()
-        self.set_name("encoder")
-        unit, circuit = scaling, hamr_encoder()
-        joints = actuated_joints(plant)
-        n = self._size = len(joints)
+        unit, circuit, joints = scaling, hamr_encoder(), actuated_joints(plant)
+        n = len(joints)
+        super().__init__("encoder", np.zeros(2 * n))
+        self._size = n
         self._rates = plant.num_positions() + np.array(
             [joint.velocity_start() for joint in joints]
         )
@@ -324,35 +324,17 @@ class Encoder(LeafSystem):
         self._noise, self._random = noise, np.random.default_rng(seed)
         self.DeclareVectorInputPort("voltages", n)
         self.DeclareVectorInputPort("state", plant.num_multibody_states())
-        self.DeclareDiscreteState(2 * n)
-        # Unrestricted as the plant's own step is: Drake runs those before the
-        # discrete ones, which would see the plant a step ahead.
-        self.DeclarePeriodicUnrestrictedUpdateEvent(
-            circuit.period / unit.time, 0.0, self._update
-        )
-        declare_held_output(self, "velocity", n, n)
-        declare_held_output(self, "actuator_voltage", 0, n)
+        self._declare_update(self._update, circuit.period / unit.time)
+        self._declare_output("velocity", slice(n, 2 * n))
+        self._declare_output("actuator_voltage", slice(0, n))
 
-    def _update(self, context, state):
+    def _update(self, context, x):
         n, circuit = self._size, hamr_encoder()
-        before = context.get_discrete_state_vector().value()[:n]
-        u_sig = self.EvalVectorInput(context, 0).value()
-        rates = self.EvalVectorInput(context, 1).value()[self._rates]
+        before, u_sig = x[:n], self._input(context)
+        rates = self._input(context, 1)[self._rates]
         u_act = circuit.settle(before, u_sig, self._current_per_rate * rates)
         measured = circuit.current(u_sig, u_act, before)
         if self._noise:
             measured = measured + self._noise * self._random.standard_normal(n)
         velocity = circuit.velocity_per_current * measured
-        discrete = state.get_mutable_discrete_state()
-        discrete.set_value(np.concatenate([u_act, velocity]))
-
-
-def declare_held_output(system: LeafSystem, name: str, start: int, size: int) -> None:
-    """Declares an output that is a part of the system's discrete state."""
-
-    def calc(context, output):
-        values = context.get_discrete_state_vector().value()
-        output.SetFromVector(values[start : start + size])
-
-    held = {system.discrete_state_ticket(DiscreteStateIndex(0))}
-    system.DeclareVectorOutputPort(name, size, calc, held)
+        return np.concatenate([u_act, velocity])

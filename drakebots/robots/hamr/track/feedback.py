@@ -19,17 +19,16 @@ from typing import Annotated
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.systems.framework import DiscreteStateIndex, LeafSystem
 
 from drakebots.core.checks import check_value, non_negative, positive
 from drakebots.core.fields import checked
 from drakebots.core.units import SI, Scaling
 from drakebots.model import Point, find_body
+from drakebots.multibody import Sampled
 from drakebots.robots.hamr.model import (
     BIAS,
     FORWARD,
     UP,
-    declare_held_output,
     hamr_benders,
     hamr_encoder,
 )
@@ -43,7 +42,7 @@ LATENCY = 11e-3
 _LEGS = 12
 
 
-class MotionCapture(LeafSystem):
+class MotionCapture(Sampled):
     """Measures the legs' markers and the body at a frame rate, with a latency.
 
                          ┌───────────────┐──▶ legs (12) m, in the chassis frame
@@ -79,11 +78,14 @@ class MotionCapture(LeafSystem):
         noise: float = 0.0,
         seed: int = 0,
     ):
-        super().__init__()
-        self.set_name("motion_capture")
         check_value("motion capture period", period, positive("s"))
         check_value("motion capture latency", latency, positive("s"))
         check_value("motion capture noise", noise, non_negative("m"))
+        # The state has a slot for every video frame that is taken and has not
+        # appeared, by its number, and after them the one that is held.
+        slots, size = int(np.ceil(latency / period)) + 1, _LEGS + 6 + 1
+        super().__init__("motion_capture", np.zeros((slots + 1) * size))
+        self._slots, self._size = slots, size
         unit, self._plant = scaling, plant
         self._body, self._length = find_body(plant, CHASSIS), scaling.length
         self._markers = [
@@ -93,26 +95,18 @@ class MotionCapture(LeafSystem):
         self._context = plant.CreateDefaultContext()
         self._noise, self._random = noise, np.random.default_rng(seed)
         self._period, self._latency = period / unit.time, latency / unit.time
-        # The state has a slot for every video frame that is taken and has not
-        # appeared, by its number, and after them the one that is held.
-        self._slots, self._size = int(np.ceil(latency / period)) + 1, _LEGS + 6 + 1
         self.DeclareVectorInputPort("state", plant.num_multibody_states())
-        self.DeclareDiscreteState((self._slots + 1) * self._size)
-        self.DeclareInitializationUnrestrictedUpdateEvent(self._start)
-        # Unrestricted for the same reason as in Encoder.
-        self.DeclarePeriodicUnrestrictedUpdateEvent(self._period, 0.0, self._take)
-        self.DeclarePeriodicUnrestrictedUpdateEvent(
-            self._period, self._latency, self._deliver
-        )
-        first = self._slots * self._size
-        declare_held_output(self, "legs", first, _LEGS)
-        declare_held_output(self, "pose", first + _LEGS, 6)
-        declare_held_output(self, "time", first + _LEGS + 6, 1)
+        self._declare_start(self._start)
+        self._declare_update(self._take, self._period)
+        self._declare_update(self._deliver, self._period, self._latency)
+        first = slots * size
+        self._declare_output("legs", slice(first, first + _LEGS))
+        self._declare_output("pose", slice(first + _LEGS, first + _LEGS + 6))
+        self._declare_output("time", slice(first + size - 1, first + size))
 
     def _frame(self, context) -> np.ndarray:
         plant, frame = self._plant, self._body.body_frame()
-        state = self.EvalVectorInput(context, 0).value()
-        plant.SetPositionsAndVelocities(self._context, state)
+        plant.SetPositionsAndVelocities(self._context, self._input(context))
         legs = self._length * np.concatenate(
             [
                 plant.CalcPointsPositions(self._context, *marker, frame).ravel()
@@ -126,29 +120,22 @@ class MotionCapture(LeafSystem):
         angles = X_WB.rotation().ToRollPitchYaw().vector()
         return np.concatenate([legs, position, angles, [context.get_time()]])
 
-    def _start(self, context, state):
-        values = np.tile(self._frame(context), self._slots + 1)
-        state.get_mutable_discrete_state().set_value(values)
+    def _start(self, context, x):
+        return np.tile(self._frame(context), self._slots + 1)
 
-    def _take(self, context, state):
+    def _take(self, context, x):
         number = round(context.get_time() / self._period)
-        self._put(state, number % self._slots, self._frame(context))
+        x.reshape(-1, self._size)[number % self._slots] = self._frame(context)
+        return x
 
-    def _deliver(self, context, state):
+    def _deliver(self, context, x):
         number = round((context.get_time() - self._latency) / self._period)
-        values = context.get_discrete_state_vector().value()
-        frames = values.reshape(self._slots + 1, self._size)
-        self._put(state, self._slots, frames[number % self._slots])
-
-    def _put(self, state, slot: int, frame: np.ndarray) -> None:
-        # What another event of the same time put into `state` must stay.
-        discrete = state.get_mutable_discrete_state()
-        values = discrete.value().copy()
-        values.reshape(self._slots + 1, self._size)[slot] = frame
-        discrete.set_value(values)
+        frames = x.reshape(-1, self._size)
+        frames[-1] = frames[number % self._slots]
+        return x
 
 
-class LegEstimator(LeafSystem):
+class LegEstimator(Sampled):
     """Carries the last video frame forward with the encoders' velocities.
 
         legs (12) m ───────▶┌──────────────┐
@@ -173,30 +160,24 @@ class LegEstimator(LeafSystem):
     """
 
     def __init__(self, time_unit: float = 1.0):
-        super().__init__()
-        self.set_name("leg_estimator")
+        period, oldest = hamr_encoder().period, LATENCY + 2 * FRAME_PERIOD
+        past = int(np.ceil(oldest / period)) + 2
+        # Rows: estimate, velocity, and the displacement up to each sample, newest
+        # first; its differences are the sum above.
+        super().__init__("leg_estimator", np.zeros((2 + past) * _LEGS))
         self._map, self._unit = hamr_leg_map(), time_unit
-        self._period = hamr_encoder().period
-        oldest = LATENCY + 2 * FRAME_PERIOD
-        self._past = int(np.ceil(oldest / self._period)) + 2
+        self._period, self._past = period, past
         self.DeclareVectorInputPort("legs", _LEGS)
         self.DeclareVectorInputPort("time", 1)
         self.DeclareVectorInputPort("velocity", 8)
-        # Rows: estimate, velocity, and the displacement up to each sample, newest
-        # first; its differences are the sum above.
-        self.DeclareDiscreteState((2 + self._past) * _LEGS)
-        self.DeclarePeriodicUnrestrictedUpdateEvent(
-            self._period / self._unit, 0.0, self._update
-        )
-        declare_held_output(self, "legs", 0, _LEGS)
-        declare_held_output(self, "velocity", _LEGS, _LEGS)
+        self._declare_update(self._update, period / time_unit)
+        self._declare_output("legs", slice(0, _LEGS))
+        self._declare_output("velocity", slice(_LEGS, 2 * _LEGS))
 
-    def _update(self, context, state):
+    def _update(self, context, x):
         """The next state: estimated legs, velocities, and past displacements."""
-        rows = context.get_discrete_state_vector().value().reshape(-1, _LEGS)
-        measured = self.EvalVectorInput(context, 0).value()
-        frame_time = self.EvalVectorInput(context, 1).value()[0]
-        tips = self.EvalVectorInput(context, 2).value()
+        rows = x.reshape(-1, _LEGS)
+        measured, (frame_time,), tips = (self._input(context, k) for k in range(3))
         period = self._period
         velocity = self._map.velocities(rows[0].reshape(4, 3), tips).ravel()
         travelled = rows[2] + 0.5 * period * (velocity + rows[1])
@@ -211,8 +192,7 @@ class LegEstimator(LeafSystem):
             j = min(int(place), self._past - 2)
             then = past[j] + (place - j) * (past[j + 1] - past[j])
             moved = travelled - then + period * velocity
-        new = np.vstack([measured + moved, velocity, past])
-        state.get_mutable_discrete_state().set_value(new.ravel())
+        return np.vstack([measured + moved, velocity, past]).ravel()
 
 
 # --- the controller -------------------------------------------------------------
@@ -267,7 +247,7 @@ class Command:
         return 1.0 if t >= self.ramp else max(t, 0.0) / self.ramp
 
 
-class LegController(LeafSystem):
+class LegController(Sampled):
     """Executes a command, correcting the legs.
 
                             ┌───────────────┐
@@ -292,37 +272,30 @@ class LegController(LeafSystem):
         *,
         time_unit: float = 1.0,
     ):
-        super().__init__()
-        self.set_name("leg_controller")
+        # The state: number of samples so far, from -1. An output that depended on time
+        # instead would be evaluated at every step of the plant.
+        super().__init__("leg_controller", [-1.0])
         self._command, self._gains = command, gains
         self._period, self._unit = hamr_encoder().period, time_unit
         self._signs = feedback_signs()
         self.DeclareVectorInputPort("legs", 12)
         self.DeclareVectorInputPort("velocity", 12)
-        # The number of samples so far, from -1: an output that depended on time
-        # instead would be evaluated at every step of the plant.
-        self.DeclareDiscreteState(np.array([-1.0]))
-        self.DeclarePeriodicUnrestrictedUpdateEvent(
-            self._period / time_unit, 0.0, self._tick
-        )
-        needs = {self.all_input_ports_ticket()}
-        needs |= {self.discrete_state_ticket(DiscreteStateIndex(0))}
+        self._declare_update(self._tick, self._period / time_unit)
+        needs = {self.all_input_ports_ticket()} | self._ticket
         self.DeclareVectorOutputPort("voltages", 8, self._calc, needs)
 
-    def _tick(self, context, state):
-        count = round(context.get_time() * self._unit / self._period)
-        state.get_mutable_discrete_state().set_value([float(count)])
+    def _tick(self, context, x):
+        return [float(round(context.get_time() * self._unit / self._period))]
 
     def _calc(self, context, output):
-        count = context.get_discrete_state_vector().value()[0]
+        (count,) = self._state(context)
         time, gains = max(count, 0.0) * self._period, self._gains
         middle = 0.5 * BIAS
         u = middle + gains.kf * (self._command.voltages(time) - middle)
         # Before the first sample nothing is known of the legs.
         if count >= 0 and (gains.kp or gains.kd):
             position, rate = self._command.legs(time)
-            legs = self.EvalVectorInput(context, 0).value().reshape(4, 3)
-            velocity = self.EvalVectorInput(context, 1).value().reshape(4, 3)
+            legs, velocity = (self._input(context, k).reshape(4, 3) for k in (0, 1))
             error = gains.kp * (position - legs) + gains.kd * (rate - velocity)
             u = u + self._signs * error[:, [0, 2]].ravel()
         output.SetFromVector(np.minimum(np.maximum(u, 0.0), BIAS))
