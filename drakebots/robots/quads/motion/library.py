@@ -31,6 +31,7 @@ A CSV file has one row per step and, by name, the columns
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,9 +75,18 @@ and the rms torque is 0.55 of the limit (0.36).
 """
 
 
-def _named(quad: Quad, phases: dict[str, float]) -> dict[str, float]:
+_GAIT = ("name", "height", "clearance", "spread", "reference", "swing")
+"""Options of a motion that are fields of its gait."""
+
+
+def _gait(
+    quad: Quad, phases: Mapping[str, float], options: dict, **defaults: Any
+) -> Gait:
+    """A gait with phases by roles; what options hold for it is taken out of them."""
     names = roles(quad)
-    return {names[key]: value for key, value in phases.items()}
+    own = {"height": -CROUCH * leg_height(quad)} | defaults
+    own |= {key: options.pop(key) for key in _GAIT if key in options}
+    return Gait({names[role]: phase for role, phase in phases.items()}, **own)
 
 
 def walk(
@@ -116,21 +126,10 @@ def walk(
     if period is None:
         stride = 0.5 * h if stride is None else stride
         period = stride / rates if rates > 0 else 2.5
-    gait = Gait(
-        _named(quad, LATERAL),
-        duty,
-        min(period, 5.0),
-        h / 6 if lift is None else lift,
-        name=options.pop("name", "walk"),
-        **{
-            "height": -CROUCH * h,
-            **{k: options.pop(k) for k in _GAIT if k in options},
-        },
-    )
+    period, lift = min(period, 5.0), h / 6 if lift is None else lift
+    shape = {"duty": duty, "period": period, "lift": lift, "name": "walk"}
+    gait = _gait(quad, LATERAL, options, **shape)
     return synthesize(quad, gait, speed=speed, turning_rate=turning_rate, **options)
-
-
-_GAIT = ("height", "clearance", "spread", "reference", "swing")
 
 
 def _arm(quad: Quad) -> float:
@@ -182,19 +181,10 @@ def trot(
     """
     h = leg_height(quad)
     period = stride_length(abs(speed), h) / abs(speed) if period is None else period
-    gait = Gait(
-        _named(quad, TROT),
-        duty,
-        period,
-        h / 8 if lift is None else lift,
-        name=options.pop("name", "trot"),
-        **{
-            "swing": horse_swing(duty),
-            "height": -CROUCH * h,
-            "clearance": 0.008,
-            **{k: options.pop(k) for k in _GAIT if k in options},
-        },
-    )
+    lift = h / 8 if lift is None else lift
+    shape = {"duty": duty, "period": period, "lift": lift, "name": "trot"}
+    shape |= {"swing": horse_swing(duty), "clearance": 0.008}
+    gait = _gait(quad, TROT, options, **shape)
     return synthesize(
         quad,
         gait,

@@ -19,6 +19,7 @@ from drakebots.core.checks import array, check_value, positive
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
+from drakebots.multibody import nearest_in_hull
 from drakebots.robots.quads.robot import Quad, half_planes
 
 # --- support polygons, centre of pressure (COP) and zero-moment point (ZMP) --
@@ -61,10 +62,7 @@ def margin(corners: np.ndarray | None, point: np.ndarray) -> float:
     inside = float((b - n @ point).min())
     if inside >= 0:
         return inside
-    a, ab = corners, np.roll(corners, -1, axis=0) - corners
-    along = np.einsum("ki,ki->k", point - a, ab) / np.einsum("ki,ki->k", ab, ab)
-    nearest = a + np.clip(along, 0, 1)[:, None] * ab
-    return -float(np.linalg.norm(point - nearest, axis=1).min())
+    return -float(np.linalg.norm(point - nearest_in_hull(point, corners)))
 
 
 def support_polygon(quad: Quad, feet, contact, heading: float) -> np.ndarray | None:
