@@ -49,7 +49,7 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 51_945,
+    "code_lines": 51_834,
     "modules": 378,
     "single_importer_modules": 43,
     "functions_over_60_lines": 4,
