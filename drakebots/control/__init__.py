@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         HardPlant,
         Sap,
         SapPlant,
-        add_terrain,
         stiff_ground,
     )
     from drakebots.control.solver import MpcSolver

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from pydrake.common.value import Value
-from pydrake.geometry import Box
-from pydrake.math import RigidTransform
 from pydrake.multibody.math import SpatialForce
 from pydrake.multibody.plant import ExternallyAppliedSpatialForce, MultibodyPlant
 from pydrake.multibody.tree import SpatialInertia
@@ -21,11 +19,12 @@ from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.control.system import Command
+from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.model import Model, actuators_of, bodies_of
 from drakebots.multibody import (
+    Flat,
     Ground,
-    Step,
     Terrain,
     TimeStepper,
     add_soles,
@@ -44,7 +43,9 @@ DISSIPATION = 20.0
 """Hunt-Crossley dissipation of the ground [1/sqrt(g l)]: impacts are inelastic."""
 
 
-def stiff_ground(model: Model, height: float, friction: float, g: float) -> Ground:
+def stiff_ground(
+    model: Model, height: float, friction: float, g: float, terrain: Terrain
+) -> Ground:
     """Ground that is stiff for a robot of this mass.
 
     Args:
@@ -52,27 +53,14 @@ def stiff_ground(model: Model, height: float, friction: float, g: float) -> Grou
         height: height of its centre of mass above the ground [m].
         friction: friction coefficient.
         g: magnitude of gravity [m/s^2].
+        terrain: its shape.
     """
     return Ground(
         friction,
         # The soles are as stiff as the ground: two springs in series.
         stiffness=2 * model.summary.mass * g / (PENETRATION * height),
         dissipation=DISSIPATION / np.sqrt(g * height),
-    )
-
-
-def add_terrain(plant: MultibodyPlant, terrain: Terrain, ground: Ground) -> None:
-    """Adds the shape of a step, which lies on the floor, before Finalize."""
-    if not isinstance(terrain, Step):
-        return
-    length = terrain.end - terrain.start
-    place = [(terrain.start + terrain.end) / 2, 0.0, terrain.height / 2]
-    plant.RegisterCollisionGeometry(
-        plant.world_body(),
-        RigidTransform(place),
-        Box(length, 100.0, terrain.height),
-        "drakebots_step",
-        ground.material(),
+        terrain=terrain,
     )
 
 
@@ -86,8 +74,7 @@ class SapPlant:
         model: the robot.
         base: see :mod:`drakebots.multibody.base`.
         time_step: time step of the plant [s].
-        ground: the ground z <= 0.
-        terrain: its shape; all but a step is flat.
+        ground: the ground.
         servos: servos at the motors, which take a command's targets.
         mass_error: share by which all masses differ from the model's.
     """
@@ -102,7 +89,6 @@ class SapPlant:
         base: str,
         time_step: float,
         ground: Ground,
-        terrain: Terrain | None = None,
         servos: Servos | None = None,
         mass_error: float = 0.0,
     ):
@@ -110,7 +96,6 @@ class SapPlant:
 
         def prepare(plant: MultibodyPlant) -> None:
             soles.extend(add_soles(plant, model.feet, ground.material()))
-            add_terrain(plant, terrain, ground)
             if servos is not None:
                 servos.add_to(plant)
 
@@ -256,18 +241,23 @@ class ContactModel(ABC):
         height: float,
         friction: float,
         g: float,
+        terrain: Terrain,
     ) -> SapPlant | HardPlant:
-        """A robot on flat ground; `height` of its centre of mass and `g` in its units,
-        else as :class:`SapPlant`."""
+        """A robot on a terrain; `height` of its centre of mass and `g` in its units,
+        else as :class:`SapPlant`.
+
+        Raises:
+            InvalidInput: for a terrain that it does not know.
+        """
 
 
 @checked("ground")
 class Sap(ContactModel):
     """Drake's SAP on stiff ground."""
 
-    def plant(self, model, *, base, time_step, height, friction, g) -> SapPlant:
+    def plant(self, model, *, base, time_step, height, friction, g, terrain):
         """The robot in Drake's plant."""
-        ground = stiff_ground(model, height, friction, g)
+        ground = stiff_ground(model, height, friction, g, terrain)
         return SapPlant(model, base=base, time_step=time_step, ground=ground)
 
 
@@ -275,6 +265,11 @@ class Sap(ContactModel):
 class Hard(ContactModel):
     """Time stepping with hard contact."""
 
-    def plant(self, model, *, base, time_step, height, friction, g) -> HardPlant:
+    def plant(self, model, *, base, time_step, height, friction, g, terrain):
         """The robot in time stepping."""
+        if terrain != Flat():
+            raise InvalidInput(
+                f"hard contact knows flat ground at z = 0, not {terrain}; "
+                "take ground Sap"
+            )
         return HardPlant(model, base=base, time_step=time_step, friction=friction)

@@ -379,8 +379,9 @@ def from_word(kind: Any, text: str, what: str, unit: str = "") -> Any:
     """A value of a type from a word of a command line.
 
     Numbers have units, lists commas ("1mm,2mm"), lists of points blanks ("0,1cm 2,3"),
-    mappings and dataclasses "name=value,...", classes by name "Step:start=1,end=2"; a
-    dataclass may also be said as in YAML, "{slack: [1, 10]}".
+    mappings and dataclasses "name=value,...", classes by name in any case,
+    "stairs:rise=20mm,count=3"; a dataclass may also be said as in YAML,
+    "{slack: [1, 10]}".
 
     Args:
         kind: the type.
@@ -428,8 +429,10 @@ def from_word(kind: Any, text: str, what: str, unit: str = "") -> Any:
         return kind(**field_words(kind, text, what))
     choices = subclasses(kind)
     name, _, rest = text.partition(":")
-    if name not in choices:
+    alike = [choice for choice in choices if choice.lower() == name.lower()]
+    if not alike:
         raise UnknownName(what, name, choices)
+    name = alike[0]
     return choices[name](**field_words(choices[name], rest, what))
 
 

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from drakebots.formats.load import load, robot_alone
     from drakebots.formats.read.masses import principal_inertia
     from drakebots.formats.read.meshes import obj_mesh
-    from drakebots.formats.stored import model_folders, model_of, model_provenance
+    from drakebots.formats.stored import (
+        model_folders,
+        model_of,
+        model_provenance,
+        terrain_of,
+    )
     from drakebots.formats.write.limbs import (
         add_limbs,
         limb_parts,

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from drakebots.core.convert import from_yaml
 from drakebots.core.errors import (
     DrakebotsWarning,
     FileProblem,
@@ -44,6 +45,7 @@ from drakebots.model import (
     model_stem,
     package_root,
 )
+from drakebots.multibody import Flat, Terrain
 from drakebots.results import Result, provenance
 
 _SUMMARY = ("actuators", "loop_rows", "independent_rows", "loop_gap")
@@ -160,6 +162,16 @@ def model_of(result: Result) -> Model:
         stacklevel=2,
     )
     return _kept_model(result, record, path)
+
+
+def terrain_of(result: Result) -> Terrain:
+    """The ground that a result was made on; flat where it does not say.
+
+    Raises:
+        FileProblem: when the file of a picture or mesh is gone.
+    """
+    said = result.provenance.get("options", {}).get("terrain")
+    return from_yaml(Terrain, said, "terrain") if said else Flat()
 
 
 def model_folders(result: Result, path: Path) -> list[Path]:

@@ -12,9 +12,12 @@ ms; everything that leaves it is in SI) and its closed loops. Rooms inside are `
 soft limb as a chain of joints, :class:`TimeStepper` steps a robot in time independent
 of Drake's contact solvers. What robots stand on is a terrain:
 
-    Flat(), Slope(0.1), Step(0.25, 1.05, 0.11), HeightField(x, y, z)
+    Flat(), Slope(0.1), Step(0.25, 1.05, 0.11), Stairs(0.02), HeightField(x, y, z)
+    Image("hills.png", height=0.1), Mesh("rocks.obj")
     Plateau(0.25, 1.05, 0.11)  # a step without a wall: its normals point up
     SignedDistance(lambda p: p[2] - 0.02 * ca.sin(p[0]))
+
+A `Ground` is a terrain of one material, in a plant.
 """
 
 from typing import TYPE_CHECKING
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
         floats,
         root_bodies,
     )
-    from drakebots.multibody.extent import Cover, covers, lowest_points
+    from drakebots.multibody.extent import Cover, Distances, covers, lowest_points
     from drakebots.multibody.hard_contact import SteppedPlant, TimeStepper, solve_lcp
     from drakebots.multibody.judging import (
         FALLEN_TILT,
@@ -59,7 +62,7 @@ if TYPE_CHECKING:
         couple_joints,
         read_limbs,
     )
-    from drakebots.multibody.plant import Ground, Robot, build_robot
+    from drakebots.multibody.plant import COLOUR, Ground, Robot, build_robot
     from drakebots.multibody.posture import Posture, find_posture
     from drakebots.multibody.simulate import (
         Logged,
@@ -77,14 +80,20 @@ if TYPE_CHECKING:
         soles_jacobian,
         touch_by_soles,
     )
+    from drakebots.multibody.surfaces import (
+        HeightField,
+        Image,
+        Mesh,
+        Terrain,
+        contact_axes,
+    )
     from drakebots.multibody.terrain import (
         Flat,
-        HeightField,
         Plateau,
         SignedDistance,
         Slope,
+        Stairs,
         Step,
-        Terrain,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

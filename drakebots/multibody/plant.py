@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
@@ -47,6 +47,8 @@ from drakebots.model import (
 )
 from drakebots.multibody.base import attach_base, set_base_pose
 from drakebots.multibody.scaled import copy_scaled
+from drakebots.multibody.surfaces import Terrain
+from drakebots.multibody.terrain import Flat
 
 
 def _not_about_half_spaces(record: logging.LogRecord) -> bool:
@@ -54,12 +56,15 @@ def _not_about_half_spaces(record: logging.LogRecord) -> bool:
     return "half spaces are not currently supported" not in record.getMessage()
 
 
+COLOUR = np.array([0.75, 0.77, 0.80, 1.0])
+"""Colour of terrain."""
+
 logging.getLogger("drake").addFilter(_not_about_half_spaces)
 
 
 @checked("ground")
 class Ground:
-    """The half-space z <= 0.
+    """A terrain of one material.
 
     Raises:
         InvalidInput: for a negative value.
@@ -72,6 +77,8 @@ class Ground:
     dissipation: Annotated[float | None, non_negative("s/m")] = None
     """Hunt-Crossley dissipation; None for Drake's default. A large one makes impacts
     inelastic."""
+    terrain: Terrain = field(default_factory=Flat)
+    """Its shape."""
 
     def material(self, scaling: Scaling = SI) -> ProximityProperties:
         """Friction, stiffness and dissipation for a plant in units of `scaling`."""
@@ -89,15 +96,21 @@ class Ground:
         return properties
 
     def add_to(self, plant: MultibodyPlant, scaling: Scaling = SI) -> None:
-        """Registers the half-space with a plant in units of `scaling`."""
-        # Scenes of MuJoCo often have a shape called "ground" themselves.
-        plant.RegisterCollisionGeometry(
-            plant.world_body(),
-            RigidTransform(),
-            HalfSpace(),
-            "drakebots_ground",
-            self.material(scaling),
-        )
+        """Gives the world of a plant in units of `scaling` the ground's shapes.
+
+        Raises:
+            InvalidInput: for a terrain without shapes.
+        """
+        terrain, material = self.terrain.scaled(scaling.length), self.material(scaling)
+        world = plant.world_body()
+        for number, (shape, X_WG) in enumerate(terrain.solids()):
+            # Scenes of MuJoCo often have a shape called "ground" themselves.
+            name = f"drakebots_ground_{number}" if number else "drakebots_ground"
+            plant.RegisterCollisionGeometry(world, X_WG, shape, name, material)
+        for number, (shape, X_WG) in enumerate(terrain.drawn()):
+            if not isinstance(shape, HalfSpace):
+                name = f"drakebots_terrain_{number}"
+                plant.RegisterVisualGeometry(world, X_WG, shape, name, COLOUR)
 
 
 @dataclass(frozen=True)

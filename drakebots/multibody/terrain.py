@@ -1,98 +1,24 @@
-"""Terrain as a signed distance: the distance of a foot from the ground.
-
-phi(p) is the distance of a point p_W from the ground's surface, positive outside
-the ground; its gradient is the direction of the contact normal. Both are CasADi
-expressions; :meth:`Terrain.evaluate` gives numbers. Lengths are in m;
-:meth:`Terrain.scaled` gives the same terrain in another unit of length.
-"""
+"""Terrains of one equation: flat ground, slopes, steps, stairs, functions."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from typing import Annotated
 
 import casadi as ca
 import numpy as np
+from pydrake.geometry import Box, HalfSpace
+from pydrake.math import RigidTransform, RotationMatrix
 
-from drakebots.core.checks import (
-    array,
-    between,
-    check_value,
-    finite,
-    positive,
-)
+from drakebots.core.checks import between, finite, positive, whole
 from drakebots.core.errors import InvalidInput
-from drakebots.core.fields import check, checked, declared
+from drakebots.core.fields import check, checked
+from drakebots.multibody.surfaces import FLOOR, Frame, Solids, Terrain, unit_of
 
-Frame = tuple[ca.SX, ca.SX, ca.SX]
-"""Unit vectors n, t1, t2 (3,), right-handed: t1 x t2 = n."""
-
-
-class Terrain(ABC):
-    """Base class of all terrains."""
-
-    @abstractmethod
-    def distance(self, p: ca.SX) -> ca.SX:
-        """phi at p_W (3,), positive outside the ground."""
-
-    def scaled(self, length_unit: float) -> Terrain:
-        """The same terrain with lengths in `length_unit` [m]."""
-        unit = _unit(length_unit)
-        lengths = {
-            name: getattr(self, name)
-            for name, field in declared(type(self)).items()
-            if field.unit == "m"
-        }
-        given = {name: x / unit for name, x in lengths.items() if x is not None}
-        return replace(self, **given)
-
-    def gradient(self, p: ca.SX) -> ca.SX:
-        """dphi/dp (3,)."""
-        return self._functions[1](p)
-
-    def hessian(self, p: ca.SX) -> ca.SX:
-        """d2phi/dp2 (3, 3)."""
-        return self._functions[2](p)
-
-    def frame(self, p: ca.SX) -> Frame:
-        """The normal and two tangents of the ground nearest to p.
-
-        With n = grad phi / |grad phi| the tangents are those of Duff et al.,
-        "Building an orthonormal basis, revisited" (2017): ex and ey where
-        n = ez, and continuous wherever n points up.
-        """
-        n = self.gradient(p)
-        return _frame_about(n / ca.norm_2(n))
-
-    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """z of the ground's surface at x and y, as numbers (all of one shape) [m].
-
-        Raises:
-            InvalidInput: for a terrain whose surface may not be a function of x and y.
-        """
-        raise InvalidInput(f"terrain {type(self).__name__} has no heights")
-
-    def evaluate(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """phi (n,) and its gradient (n, 3) at points (n, 3), as numbers."""
-        points = np.asarray(points, dtype=float).reshape(-1, 3)
-        phi, gradient, _ = self._functions
-        return (
-            np.array(phi(points.T)).reshape(-1),
-            np.array(gradient(points.T)).T.reshape(-1, 3),
-        )
-
-    @cached_property
-    def _functions(self) -> tuple[ca.Function, ca.Function, ca.Function]:
-        p = ca.SX.sym("p", 3)
-        phi = self.distance(p)
-        hessian, gradient = ca.hessian(phi, p)
-        return tuple(
-            ca.Function(name, [p], [ca.densify(value)])
-            for name, value in (("phi", phi), ("slope", gradient), ("bend", hessian))
-        )
+WIDTH = 100.0
+"""Width of what has no limits across the path [m]."""
 
 
 @checked("terrain")
@@ -112,6 +38,9 @@ class Flat(Terrain):
 
     def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.full(np.shape(x), float(self.height))
+
+    def solids(self) -> Solids:
+        return [(HalfSpace(), RigidTransform([0.0, 0.0, self.height]))]
 
 
 @checked("terrain")
@@ -142,6 +71,9 @@ class Slope(Terrain):
 
     def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return -np.tan(self.angle) * np.asarray(x, float)
+
+    def solids(self) -> Solids:
+        return [(HalfSpace(), RigidTransform(RotationMatrix.MakeYRotation(self.angle)))]
 
 
 @checked("terrain")
@@ -196,6 +128,59 @@ class Step(Terrain):
         """Heights of the box with sharp edges; its rounding does not count."""
         return np.where((x >= self.start) & (x <= self.end), self.height, 0.0)
 
+    def solids(self) -> Solids:
+        """The floor, and a box with sharp edges on it."""
+        return [FLOOR, _box(self.start, self.end, self.height)]
+
+
+@checked("terrain")
+class Stairs(Terrain):
+    """Stairs across the path, infinite along y, that go up to a landing.
+
+    phi is that of the nearest of their steps, each as of :class:`Step`.
+    """
+
+    rise: Annotated[float, positive("m")]
+    """Height of each step."""
+    run: Annotated[float, positive("m")] = 0.25
+    """Depth of each step."""
+    count: Annotated[int, whole(1)] = 3
+    """Number of steps; the last one is the landing."""
+    start: Annotated[float, finite("m")] = 0.5
+    """Coordinate x of the first one's face."""
+    landing: Annotated[float, positive("m")] = 5.0
+    """Depth of the landing, behind which is the floor."""
+    rounding: Annotated[float, finite("m")] = 0.0
+    """Radius of edges and fillets, as of a Step."""
+
+    def __post_init__(self):
+        _ = self.steps
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """A box for each step, from its face to the end of the landing."""
+        faces = self.start + self.run * np.arange(self.count)
+        end = float(faces[-1] + self.landing)
+        tops = self.rise * np.arange(1, self.count + 1)
+        pairs = zip(faces.tolist(), tops.tolist())
+        return tuple(Step(x, end, z, self.rounding) for x, z in pairs)
+
+    def distance(self, p: ca.SX) -> ca.SX:
+        gaps = (step.distance(p) for step in self.steps)
+        return reduce(lambda a, b: -_larger(-a, -b), gaps)
+
+    def frame(self, p: ca.SX) -> Frame:
+        """As of :meth:`Step.frame`."""
+        return Step.frame(self, p)
+
+    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Heights with sharp edges, as of :meth:`Step.heights`."""
+        return np.max([step.heights(x, y) for step in self.steps], axis=0)
+
+    def solids(self) -> Solids:
+        """The floor, and a box for each step."""
+        return [FLOOR] + [step.solids()[1] for step in self.steps]
+
 
 @checked("terrain")
 class Plateau(Terrain):
@@ -239,6 +224,11 @@ class Plateau(Terrain):
             inside &= np.abs(y) <= self.width / 2
         return np.where(inside, self.height, 0.0)
 
+    def solids(self) -> Solids:
+        """The floor, and a box on it, which has walls."""
+        width = WIDTH if self.width is None else self.width
+        return [FLOOR, _box(self.start, self.end, self.height, width)]
+
 
 @dataclass(frozen=True)
 class SignedDistance(Terrain):
@@ -268,124 +258,14 @@ class SignedDistance(Terrain):
         return self.function(p)
 
     def scaled(self, length_unit: float) -> SignedDistance:
-        L = _unit(length_unit)
+        L = unit_of(length_unit)
         return SignedDistance(lambda p: self.function(p * L) / L)
 
 
-@checked("terrain", eq=False)
-class HeightField(Terrain):
-    """Ground z = h(x, y) through heights on a regular grid, for scans and drawings.
-
-    h is the bicubic spline through them (twice continuously differentiable,
-    not-a-knot ends, exact for cubics), extended linearly outside the grid.
-    phi is the distance to first order,
-
-        phi = (z - h) / sqrt(1 + |grad h|^2)
-
-    exact for planes and with |grad phi| = 1 on any surface; it has continuous
-    first derivatives, and second ones that jump at grid lines off the surface.
-
-    The expression has a term for each grid point: for a program keep grids to
-    about fifty lines a side.
-    """
-
-    x: Annotated[np.ndarray, array((None,), "m")]
-    """Coordinates of the grid lines along x, increasing and evenly spaced."""
-    y: Annotated[np.ndarray, array((None,), "m")]
-    """Coordinates of the grid lines along y, increasing and evenly spaced."""
-    z: Annotated[np.ndarray, array((None, None), "m")]
-    """Heights (len(x), len(y))."""
-
-    def __post_init__(self):
-        for name in ("x", "y"):
-            lines = getattr(self, name)
-            if len(lines) < 2:
-                raise InvalidInput(f"terrain {name} needs two or more grid lines")
-            gaps = np.diff(lines)
-            if not (gaps > 0).all() or np.ptp(gaps) > 1e-6 * gaps.mean():
-                raise InvalidInput(
-                    f"terrain {name} must be increasing and evenly spaced"
-                )
-        check(self, "terrain", z=array((len(self.x), len(self.y)), "m"))
-
-    @cached_property
-    def _coefficients(self) -> np.ndarray:
-        across_x = _spline_matrix(len(self.x))
-        across_y = _spline_matrix(len(self.y))
-        return across_x @ self.z @ across_y.T
-
-    def height(self, p: ca.SX) -> ca.SX:
-        """h at the x and y of p."""
-        return self._height_and_slopes(p)[0]
-
-    def _height_and_slopes(self, p):
-        (X, dX), (Y, dY) = (_basis(p[k], g) for k, g in enumerate((self.x, self.y)))
-        rows = ca.DM(self._coefficients)
-        along = ca.mtimes(rows, Y)
-        return (
-            ca.dot(X, along),
-            ca.dot(dX, along),
-            ca.dot(X, ca.mtimes(rows, dY)),
-        )
-
-    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        points = np.stack([x, y, np.zeros_like(x)], axis=-1).reshape(-1, 3)
-        return np.array(self._height_function(points.T)).reshape(np.shape(x))
-
-    @cached_property
-    def _height_function(self) -> ca.Function:
-        p = ca.SX.sym("p", 3)
-        return ca.Function("height", [p], [self.height(p)])
-
-    def distance(self, p: ca.SX) -> ca.SX:
-        h, hx, hy = self._height_and_slopes(p)
-        return (p[2] - h) / ca.sqrt(1 + hx**2 + hy**2)
-
-    def frame(self, p: ca.SX) -> Frame:
-        """The frame of the ground vertically below p."""
-        _, hx, hy = self._height_and_slopes(p)
-        n = ca.vertcat(-hx, -hy, 1)
-        return _frame_about(n / ca.norm_2(n))
-
-
-def _basis(x: ca.SX, lines: np.ndarray) -> tuple[ca.SX, ca.SX]:
-    """Cubic B-splines centred on the grid lines and one beyond each end, and
-    their slopes, at x; linear outside the grid."""
-    step = (lines[-1] - lines[0]) / (len(lines) - 1)
-    u = (x - lines[0]) / step
-    inside = ca.fmin(ca.fmax(u, 0), len(lines) - 1)
-    # (w + 2)^3 - 4 (w + 1)^3 + ..., each from where it is positive on.
-    knots = [(-2, 1), (-1, -4), (0, 6), (1, -4)]
-    values, slopes = [], []
-    for centre in range(-1, len(lines) + 1):
-        w = ca.fmin(ca.fmax(inside - centre, -2), 2)
-        ramps = [(ca.fmax(w - knot, 0), factor / 6) for knot, factor in knots]
-        slope = sum(3 * factor * ramp**2 for ramp, factor in ramps)
-        value = sum(factor * ramp**3 for ramp, factor in ramps)
-        values.append(value + slope * (u - inside))
-        slopes.append(slope / step)
-    return ca.vertcat(*values), ca.vertcat(*slopes)
-
-
-def _spline_matrix(n: int) -> np.ndarray:
-    """The matrix from n heights to the n + 2 coefficients of their spline."""
-    A = np.zeros((n + 2, n + 2))
-    for row in range(n):
-        A[row, row : row + 3] = np.array([1, 4, 1]) / 6
-    # Not a knot: the highest differences at either end vanish.
-    order = min(n, 4)
-    difference = np.diff(np.eye(order + 1), order, axis=0)[0]
-    A[n, : order + 1] = A[n + 1, -order - 1 :] = difference
-    return np.linalg.solve(A, np.eye(n + 2)[:, :n])
-
-
-def _frame_about(n: ca.SX) -> Frame:
-    """The frame with unit normal n; see :meth:`Terrain.frame`."""
-    sign = ca.if_else(n[2] >= 0, 1, -1)
-    a = -1 / (sign + n[2])
-    b = n[0] * n[1] * a
-    t1 = ca.vertcat(1 + sign * n[0] ** 2 * a, sign * b, -sign * n[0])
-    return n, t1, ca.vertcat(b, sign + n[1] ** 2 * a, -n[1])
+def _box(start: float, end: float, height: float, width: float = WIDTH):
+    """A box on the floor and its pose."""
+    place = RigidTransform([(start + end) / 2, 0.0, height / 2])
+    return Box(end - start, width, height), place
 
 
 def _larger(a: ca.SX, b: ca.SX) -> ca.SX:
@@ -404,7 +284,3 @@ def _check_ends(start: float, end: float) -> None:
         raise InvalidInput(
             f"terrain end must be beyond start, got {start:g} .. {end:g}"
         )
-
-
-def _unit(length_unit: float) -> float:
-    return float(check_value("length unit", length_unit, positive("m")))

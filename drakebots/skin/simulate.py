@@ -38,7 +38,16 @@ from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.material import Material
 from drakebots.formats import load, model_provenance
 from drakebots.model import skin_path
-from drakebots.multibody import build_robot, judged, looked_at, saturated
+from drakebots.multibody import (
+    Flat,
+    Terrain,
+    base_body,
+    build_robot,
+    floats,
+    judged,
+    looked_at,
+    saturated,
+)
 from drakebots.results import Result
 from drakebots.skin.coupled import (
     Collisions,
@@ -47,6 +56,7 @@ from drakebots.skin.coupled import (
     SkinGround,
     actuated_joints,
     link_contact,
+    patch_points,
 )
 from drakebots.skin.file import (
     SkinnedRobot,
@@ -58,6 +68,9 @@ from drakebots.skin.record import SkinRecord
 
 COLLISIONS = ("all", "itself", "links", "none")
 """What a skin may collide with, besides the ground."""
+
+SOLE = 5e-3
+"""Vertices this far above a skin's lowest one stand on the ground [m]."""
 
 STIFFNESS = 10.0
 """Contact stiffness of a vertex over Young's modulus times the skin's mean edge: so
@@ -235,7 +248,9 @@ class SkinSimulation:
     collisions: Annotated[str, one_of("kind of collisions", COLLISIONS)] = "all"
     """What the skin collides with: "itself", "links", "all" of these or "none"."""
     ground: Annotated[bool, flag()] = True
-    """Whether there is ground at z = 0 under contact points and skin."""
+    """Whether there is ground under contact points and skin."""
+    terrain: Terrain = field(default_factory=Flat)
+    """The ground; a robot that starts on uneven ground leans with it."""
     friction: Annotated[float, non_negative()] = 0.8
     """Friction coefficient of the ground."""
     material: Mapping[str, float | str] = field(default_factory=dict)
@@ -319,9 +334,8 @@ def build_stepper(problem: SkinSimulation, robot: SkinnedRobot) -> CoupledSteppe
     """The stepper of a simulation."""
     contact = ground = None
     if problem.ground:
-        check_above_ground(robot.mesh, robot.plant, robot.context, robot.skin.patches)
-        contact = PatchContact(problem.friction)
-        ground = SkinGround(problem.friction)
+        given = {"friction": problem.friction, "terrain": problem.terrain}
+        contact, ground = PatchContact(**given), SkinGround(**given)
     return robot.stepper(
         problem.time_step,
         effort_limits=np.full(len(robot.joints), np.inf) if problem.unlimited else None,
@@ -330,6 +344,27 @@ def build_stepper(problem: SkinSimulation, robot: SkinnedRobot) -> CoupledSteppe
         collisions=skin_collisions(robot, problem.collisions, ground),
         threads=problem.threads,
     )
+
+
+def on_ground(problem: SkinSimulation, robot: SkinnedRobot) -> np.ndarray | None:
+    """Positions (nq,) in which the robot stands on its ground; None for those at rest.
+
+    Raises:
+        InvalidInput: for a robot that starts below the ground.
+    """
+    plant, context, terrain = robot.plant, robot.context, problem.terrain
+    patches, given = robot.skin.patches, (robot.mesh, plant, robot.context)
+    plant.SetPositions(context, robot.rest_positions)
+    if terrain == Flat() or not floats(robot.model):
+        check_above_ground(*given, patches, terrain)
+        return None
+    points, low = robot.mesh.vertices, robot.mesh.vertices[:, 2].min()
+    soles = [points[points[:, 2] < low + SOLE]]
+    soles += [patch_points(plant, context, patches)[0]] if patches else []
+    X_WB = plant.EvalBodyPoseInWorld(context, base_body(plant))
+    stands = terrain.footing(np.vstack(soles))
+    robot.robot.set_base_pose(context, stands @ X_WB)
+    return plant.GetPositions(context)
 
 
 @timed("load")
@@ -359,7 +394,7 @@ def simulate_skinned(
     rest = robot.joint_positions(robot.rest_positions)
     motion.at(0.0, rest)
     stepper = build_stepper(problem, robot)
-    state = stepper.start()
+    state = stepper.start(on_ground(problem, robot) if problem.ground else None)
     record = SkinRecord(robot, stepper, problem.skin_period)
     record.add(state, motion.at(0.0, rest))
     steps = max(1, round(problem.duration / dt))

@@ -8,12 +8,13 @@ from typing import Protocol
 
 import numpy as np
 import xarray as xr
-from pydrake.geometry import Rgba, Sphere
+from pydrake.geometry import Box, HalfSpace, Rgba, Shape, Sphere
 from pydrake.math import RigidTransform, RollPitchYaw
 
-from drakebots.core.errors import InvalidInput
-from drakebots.formats import model_of
+from drakebots.core.errors import DrakebotsError, InvalidInput
+from drakebots.formats import model_of, terrain_of
 from drakebots.model import Model, joints_of
+from drakebots.multibody import COLOUR, Flat, Terrain
 from drakebots.results import Result
 from drakebots.view.scene import ROOT, Scene, Stage, make_scene
 
@@ -198,9 +199,7 @@ def record_motion(
     times = data.time.values
     scene = make_scene(model or model_of(result), ground_height=0.0, port=port)
     q = positions_in_order(scene, data)
-    if "base_position" in data:
-        draw_ground_lines(scene, data)
-        draw_trail(scene, data)
+    draw_ground(scene, result)
     rate, samples = frame_samples(times, slow, frames_per_second, MAX_FRAMES)
     scene.show(q[0])
     marks = [ContactMarks(scene, data)] if draw is None else draw(scene, data)
@@ -266,11 +265,48 @@ class ContactMarks:
             self.scene.meshcat.SetProperty(path, "visible", state, time)
 
 
-def draw_trail(scene: Scene, data: xr.Dataset) -> None:
+def draw_ground(scene: Scene, result: Result) -> None:
+    """The ground of a result, and what lies on it; flat ground where it is lost.
+
+    Of a result with `base_position` (time, 3) [m] that is the base's path, and on flat
+    ground lines that show how far it goes.
+    """
+    try:
+        terrain = terrain_of(result)
+        solids = terrain.drawn()
+    except DrakebotsError:
+        terrain = Flat()
+    if terrain != Flat():
+        _draw_terrain(scene, solids)
+    if "base_position" in result.data:
+        if terrain == Flat():
+            draw_ground_lines(scene, result.data)
+        draw_trail(scene, result.data, terrain)
+
+
+def _draw_terrain(scene: Scene, solids: Sequence[tuple[Shape, RigidTransform]]) -> None:
+    """Shapes of a terrain; a half space is the scene's own ground, turned."""
+    meshcat, floor = scene.meshcat, False
+    for number, (shape, X_WG) in enumerate(solids):
+        if isinstance(shape, HalfSpace):
+            R, floor = X_WG.rotation(), True
+            place = scene.scale * (X_WG.translation() - scene.ground)
+            meshcat.SetTransform("/ground", RigidTransform(R, place - 5e-3 * R.col(2)))
+            continue
+        if isinstance(shape, Box):
+            width = min(shape.depth(), 4 * scene.reach)
+            shape = Box(shape.width(), width, shape.height())
+        path = f"{ROOT}/terrain/{number}"
+        meshcat.SetObject(path, shape, Rgba(*COLOUR))
+        meshcat.SetTransform(path, X_WG)
+    meshcat.SetProperty("/ground", "visible", floor)
+
+
+def draw_trail(scene: Scene, data: xr.Dataset, terrain: Terrain = Flat()) -> None:
     """The path of the base over the ground, from `base_position` (time, 3) [m]."""
     path = data.base_position.values.copy()
     # On the ground, where it hides nothing of the robot.
-    path[:, 2] = 0.002 * scene.reach
+    path[:, 2] = terrain.heights(path[:, 0], path[:, 1]) + 0.002 * scene.reach
     step = max(1, len(path) // 2000)
     scene.caption.add(_TRAIL, "the path of the base")
     scene.meshcat.SetLine(f"{ROOT}/path", path[::step].T, 3.0, _TRAIL)

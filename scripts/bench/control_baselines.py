@@ -25,13 +25,11 @@ from drakebots.control import (
     MpcCost,
     MpcLog,
     ReferenceMotion,
-    add_terrain,
 )
 from drakebots.model import Model, gravity
 from drakebots.multibody import (
     Ground,
     Robot,
-    Terrain,
     add_soles,
     build_robot,
     touch_by_soles,
@@ -220,7 +218,6 @@ class Sampling(Controller):
         period: between two plans [s].
         budget: processor time of a plan, by the period.
         seed: of the noise.
-        terrain: shape of the ground.
     """
 
     name = "sampling"
@@ -237,14 +234,12 @@ class Sampling(Controller):
         period: float,
         budget: float = 1.0,
         seed: int = 0,
-        terrain: Terrain,
     ):
         self._stiffness, self._damping, self._rest = gains
         builder, soles = DiagramBuilder(), []
 
         def prepare(plant):
             soles.extend(add_soles(plant, model.feet, ground.material()))
-            add_terrain(plant, terrain, ground)
             for k, i in enumerate(plant.GetJointActuatorIndices()):
                 servo = PdControllerGains(p=self._stiffness[k], d=self._damping[k])
                 plant.get_joint_actuator(i).set_controller_gains(servo)
@@ -363,7 +358,6 @@ def sampling(run: Run, budget: float = 1.0, seed: int = 0) -> Sampling:
         ground=ground,
         gains=(held.stiffness, held.damping, held.rest.torques),
         period=run.problem.controller.period,
-        terrain=run.problem.terrain,
         budget=budget,
         seed=seed,
     )

@@ -37,6 +37,7 @@ from measurement import Measurement
 
 from drakebots.cli.output import print_rows
 from drakebots.control import Push
+from drakebots.multibody import Flat, Slope
 from drakebots.results import Result
 from drakebots.robots.quads import Box, Built, Control, Skinned, build, control
 
@@ -51,10 +52,12 @@ SLOPES, BOX = {"up": np.radians(10.0), "down": -np.radians(10.0)}, 0.01
 
 def calm(args: argparse.Namespace, ground: str) -> Control:
     """A run on a ground, without pushes and boxes."""
+    angle = SLOPES.get(ground)
+    terrain = Flat() if angle is None else Slope(-angle)
     return Control(
         args.robot,
         speed=args.speed,
-        slope=SLOPES.get(ground, 0.0),
+        terrain=terrain,
         duration=args.duration,
         log_period=0.05,
         plant=Skinned(skin_period=10.0),

@@ -66,8 +66,8 @@ CHANGES = {
     "friction x 1.2": {"ground": PatchContact(0.96)},
     "modulus x 0.8": {"modulus": 0.8},
     "modulus x 1.2": {"modulus": 1.2},
-    "5 mm higher": {"start_height": 5e-3},
-    "2 degrees of roll": {"start_roll": np.radians(2.0)},
+    "5 mm higher": {"start": quads.Start(height=5e-3)},
+    "2 degrees of roll": {"start": quads.Start(roll=np.radians(2.0))},
     "three cycles": {"cycles": 3},
 }
 """Options of :class:`~drakebots.robots.quads.Tracking` by name; modulus is a factor."""

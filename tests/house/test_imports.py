@@ -49,8 +49,8 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 51_834,
-    "modules": 378,
+    "code_lines": 52_116,
+    "modules": 379,
     "single_importer_modules": 43,
     "functions_over_60_lines": 4,
     "field_declarations": 1,

@@ -38,7 +38,7 @@ def test_a_skin_below_the_ground_is_refused(robot):
     low = robot.mesh.vertices[:, 2].min()
     mesh = replace(robot.mesh, vertices=robot.mesh.vertices - [0, 0, low + 0.03])
     with pytest.raises(InvalidInput, match=r"skin starts 30\.0 mm below"):
-        module.build_stepper(SHORT, replace(robot, mesh=mesh))
+        module.on_ground(SHORT, replace(robot, mesh=mesh))
     foot = Patches("F", "shin", np.array([[0.0, 0.0, -1.0]]))
     with pytest.raises(InvalidInput, match=r"foot F \(link shin\) starts"):
         check_above_ground(robot.mesh, robot.plant, robot.context, [foot])

@@ -15,6 +15,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated
 
+import casadi as ca
 import numpy as np
 import xarray as xr
 
@@ -56,7 +57,6 @@ from drakebots.multibody import (
     Finding,
     Flat,
     Ground,
-    Step,
     Terrain,
     base_body,
     build_robot,
@@ -141,7 +141,7 @@ class Control:
     pushes: tuple[Push, ...] = ()
     """Forces on its base."""
     terrain: Terrain = field(default_factory=Flat)
-    """The ground, which the controllers know: Flat or Step."""
+    """The ground, which the controllers know."""
     friction: Annotated[float, non_negative()] = 0.7
     """Friction coefficient that the controllers count on."""
     plant: Rigid = Rigid()
@@ -157,11 +157,7 @@ class Control:
 
     def __post_init__(self):
         check_log(self.duration, self.log_period)
-        if not isinstance(self.terrain, Flat | Step):
-            raise InvalidInput(
-                f"terrain {type(self.terrain).__name__} has no shape for the plant; "
-                "give Flat or Step"
-            )
+        self.terrain.distance(ca.SX.sym("p", 3))  # which Mesh refuses
         if self.goal is not None:
             goal = check_value("goal", self.goal, array((2,), "m"))
             if np.abs(goal).max() > REACH:
@@ -296,7 +292,6 @@ class Run(ControlRun):
             base=self.base,
             time_step=problem.plant.time_step,
             ground=self.ground(problem.plant.friction_error),
-            terrain=problem.terrain,
             servos=self.servos() if served else None,
             mass_error=problem.plant.mass_error,
         )
@@ -308,7 +303,8 @@ class Run(ControlRun):
     def ground(self, error: float = 0.0) -> Ground:
         """The ground, its friction off by a share."""
         friction = self.problem.friction * (1 + error)
-        return stiff_ground(self.model, self.height, friction, gravity(self.own.plant))
+        g, terrain = gravity(self.own.plant), self.problem.terrain
+        return stiff_ground(self.model, self.height, friction, g, terrain)
 
     def _mpc(self) -> Replanning:
         problem = self.problem
@@ -370,7 +366,17 @@ class Run(ControlRun):
             feet = self.own.feet_positions(self.context)[:, 2]
             radii = [foot.radius for foot in self.model.feet]
             q[axes["z"]] -= (feet - radii).min()
-        return q
+        return q if self.problem.terrain == Flat() else self._on_ground(q)
+
+    def _on_ground(self, q: np.ndarray) -> np.ndarray:
+        """Positions (nq,) that stand on z = 0, put onto the terrain."""
+        plant, context = self.own.plant, self.context
+        plant.SetPositions(context, q)
+        X_WB = plant.EvalBodyPoseInWorld(context, base_body(plant))
+        down = np.outer([f.radius for f in self.model.feet], [0.0, 0.0, 1.0])
+        points = self.own.feet_positions(context) - down
+        self.own.set_base_pose(context, self.problem.terrain.footing(points) @ X_WB)
+        return plant.GetPositions(context)
 
     def _standing(self) -> np.ndarray:
         """Positions (nq,) of the posture, which is left in the context."""
@@ -439,9 +445,7 @@ class Run(ControlRun):
         """Figures of the run: fell, where it ends, how fast it was solved."""
         problem, times = self.problem, data.time.values
         tilts, base = tilt(data.base_rpy.values), data.base_position.values
-        floor, step = np.zeros(len(base)), problem.terrain
-        if isinstance(step, Step):
-            floor = step.height * ((base[:, 0] > step.start) & (base[:, 0] < step.end))
+        floor = problem.terrain.heights(base[:, 0], base[:, 1])
         down = has_fallen(tilts, (base[:, 2] - floor) / self._stood)
         rights = problem.start == "side"
         fell = bool(down[-1] if rights else down.any())
@@ -459,8 +463,6 @@ class Run(ControlRun):
             missed = base[-1, :2] - base[0, :2] - problem.goal
             found["goal_m"] = list(problem.goal)
             found["goal_distance_m"] = float(np.linalg.norm(missed))
-        if isinstance(step, Step):
-            found["step_m"] = [step.start, step.end, step.height]
         return found
 
     def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:

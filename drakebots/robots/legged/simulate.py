@@ -7,7 +7,7 @@ result = simulate(Simulation("robot.urdf", passive=True))  # a ragdoll
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -36,8 +36,10 @@ from drakebots.multibody import (
     LEANING,
     SUNK,
     Finding,
+    Flat,
     Ground,
     Robot,
+    Terrain,
     add_foot_contacts,
     advance,
     base_body,
@@ -88,7 +90,7 @@ FALLING = 7.0
 
 @checked()
 class Simulation:
-    """A model on the ground z = 0, from its standing posture.
+    """A model on the ground, from its standing posture.
 
     Raises:
         InvalidInput: for a value out of range.
@@ -98,6 +100,8 @@ class Simulation:
     """The model: a name, a path, or a loaded model."""
     duration: Annotated[float, positive("s")] = 2.0
     """Duration of the motion."""
+    terrain: Terrain = field(default_factory=Flat)
+    """The ground; a robot that starts on uneven ground leans with it."""
     friction: Annotated[float, non_negative()] = 0.6
     """Friction coefficient of the ground."""
     passive: Annotated[bool, flag()] = False
@@ -181,7 +185,7 @@ class _Run(SimulatedRun):
         self.simulator = Simulator(builder.Build())
         self._root = self.simulator.get_mutable_context()
         context = plant.GetMyMutableContextFromRoot(self._root)
-        place(self.robot, context, posture, problem.height)
+        place(self.robot, context, posture, problem.height, problem.terrain)
         self._notes += steady_light_links(self.robot, context)
         self._notes += filter_overlaps(self.robot, self._root)
         if self.held is not None and stance.can_be_lowered() and problem.nudge:
@@ -306,7 +310,7 @@ def _build(
         model,
         builder,
         time_step=problem.time_step,
-        ground=Ground(problem.friction),
+        ground=Ground(problem.friction, terrain=problem.terrain),
         prepare=prepare,
     )
     if held is not None:

@@ -16,7 +16,7 @@ from pydrake.systems.framework import Context
 
 from drakebots.core.units import SI
 from drakebots.model import bodies_of, is_floating, joints_of, point_jacobian
-from drakebots.multibody import Robot, covers, lowest_points
+from drakebots.multibody import Flat, Robot, Terrain, covers, lowest_points
 from drakebots.multibody.posture import Posture
 
 LIGHT = 1e-6
@@ -24,18 +24,23 @@ LIGHT = 1e-6
 
 
 def place(
-    robot: Robot, context: Context, posture: Posture, height: float | None = None
+    robot: Robot,
+    context: Context,
+    posture: Posture,
+    height: float | None = None,
+    terrain: Terrain = Flat(),
 ) -> None:
     """Puts a robot into a posture, its lowest point on the ground.
 
     The lowest point is that of its collision shapes, or of what it draws where it has
-    none, and of its feet.
+    none, and of its feet. Where the ground is not flat, its feet are put onto it.
 
     Args:
         robot: robot in SI.
         context: context of its plant.
         posture: posture of its model.
         height: height of the base instead [m].
+        terrain: the ground.
     """
     if robot.scaling != SI:
         raise ValueError("a posture is placed in SI")
@@ -50,7 +55,7 @@ def place(
     if len(floating) != 1:
         return
     robot.set_base_pose(context, posture.X_WB)
-    p = posture.X_WB.translation()
+    p, given = posture.X_WB.translation(), height
     if height is None:
         shapes = covers(plant, robot.scene_graph)
         feet = robot.feet_positions(context)[:, 2]
@@ -61,6 +66,10 @@ def place(
         height = p[2] - lowest.min()
     X_WB = RigidTransform(posture.X_WB.rotation(), [p[0], p[1], height])
     robot.set_base_pose(context, X_WB)
+    if given is None and terrain != Flat():
+        feet = robot.feet_positions(context) - np.outer(radii, [0.0, 0.0, 1.0])
+        below = feet if len(feet) else X_WB.translation()[None] * [1.0, 1.0, 0.0]
+        robot.set_base_pose(context, terrain.footing(below) @ X_WB)
 
 
 def nudge(

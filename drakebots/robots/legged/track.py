@@ -36,10 +36,11 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict
 from drakebots.core.stages import timed
-from drakebots.formats import model_of
+from drakebots.formats import model_of, terrain_of
 from drakebots.model import Model, actuators_of, gravity
 from drakebots.multibody import (
     Finding,
+    Terrain,
     asked,
     build_robot,
     drifted,
@@ -88,6 +89,8 @@ class Tracking:
     feedback: Feedback = WholeBody()
     """Feedback: WholeBody (a quadratic program over torques and forces, with steps that
     correct errors) or Servos (springs and dampers at the joints)."""
+    terrain: Terrain | None = None
+    """The ground; by default the plan's."""
     friction: Annotated[float | None, non_negative()] = None
     """Friction coefficient of the ground; by default the plan's."""
     delay: Annotated[float, non_negative("s")] = 0.0
@@ -140,6 +143,8 @@ class _Run(ControlRun):
     kind = "legged.track"
 
     def __init__(self, problem: Tracking, model: Model):
+        if problem.terrain is None:
+            problem = replace(problem, terrain=terrain_of(problem.plan))
         self.problem, self.model = problem, model
         base = "euler" if floats(model) else "fixed"
         own = build_robot(model, base=base, time_step=0)
@@ -156,6 +161,7 @@ class _Run(ControlRun):
             height=plan.height,
             friction=self.friction,
             g=g,
+            terrain=problem.terrain,
         )
         self.robot = self.plant.robot
         self._probe = self.robot.plant.CreateDefaultContext()
@@ -164,7 +170,9 @@ class _Run(ControlRun):
         self.actuators = actuators_of(own.plant)
         self.limits = np.array([a.effort_limit() for a in self.actuators])
         self.controller = Law("feedback", self._command)
-        self._inputs_of = problem.feedback.law(own, plan, self.friction, self.limits)
+        self._inputs_of = problem.feedback.law(
+            own, plan, self.friction, self.limits, problem.terrain
+        )
         self._commands = 0
         self._waiting = deque(maxlen=round(problem.delay / dt) + 1)
         self._applied = plan.input[0]

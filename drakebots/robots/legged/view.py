@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from pydrake.geometry import Box, Cylinder, MeshcatCone, Rgba
+from pydrake.geometry import Cylinder, MeshcatCone, Rgba
 from pydrake.math import RigidTransform, RotationMatrix
 
 from drakebots.core.errors import InvalidInput
@@ -16,7 +16,7 @@ SEEN = 0.4
 """An arrow stays for so long, though its push may be shorter [s]."""
 
 _PUSH, _PATH = Rgba(0.85, 0.15, 0.10, 1), Rgba(0.10, 0.45, 0.85, 1)
-_GOAL, _STEP = Rgba(0.15, 0.60, 0.25, 1), Rgba(0.75, 0.77, 0.80, 1)
+_GOAL = Rgba(0.15, 0.60, 0.25, 1)
 
 
 def record_control(
@@ -30,8 +30,8 @@ def record_control(
     """Records a controlled run in a new Meshcat scene.
 
     Shown are the robot and its path, a red arrow at the base for every push, as long as
-    it is strong, the planned paths of base and feet as blue lines, the goal as a green
-    disc, and a step of the ground.
+    it is strong, the planned paths of base and feet as blue lines, and the goal as a
+    green disc.
 
     Args:
         result: of kind legged.mpc.
@@ -53,11 +53,11 @@ def record_control(
 
 
 class _Marks:
-    """Pushes and horizons of a controlled run, and its ground, which stays."""
+    """Pushes and horizons of a controlled run, and its goal, which stays."""
 
     def __init__(self, scene: Scene, result: Result):
         self.scene, self.data = scene, result.data
-        _draw_ground(scene, result)
+        _draw_goal(scene, result)
         self.arrows, self.paths = _arrows(scene, result), _paths(scene, result.data)
 
     def show(self, k: int, time: float) -> None:
@@ -133,17 +133,11 @@ def _paths(scene: Scene, data: xr.Dataset) -> list[str]:
     return paths
 
 
-def _draw_ground(scene: Scene, result: Result) -> None:
-    goal, step = result.metrics.get("goal_m"), result.metrics.get("step_m")
+def _draw_goal(scene: Scene, result: Result) -> None:
+    goal = result.metrics.get("goal_m")
     if goal is not None:
         start = result.data.base_position.values[0, :2]
         scene.caption.add(_GOAL, "the goal")
         path = f"{ROOT}/goal"
         scene.meshcat.SetObject(path, Cylinder(0.12 * scene.reach, 2e-3), _GOAL)
         scene.meshcat.SetTransform(path, RigidTransform([*(start + goal), 1e-3]))
-    if step is not None:
-        start, end, height = step
-        path = f"{ROOT}/step"
-        scene.meshcat.SetObject(path, Box(end - start, 4 * scene.reach, height), _STEP)
-        place = RigidTransform([(start + end) / 2, 0, height / 2])
-        scene.meshcat.SetTransform(path, place)

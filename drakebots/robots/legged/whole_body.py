@@ -35,7 +35,15 @@ from pydrake.multibody.tree import JacobianWrtVariable
 from drakebots.core.checks import non_negative, positive
 from drakebots.core.fields import checked
 from drakebots.model import gravity, sliding_motors
-from drakebots.multibody import Robot, TimeStepper, nearest_in_hull, soles_jacobian
+from drakebots.multibody import (
+    Flat,
+    Robot,
+    Terrain,
+    TimeStepper,
+    contact_axes,
+    nearest_in_hull,
+    soles_jacobian,
+)
 from drakebots.robots.legged.reference import Reference, Sample
 from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.locomotion import base_axes
@@ -130,6 +138,7 @@ class WholeBodyControl:
         friction: friction coefficient of the ground.
         limits: largest magnitude of every input (nu,).
         tilt: indices in v of the base's roll, pitch and yaw, as far as they exist.
+        terrain: the ground, whose friction acts along it.
         gains: the gains.
     """
 
@@ -141,6 +150,7 @@ class WholeBodyControl:
         friction: float,
         limits: np.ndarray,
         tilt: np.ndarray,
+        terrain: Terrain = Flat(),
         gains: Gains = GAINS,
     ):
         self._robot, self._plan, self._gains = robot, plan, gains
@@ -156,13 +166,14 @@ class WholeBodyControl:
         self._rate = float(np.sqrt(self._g / self._height))
         self._weight = robot.model.summary.mass / robot.scaling.mass * self._g
         self._torque = self._weight * self._height
-        sizes = self._B.shape[1], len(self._feet)
-        self._cone = _friction_rows(*sizes, gains.friction * friction)
+        self._friction = gains.friction * friction
+        self._terrain = terrain.scaled(robot.scaling.length)
         # Feet that the plan never loads follow the body.
         self._never = ~plan.loaded.any(axis=0)
         # How much higher than planned they swing.
         least = gains.clearance * self._height
-        planned = (plan.feet[:, :, 2] - self._radii).max(axis=0)
+        heights = self._terrain.heights(plan.feet[:, :, 0], plan.feet[:, :, 1])
+        planned = (plan.feet[:, :, 2] - heights - self._radii).max(axis=0)
         self._lift = np.maximum(least - planned, 0.0)
 
     def inputs(
@@ -181,8 +192,10 @@ class WholeBodyControl:
         ref = self._plan.at(time)
         a, A = self.dynamics(q, v)
         feet = self._feet_motion()
-        down = self._down(ref, feet, touching)
-        return self._solve(ref, a, A, self._tasks(ref, q, v, feet, down), down)
+        _, phi, normal = self._terrain.near(feet.p, np.inf)
+        down = self._down(ref, phi, touching)
+        cone = _friction_rows(self._B.shape[1], self._friction, contact_axes(normal))
+        return self._solve(ref, a, A, self._tasks(ref, q, v, feet, down), down, cone)
 
     # --- the robot's motion ---
 
@@ -229,9 +242,9 @@ class WholeBodyControl:
 
     # --- what touches, and where feet land ---
 
-    def _down(self, ref: Sample, feet: _Feet, touching: np.ndarray) -> np.ndarray:
+    def _down(self, ref: Sample, phi: np.ndarray, touching: np.ndarray) -> np.ndarray:
         """Mask of the pushing feet: as planned, but none before it touches."""
-        near = feet.p[:, 2] - self._radii < TOUCHES * self._height
+        near = phi - self._radii < TOUCHES * self._height
         landed = touching & ~ref.loaded & (ref.swing > EARLY) & ~self._never
         return ref.loaded & (touching | near) | landed
 
@@ -323,7 +336,7 @@ class WholeBodyControl:
 
     # --- the quadratic program ---
 
-    def _solve(self, ref: Sample, a, A, tasks, down) -> np.ndarray:
+    def _solve(self, ref: Sample, a, A, tasks, down, cone) -> np.ndarray:
         """The inputs of the best z = unit * x."""
         nu, nc, w = self._B.shape[1], len(down), self._gains
         unit = np.repeat([self._torque, self._weight], [nu, 3 * nc])
@@ -338,16 +351,18 @@ class WholeBodyControl:
         least = np.outer(down, [-HARDEST, -HARDEST, 0.0]).ravel()
         limits = np.minimum(self._limits / self._torque, 1e6)
         bounds = np.concatenate([-limits, least]), np.concatenate([limits, most])
-        none = np.full(len(self._cone), -np.inf)
-        x, _ = solve_qp(H, h, bounds, self._cone, none, np.zeros(len(none)))
+        none = np.full(len(cone), -np.inf)
+        x, _ = solve_qp(H, h, bounds, cone, none, np.zeros(len(none)))
         return np.clip(unit[:nu] * x[:nu], -self._limits, self._limits)
 
 
-def _friction_rows(nu: int, nc: int, friction: float) -> np.ndarray:
-    """Rows of +-f_x +- f_y <= mu f_z on (u, f) (4 nc, nu + 3 nc)."""
+def _friction_rows(nu: int, friction: float, axes: np.ndarray) -> np.ndarray:
+    """Rows of +-f_1 +- f_2 <= mu f_n on (u, f) (4 nc, nu + 3 nc), with the forces f in
+    the world and the axes t_1, t_2, n of the contacts (nc, 3, 3)."""
     signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
     foot = np.column_stack([signs, np.full(4, -friction)])
-    return np.hstack([np.zeros((4 * nc, nu)), np.kron(np.eye(nc), foot)])
+    feet = scipy.linalg.block_diag(*(foot @ axes))
+    return np.hstack([np.zeros((len(feet), nu)), feet])
 
 
 def _shortened(x: np.ndarray, most: float) -> np.ndarray:
@@ -397,7 +412,12 @@ class Feedback(ABC):
 
     @abstractmethod
     def law(
-        self, robot: Robot, plan: Reference, friction: float, limits: np.ndarray
+        self,
+        robot: Robot,
+        plan: Reference,
+        friction: float,
+        limits: np.ndarray,
+        terrain: Terrain,
     ) -> Inputs:
         """Inputs for a state, of a robot on the plan's base.
 
@@ -406,6 +426,7 @@ class Feedback(ABC):
             plan: the plan.
             friction: friction coefficient of the ground.
             limits: largest magnitude of every input (nu,).
+            terrain: the ground.
         """
 
 
@@ -416,13 +437,13 @@ class WholeBody(Feedback):
     gains: Gains = GAINS
     """Gains and weights."""
 
-    def law(self, robot, plan, friction, limits) -> Inputs:
+    def law(self, robot, plan, friction, limits, terrain) -> Inputs:
         """See :class:`WholeBodyControl`."""
         axes, names = base_axes(robot), ContactSystem(robot).coordinates
         tilt = [names.index(axes[a]) for a in ("roll", "pitch", "yaw") if a in axes]
-        return WholeBodyControl(
-            robot, plan, friction=friction, limits=limits, tilt=tilt, gains=self.gains
-        ).inputs
+        given = {"friction": friction, "limits": limits, "tilt": tilt}
+        own = WholeBodyControl(robot, plan, terrain=terrain, gains=self.gains, **given)
+        return own.inputs
 
 
 @checked("feedback")
@@ -440,7 +461,7 @@ class Servos(Feedback):
     damping: Annotated[float, non_negative()] = 0.1
     """k_d, as a share of k_p sqrt(l/g)."""
 
-    def law(self, robot, plan, friction, limits) -> Inputs:
+    def law(self, robot, plan, friction, limits, terrain) -> Inputs:
         """The servos' law; it does not look at what touches."""
         plant, B = robot.plant, np.array(robot.plant.MakeActuationMatrix())
         g, height = gravity(plant), plan.height

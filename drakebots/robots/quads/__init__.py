@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from drakebots.robots.quads.steps import StepOptions
     from drakebots.robots.quads.track import (
         ServoTable,
+        Start,
         Tracking,
         export_servos,
         track,

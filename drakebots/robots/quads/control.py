@@ -23,7 +23,6 @@ with their own gains k and d, within their limits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -51,7 +50,7 @@ from drakebots.control import (
     with_solves,
 )
 from drakebots.control import standing as hold
-from drakebots.core.checks import between, finite, non_negative, one_of, positive
+from drakebots.core.checks import finite, non_negative, one_of, positive
 from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
@@ -64,7 +63,6 @@ from drakebots.multibody import (
     Finding,
     Flat,
     Robot,
-    Slope,
     Step,
     Terrain,
     fall,
@@ -78,8 +76,8 @@ from drakebots.robots.quads.nominal import check_base, nominal_robot, standing
 from drakebots.robots.quads.plant import SkinnedPlant
 from drakebots.robots.quads.robot import RPY, PlannedRobot, load_planned
 from drakebots.skin import SkinRecord
-from drakebots.skin.coupled import PatchContact, PatchLaw, contact_axes, patch_points
-from drakebots.skin.file import Patches, SkinnedRobot
+from drakebots.skin.coupled import PatchContact
+from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.reduced import ReducedSkin, reduced_stepper, trained_once
 
 TRAINING = {"amplitude": 0.25, "seeds": (2, 3), "steps": 200}
@@ -146,8 +144,8 @@ class Control:
     """Clock of the feet."""
     pushes: tuple[Push, ...] = ()
     """Forces on the skin of the trunk; no controller knows of them."""
-    slope: Annotated[float, between(-0.7, 0.7, "rad")] = 0.0
-    """Angle by which the ground rises along +x; the controller knows it."""
+    terrain: Terrain = field(default_factory=Flat)
+    """The ground, which the controller knows."""
     box: Box | None = None
     """A box across the path that nobody knows of."""
     friction: Annotated[float, positive()] = 0.8
@@ -164,6 +162,7 @@ class Control:
     """Limit of the wall time; what was reached is kept."""
 
     def __post_init__(self):
+        self.terrain.distance(ca.SX.sym("p", 3))  # which Mesh refuses
         if self.controller.feedback != "gains":
             raise InvalidInput(
                 "controller: feedback must be gains in a skin, for its servos are the "
@@ -174,17 +173,12 @@ class Control:
             object.__setattr__(self, "controller", own)
 
     @property
-    def known(self) -> Terrain:
-        """The ground that the controller knows."""
-        return Slope(-self.slope) if self.slope else Flat()
-
-    @property
-    def terrain(self) -> Terrain:
-        """The ground."""
+    def ground(self) -> Terrain:
+        """The ground with the box."""
         if self.box is None:
-            return self.known
+            return self.terrain
         start, end = self.box.at, self.box.at + self.box.length
-        return BoxOn(self.known, Step(start, end, self.box.height))
+        return BoxOn(self.terrain, Step(start, end, self.box.height))
 
 
 # --- the ground -------------------------------------------------------------
@@ -210,28 +204,6 @@ class BoxOn(Terrain):
 
     def scaled(self, length_unit: float) -> BoxOn:
         return BoxOn(self.ground.scaled(length_unit), self.box.scaled(length_unit))
-
-
-@dataclass(frozen=True)
-class TerrainContact(PatchContact):
-    """Compliant ground of any shape under the contact points of links.
-
-    A point has the depth -phi(p) and rows along the tangents and the normal of the
-    nearest ground, so forces of a step are in these axes: on flat ground, the world's.
-
-    Attributes:
-        terrain: the ground's shape; `height` is not used.
-    """
-
-    terrain: Terrain = field(default_factory=Flat)
-
-    def law(self, plant, context, patches: Sequence[Patches], dt: float) -> PatchLaw:
-        """The law of the points at the context's q, without friction."""
-        p, J = patch_points(plant, context, patches)
-        phi, n = self.terrain.evaluate(p)
-        n /= np.linalg.norm(n, axis=1, keepdims=True)
-        rows = contact_axes(n) @ J.reshape(len(p), 3, -1)
-        return self.at(rows.reshape(J.shape), -phi, np.full(len(p), self.friction), dt)
 
 
 # --- robot and controller -----------------------------------------------------
@@ -287,7 +259,7 @@ def build(problem: Control) -> Built:
     check_base(robot)
     quad, nominal = robot.quad, nominal_robot(robot)
     stride = problem.speed * problem.gait.period * problem.gait.duty
-    home = standing(nominal, quad.rest, problem.slope, stride)
+    home = standing(nominal, quad.rest, problem.terrain, stride)
     height = quad.rest_com(robot.link_skin)[2]
     reference = ReferenceMotion(
         nominal,
@@ -296,12 +268,12 @@ def build(problem: Control) -> Built:
         knots=problem.controller.knots,
         speed=problem.speed,
         gait=problem.gait,
-        terrain=Slope(-problem.slope),
+        terrain=problem.terrain,
     )
     posed = problem.controller.problem(
         nominal,
         cost=default_cost(nominal, reference, height, EFFORT / quad.torque_limits**2),
-        terrain=problem.known,
+        terrain=problem.terrain,
         friction=FRICTION * problem.friction,
         slip=SLIP * np.sqrt(gravity(nominal.plant) * height),
     )
@@ -357,7 +329,7 @@ def control(
         UnknownName, ModelProblem: for a model that cannot be loaded.
         InvalidInput: for a robot without servos at its joints, a period that is no
             multiple of the time step, or a replay or what was built of another robot.
-        NoSolution: for a slope that it cannot stand on, before the run.
+        NoSolution: for ground that it cannot stand on, before the run.
     """
     built = build(problem) if built is None else built
     calm = {name: getattr(problem, name) for name in EVENTS}
@@ -415,7 +387,7 @@ class _Run(ControlRun):
         problem, skinned = self.problem, self.robot.skinned
         options = {
             "patches": skinned.skin.patches,
-            "patch_contact": TerrainContact(problem.friction, terrain=problem.terrain),
+            "patch_contact": PatchContact(problem.friction, terrain=problem.ground),
         }
         if problem.plant.skin == "full":
             return skinned.stepper(dt, threads=1, **options)
@@ -427,7 +399,7 @@ class _Run(ControlRun):
 
     def fall(self, time: float) -> str:
         q = self.plant.state()[0]
-        height = q[2] - np.tan(self.problem.slope) * q[0]
+        height = q[2] - float(self.problem.terrain.heights(q[0], q[1]))
         return fall(float(tilt(q[RPY], self.home[RPY])), height / self.home[2])
 
     # --- what came of it ---

@@ -23,7 +23,7 @@ from pydrake.multibody.tree import RevoluteSpring, SpatialInertia, UnitInertia
 from drakebots.control import follow_feet
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.model import Point
-from drakebots.multibody import Robot, build_robot
+from drakebots.multibody import Flat, Robot, Terrain, build_robot
 from drakebots.robots.quads.robot import PlannedRobot
 
 REACH = 0.9
@@ -70,32 +70,37 @@ def _inertia(row: np.ndarray) -> SpatialInertia:
 
 
 def standing(
-    nominal: Robot, rest: np.ndarray, slope: float, stride: float = 0.0
+    nominal: Robot, rest: np.ndarray, terrain: Terrain, stride: float = 0.0
 ) -> np.ndarray:
-    """A standing pose (nv,) with flat soles on ground that rises along x.
+    """A standing pose (nv,) with its feet on the ground.
 
-    On a slope the trunk is parallel to it, its middle above that of the feet, and the
-    legs are upright; it is lowered until they reach the ground, at both ends of a
-    stride too, and are bent.
+    On a slope the trunk is parallel to it along x, its middle above that of the feet,
+    and the legs are upright; it is lowered until they reach the ground, at both ends of
+    a stride too, and are bent.
 
     Args:
         nominal: of :func:`nominal_robot`.
         rest: its pose on flat ground (nv,).
-        slope: angle of the ground [rad], 0 under the middle of the feet.
+        terrain: the ground.
         stride: way of a foot on the ground under the trunk [m].
 
     Raises:
-        NoSolution: where the legs do not reach the slope.
+        NoSolution: where the legs do not reach the ground.
     """
     plant, q = nominal.plant, np.array(rest, float)
-    if not slope:
+    if terrain == Flat():
         return q
     context, joints = plant.CreateDefaultContext(), np.arange(6, len(q))
     plant.SetPositions(context, q)
     targets = nominal.feet_positions(context)
-    targets[:, 2] += np.tan(slope) * (targets[:, 0] - q[0])
-    q[4] -= slope
-    ahead = np.array([1.0, 0.0, np.tan(slope)])
+    heights = terrain.heights(targets[:, 0], targets[:, 1])
+    if not heights.any():
+        return q
+    rise = np.polyfit(targets[:, 0], heights, 1)[0]
+    slope, under = np.arctan(rise), float(terrain.heights(q[0], q[1]))
+    targets[:, 2] += heights
+    q[2], q[4] = q[2] + under, q[4] - slope
+    ahead = np.array([1.0, 0.0, rise])
     places = targets + np.array([0.0, 0.5, -0.5])[:, None, None] * stride * ahead
     lower = None
     for _ in range(80):

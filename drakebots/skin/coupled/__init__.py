@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         PatchContact,
         Patches,
         PatchLaw,
-        contact_axes,
         patch_points,
     )
     from drakebots.skin.coupled.scene import Scene, SceneForces, scene_of

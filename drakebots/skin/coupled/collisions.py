@@ -5,12 +5,12 @@ Contact with links and with the skin itself is implicit along its normal
 start of the step, from their distances and velocities. The opposite forces act on the
 links, so momentum is conserved.
 
-The springs of the ground are diagonal in the skin's matrix. On a node at height z that
-is below the ground at height h, or about to be, act
+The springs of the ground are in the skin's matrix, a block for each node. On a node at
+the depth d in the ground with the normal n, or about to be in it, act
 
-    f_z = k (h - z - du_z) - c du_z/dt,  f_t = -mu f_n0/max(|v_t|, v_s) du_t/dt
+    f = k d n - K du,  K = (k + c/dt) n n' + mu f_n0/max(|v_t|, v_s)/dt (1 - n n')
 
-with f_n0 the normal force at the start of the step.
+with f_n0 the normal force and v_t the slip at the start of the step.
 """
 
 from __future__ import annotations
@@ -185,24 +185,54 @@ class SkinGround(CompliantGround):
         self, equations: StepEquations, skin: SkinState, dt: float
     ) -> StepEquations:
         """The equations of the step with the ground's forces on the skin."""
-        z, v = skin.positions[:, 2], skin.velocities
-        nodes = np.flatnonzero(z + dt * np.minimum(v[:, 2], 0.0) < self.height)
+        x, v = skin.positions, skin.velocities
+        nodes, phi, n = self.terrain.near(x, dt * np.linalg.norm(v, axis=1))
+        along = np.einsum("ci,ci->c", v[nodes], n)
         # A node about to leave is released, since the implicit spring would hold it.
-        nodes = nodes[z[nodes] + dt * v[nodes, 2] < self.height]
-        if not len(nodes):
+        stays = np.flatnonzero(phi + dt * along < 0)
+        if not len(stays):
             return equations
-        A, b = equations.A_d.copy(), equations.b_d.copy()
-        diagonal = equations.pattern.diagonal
-        depth = self.height - z[nodes]
-        A[diagonal[3 * nodes + 2]] += self.stiffness + self.damping / dt
-        b[3 * nodes + 2] += self.stiffness * depth
-        push = self.stiffness * depth - self.damping * v[nodes, 2]
-        speed = np.linalg.norm(v[nodes, :2], axis=1)
-        rub = self.friction * np.maximum(push, 0.0)
-        rub /= np.maximum(speed, self.slip_speed) * dt
-        for axis in (0, 1):
-            A[diagonal[3 * nodes + axis]] += rub
-        return replace(equations, A_d=A, b_d=b)
+        nodes, n, along = nodes[stays], n[stays], along[stays]
+        slide = v[nodes] - along[:, None] * n
+        springs = self.springs(-phi[stays], n, along, slide, dt, self.damping)
+        return with_springs(equations, nodes, *springs)
+
+    def springs(self, depth, normal, along, slide, dt, damping, friction=None):
+        """Stiffness and push of points on what they touch.
+
+        Args:
+            depth: depths at the start of the step (c,) [m].
+            normal: normals (c, 3).
+            along, slide: relative velocities (c,), (c, 3) [m/s].
+            dt: time step [s].
+            damping: damping at each point, or at all [N s/m].
+            friction: Coulomb's coefficient in place of the law's own.
+
+        Returns:
+            K (c, 3, 3) [N/m] and k d n (c, 3) [N].
+        """
+        friction = self.friction if friction is None else friction
+        press = np.maximum(self.stiffness * depth - damping * along, 0.0)
+        speed = np.maximum(np.linalg.norm(slide, axis=1), self.slip_speed)
+        rub = friction * press / speed / dt
+        across = normal[:, :, None] * normal[:, None, :]
+        K = np.reshape(self.stiffness + damping / dt, (-1, 1, 1)) * across
+        K = K + rub[:, None, None] * (np.eye(3) - across)
+        return K, (self.stiffness * depth)[:, None] * normal
+
+
+def with_springs(
+    equations: StepEquations, nodes: np.ndarray, K: np.ndarray, push: np.ndarray
+) -> StepEquations:
+    """The equations of the step with forces push - K du (c, 3) [N] on nodes."""
+    A, b = equations.A_d.copy(), equations.b_d.copy()
+    start = equations.pattern.diagonal
+    for i in range(3):
+        for j in range(i, 3):
+            # A row begins with its diagonal, and a node's three columns are one.
+            np.add.at(A, start[3 * nodes + i] + j - i, K[:, i, j])
+        np.add.at(b, 3 * nodes + i, push[:, i])
+    return replace(equations, A_d=A, b_d=b)
 
 
 @dataclass(frozen=True)

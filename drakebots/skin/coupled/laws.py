@@ -28,17 +28,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Protocol
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import array, check_value, finite, non_negative, positive
+from drakebots.core.checks import array, check_value, non_negative, positive
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.fields import checked
 from drakebots.model import find_body, point_jacobian
+from drakebots.multibody import Flat, Terrain, contact_axes
 from drakebots.skin.coupled.equations import ScaledCholesky
 from drakebots.skin.coupled.skeleton import Servo
 
@@ -272,8 +273,8 @@ class CompliantGround:
     """Damping c at each point, in both directions."""
     slip_speed: Annotated[float, positive("m/s")] = 1e-3
     """Speed v_s below which friction is viscous."""
-    height: Annotated[float, finite("m")] = 0.0
-    """Height h of the ground."""
+    terrain: Terrain = field(default_factory=Flat)
+    """Shape of the ground."""
 
 
 class PatchContact(CompliantGround):
@@ -288,24 +289,32 @@ class PatchContact(CompliantGround):
     ) -> PatchLaw:
         """The law of the points at the context's q, without friction."""
         p, J = patch_points(plant, context, patches)
-        return self.at(J, self.height - p[:, 2], np.full(len(p), self.friction), dt)
+        _, phi, n = self.terrain.near(p, np.inf)
+        return self.at(J, n, -phi, np.full(len(p), self.friction), dt)
 
     def at(
-        self, J: np.ndarray, depth: np.ndarray, friction: np.ndarray, dt: float
+        self,
+        J: np.ndarray,
+        normal: np.ndarray,
+        depth: np.ndarray,
+        friction: np.ndarray,
+        dt: float,
     ) -> PatchLaw:
-        """The law of points with a motion J dq of which z is the normal (3 k, nv).
+        """The law of points with a motion J dq.
 
         Args:
-            J: Jacobian of the points.
+            J: Jacobian of the points (3 k, nv).
+            normal: normals of what they touch (k, 3).
             depth: their depths at the start of the step (k,) [m].
             friction: Coulomb's coefficients (k,).
             dt: time step [s].
         """
+        axes = contact_axes(normal)
+        J = (axes @ J.reshape(len(axes), 3, -1)).reshape(J.shape)
         damping = np.where(depth > 0, self.damping / dt, 0.0)
         gain, none = self.stiffness + damping, np.zeros(len(depth))
-        return PatchLaw(
-            J, self.stiffness * depth, gain, none, friction, self.slip_speed * dt
-        )
+        push, slip = self.stiffness * depth, self.slip_speed * dt
+        return PatchLaw(J, push, gain, none, friction, slip, axes)
 
 
 @dataclass(frozen=True)
@@ -319,6 +328,7 @@ class PatchLaw(Law):
         bound: bound mu f_n of the friction (k,) [N].
         friction: mu (k,).
         step: v_s dt [m].
+        axes: tangents and normals of the points, in which y is (k, 3, 3).
     """
 
     rows: np.ndarray
@@ -327,6 +337,7 @@ class PatchLaw(Law):
     bound: np.ndarray
     friction: np.ndarray
     step: float
+    axes: np.ndarray
 
     def _parts(self, y):
         y = y.reshape(-1, 3)
@@ -343,7 +354,7 @@ class PatchLaw(Law):
         return float((spring + self.bound * drag).sum())
 
     def force(self, y: np.ndarray) -> np.ndarray:
-        """Forces on the links, flat (3 k,) [N], world."""
+        """Forces on the links, flat (3 k,) [N], in the axes of the points."""
         y, normal, slide = self._parts(y)
         f = np.empty_like(y)
         f[:, 2] = np.maximum(normal, 0.0)
@@ -368,7 +379,8 @@ class PatchLaw(Law):
 
     def on_links(self, dq: np.ndarray) -> np.ndarray:
         """Forces on the links (k, 3) [N], world, for dq (nv,)."""
-        return self.force(self.rows @ dq).reshape(-1, 3)
+        local = self.force(self.rows @ dq).reshape(-1, 3)
+        return np.einsum("cij,ci->cj", self.axes, local)
 
     def with_friction(self, normal: np.ndarray) -> PatchLaw:
         """The same points with the friction of normal forces (k,) [N]."""
@@ -378,21 +390,9 @@ class PatchLaw(Law):
         """These points, and then those of another law."""
         if other is None:
             return self
-        names = ("rows", "constant", "gain", "bound", "friction")
+        names = ("rows", "constant", "gain", "bound", "friction", "axes")
         both = {k: np.concatenate([getattr(self, k), getattr(other, k)]) for k in names}
         return replace(self, **both)
-
-
-def contact_axes(normal: np.ndarray) -> np.ndarray:
-    """Two tangents and the normal, as rows, for unit normals (k, 3): (k, 3, 3).
-
-    On flat ground they are the world's axes.
-    """
-    # Across the axis of the world that the normal is farther from.
-    least = np.where(np.abs(normal[:, [1]]) < 0.9, [[0.0, 1.0, 0.0]], [[1.0, 0.0, 0.0]])
-    t1 = np.cross(least, normal)
-    t1 /= np.linalg.norm(t1, axis=1, keepdims=True)
-    return np.stack([t1, np.cross(normal, t1), normal], axis=1)
 
 
 def patch_points(
@@ -437,7 +437,7 @@ def find_friction(
     for _ in range(FRICTION_TRIES):
         patch = law
         z = minimise(system, [*laws, patch], r, z)
-        normal = patch.on_links(z[: system.nv])[:, 2]
+        normal = patch.force(patch.rows @ z[: system.nv])[2::3]
         bound = patch.friction * normal
         change = np.abs(bound - patch.bound).max(initial=0.0)
         if change <= FRICTION_ERROR * bound.max(initial=0.0):

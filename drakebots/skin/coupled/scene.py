@@ -35,10 +35,14 @@ from drakebots.core.errors import InvalidInput
 from drakebots.fem import SkinState
 from drakebots.fem.assembly import FemModel
 from drakebots.model import bodies_of, find_body, shape_points
-from drakebots.skin.coupled.collisions import SkinGround, free_surface
+from drakebots.skin.coupled.collisions import (
+    SkinGround,
+    free_surface,
+    with_springs,
+)
 from drakebots.skin.coupled.equations import StepEquations, StepSolution
 from drakebots.skin.coupled.glue import Glue
-from drakebots.skin.coupled.laws import PatchContact, Patches, PatchLaw, contact_axes
+from drakebots.skin.coupled.laws import PatchContact, Patches, PatchLaw
 from drakebots.skin.coupled.shapes import (
     RigidShape,
     body_name,
@@ -88,24 +92,19 @@ class Touched:
 
     def add_to(self, equations: StepEquations) -> StepEquations:
         """The equations of the step with the forces on skin and bodies."""
-        A, b, skeleton = equations.A_d.copy(), equations.b_d.copy(), equations.skeleton
-        start = equations.pattern.diagonal
-        for i in range(3):
-            for j in range(i, 3):
-                # A row begins with its diagonal, and a node's three columns are one.
-                np.add.at(A, start[3 * self.nodes + i] + j - i, self.K[:, i, j])
-            np.add.at(b, 3 * self.nodes + i, self.push[:, i])
+        equations = with_springs(equations, self.nodes, self.K, self.push)
+        b, skeleton = equations.b_d, equations.skeleton
         KJ = self.K @ self.J
         rows, nv = (3 * self.nodes[:, None] + np.arange(3)).ravel(), self.J.shape[2]
         at, column = np.nonzero(KJ.reshape(-1, nv))
         if not len(at):
-            return replace(equations, A_d=A, b_d=b)
+            return equations
         values = KJ.reshape(-1, nv)[at, column]
         X = csc_array((values, (rows[at], column)), shape=(len(b), nv))
         on_bodies = np.einsum("cik,ci->k", self.J, self.push)
         JKJ = np.einsum("cik,cil->kl", self.J, KJ)
         skeleton = replace(skeleton, A=skeleton.A + JKJ, b=skeleton.b - on_bodies)
-        return replace(equations, A_d=A, b_d=b, skeleton=skeleton, X=X)
+        return replace(equations, skeleton=skeleton, X=X)
 
     def forces(self, solution: StepSolution) -> np.ndarray:
         """Forces on the skin in a solved step (c, 3) [N], world."""
@@ -122,14 +121,12 @@ class Pressed:
         points: number of the points that each belongs to (k,).
         shapes: number of the shape that each touches (k,).
         p_WC: positions (k, 3) [m].
-        R_CW: axes of the contacts, the normal last (k, 3, 3).
     """
 
     law: PatchLaw
     points: np.ndarray
     shapes: np.ndarray
     p_WC: np.ndarray
-    R_CW: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -214,13 +211,8 @@ class Scene:
             depth, slide = -distance[stays], slide[stays] - along[:, None] * n
             # No damping before they touch, as with the contact of links.
             damping = np.where(depth > 0, law.damping, 0.0)
-            press = np.maximum(law.stiffness * depth - damping * along, 0.0)
-            speed = np.maximum(np.linalg.norm(slide, axis=1), law.slip_speed)
-            rub = _both(law.friction, shape.friction) * press / speed / dt
-            across = n[:, :, None] * n[:, None, :]
-            K = (law.stiffness + damping / dt - rub)[:, None, None] * across
-            K += rub[:, None, None] * np.eye(3)
-            push = (law.stiffness * depth)[:, None] * n
+            mu = _both(law.friction, shape.friction)
+            K, push = law.springs(depth, n, along, slide, dt, damping, mu)
             numbers = np.full(len(hit), number)
             found.append((self.nodes[hit], numbers, x[hit], J, K, push, n))
         if not any(len(each[0]) for each in found):
@@ -245,25 +237,23 @@ class Scene:
                 p_WC = p_W[hit] - points.radius * n
                 J = moving(plant, context, points.body, p_WC)
                 J -= moving(plant, context, shape.body, p_WC)
-                R_CW = contact_axes(n)
-                rows = (R_CW @ J).reshape(3 * len(hit), -1)
+                rows = J.reshape(3 * len(hit), -1)
                 numbers = np.full(len(hit), number), np.full(len(hit), other)
                 mu = np.full(len(hit), _both(points.friction, shape.friction))
-                found.append((rows, points.radius - distance, mu, *numbers, p_WC, R_CW))
+                found.append((rows, n, points.radius - distance, mu, *numbers, p_WC))
         if not found:
             return None
-        rows, depth, mu, *places = map(np.concatenate, zip(*found))
-        return Pressed(self.links.at(rows, depth, mu, dt), *places)
+        *at, points, shapes, p_WC = map(np.concatenate, zip(*found))
+        return Pressed(self.links.at(*at, dt), points, shapes, p_WC)
 
     def forces(
         self,
         touched: Touched | None,
         pressed: Pressed | None,
         solution: StepSolution,
-        local: np.ndarray,
+        on_points: np.ndarray,
     ) -> SceneForces:
-        """The forces of a solved step; `local` are those of `pressed` in the axes of
-        the contacts (k, 3) [N]."""
+        """The forces of a solved step; those of `pressed` are given (k, 3) [N]."""
         A, B, p_WC, f_W = [], [], [np.zeros((0, 3))], [np.zeros((0, 3))]
         if touched is not None:
             A += ["skin"] * len(touched.nodes)
@@ -274,7 +264,7 @@ class Scene:
             A += [self.points[k].owner for k in pressed.points]
             B += [self.shapes[k].owner for k in pressed.shapes]
             p_WC.append(pressed.p_WC)
-            f_W.append(np.einsum("cij,ci->cj", pressed.R_CW, local))
+            f_W.append(on_points)
         return SceneForces(
             tuple(A), tuple(B), np.concatenate(p_WC), np.concatenate(f_W)
         )

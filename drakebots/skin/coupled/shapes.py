@@ -14,14 +14,9 @@ from io import BytesIO
 
 import numpy as np
 from pydrake.geometry import (
-    Ellipsoid,
     GeometryId,
-    GeometryInstance,
-    HalfSpace,
     Mesh,
     ProximityProperties,
-    QueryObject,
-    SceneGraph,
     SceneGraphInspector,
     Shape,
 )
@@ -35,62 +30,9 @@ from scipy.sparse.csgraph import connected_components
 from drakebots.core.errors import InvalidInput
 from drakebots.core.lazy import late
 from drakebots.model import bodies_of, find_body, joints_of, point_jacobian
+from drakebots.multibody import Distances
 
 trimesh = late("trimesh")
-
-
-class _Alone:
-    """A scene that holds one shape at its origin; empty for a half space, as Drake
-    warns of each that deformable bodies do not touch it."""
-
-    def __init__(self, shape: Shape):
-        self.shape, self.graph, self.box = shape, SceneGraph(), None
-        if isinstance(shape, HalfSpace):
-            return
-        instance = GeometryInstance(RigidTransform(), shape, "shape")
-        instance.set_proximity_properties(ProximityProperties())
-        source = self.graph.RegisterSource("alone")
-        id = self.graph.RegisterAnchoredGeometry(source, instance)
-        self.box = self.graph.model_inspector().GetObbInGeometryFrame(id)
-        # The query refers to the context.
-        self.context = self.graph.CreateDefaultContext()
-        port = self.graph.get_query_output_port()
-        self.query: QueryObject = port.Eval(self.context)
-
-    def distances(self, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Signed distances of points (n, 3) [m], none without any, and gradients."""
-        if self.box is None:
-            return p[:, 2], np.tile([0.0, 0.0, 1.0], (len(p), 1))
-        if isinstance(self.shape, Ellipsoid):
-            s = self.shape
-            return _from_ellipsoid(p, np.array([s.a(), s.b(), s.c()]))
-        found = [self.query.ComputeSignedDistanceToPoint(x, np.inf) for x in p]
-        distance = np.array([one.distance for each in found for one in each])
-        return distance, np.array([one.grad_W for each in found for one in each])
-
-
-def _from_ellipsoid(p: np.ndarray, axes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Signed distances of points (n, 3) [m] from an ellipsoid, and gradients.
-
-    The nearest point is a^2 p/(t + a^2) with the largest root t of
-    sum (a p/(t + a^2))^2 = 1, found by bisection (Eberly, Distance from a point to an
-    ellipse, an ellipsoid, or a hyperellipsoid, 2013). Drake's distances are off by half
-    a percent of the axes, and for some points do not end (1.51).
-    """
-    least = np.argmin(axes)
-    p = p.copy()
-    flat = np.abs(p[:, least]) < 1e-9 * axes[least]
-    p[flat, least] = 1e-9 * axes[least]  # to either side of its middle plane
-    low = axes[least] * np.abs(p[:, least]) - axes[least] ** 2
-    high = np.linalg.norm(axes * p, axis=1) - axes[least] ** 2
-    for _ in range(60):
-        t = (low + high) / 2
-        outside = ((axes * p / (t[:, None] + axes**2)) ** 2).sum(axis=1) > 1
-        low, high = np.where(outside, t, low), np.where(outside, high, t)
-    nearest = axes**2 * p / (t[:, None] + axes**2)
-    normal = nearest / axes**2
-    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
-    return np.sign(t) * np.linalg.norm(p - nearest, axis=1), normal
 
 
 @dataclass(frozen=True)
@@ -105,7 +47,7 @@ class RigidShape:
         X_BG: pose of the shape in the body's frame.
         shape: the shape.
         friction: Coulomb's coefficient that its file gives, or None.
-        alone: the scene of its distances.
+        alone: its distances.
     """
 
     name: str
@@ -115,7 +57,7 @@ class RigidShape:
     X_BG: RigidTransform
     shape: Shape
     friction: float | None
-    alone: _Alone
+    alone: Distances
 
     def near(
         self,
@@ -162,23 +104,12 @@ class RigidShape:
             reach = reach + dt * quick
         R = X_WG.rotation().matrix()
         p_G = (p - X_WG.translation()) @ R
-        some = np.flatnonzero(self._beside_box(p_G) < reach)
+        some = np.flatnonzero(self.alone.beside_box(p_G) < reach)
         if not len(some):
             return some, np.zeros(0), np.zeros((0, 3))
-        distance, gradient = self.alone.distances(p_G[some])
+        distance, gradient = self.alone(p_G[some])
         hit = distance < reach[some]
         return rows[some[hit]], distance[hit], gradient[hit] @ R.T
-
-    def _beside_box(self, p_G: np.ndarray) -> np.ndarray:
-        """A lower bound of the distances of points in the shape's frame (n,) [m]."""
-        box = self.alone.box
-        if box is None:
-            return p_G[:, 2]
-        p_O = (box.pose().inverse() @ p_G.T).reshape(3, -1).T
-        out = np.abs(p_O) - box.half_width()
-        # Deep inside a box the bound is its depth there.
-        outside = np.linalg.norm(np.maximum(out, 0.0), axis=1)
-        return outside + np.minimum(out.max(axis=1), 0.0)
 
 
 def moving(
@@ -226,9 +157,9 @@ def rigid_shapes(
     for body in bodies:
         for geometry in plant.GetCollisionGeometriesForBody(body):
             shape, name = inspector.GetShape(geometry), inspector.GetName(geometry)
-            owner, alone = body_name(plant, body), _Alone(shape)
+            owner, alone = body_name(plant, body), Distances(shape)
             open_mesh = isinstance(shape, Mesh) and not _encloses(shape)
-            if open_mesh or not len(alone.distances(np.zeros((1, 3)))[0]):
+            if open_mesh or not len(alone(np.zeros((1, 3)))[0]):
                 raise InvalidInput(
                     f"skin: no signed distance from {name!r} of body {owner!r}, a "
                     f"{type(shape).__name__}; make it convex, or a closed mesh"

@@ -40,7 +40,7 @@ from drakebots.model import (
     joints_of,
     skin_path,
 )
-from drakebots.multibody import Ground, Robot, build_robot
+from drakebots.multibody import Flat, Ground, Robot, Terrain, build_robot
 from drakebots.skin.coupled import (
     CoupledStepper,
     Glue,
@@ -275,23 +275,28 @@ def _check_size(mesh, plant, context):
 
 
 def check_above_ground(
-    mesh: TetMesh, plant: MultibodyPlant, context: Context, patches: Sequence[Patches]
+    mesh: TetMesh,
+    plant: MultibodyPlant,
+    context: Context,
+    patches: Sequence[Patches],
+    terrain: Terrain = Flat(),
 ) -> None:
-    """Refuses a skin or contact points that start below the ground at z = 0.
+    """Refuses a skin or contact points that start below the ground.
 
     Raises:
         InvalidInput: with how far, and what to do.
     """
     world = plant.world_frame()
-    low = {"skin": mesh.vertices[:, 2].min()}
+    low = {"skin": terrain.evaluate(mesh.vertices)[0].min()}
     for one in patches:
         frame = find_body(plant, one.body).body_frame()
         points = plant.CalcPointsPositions(context, frame, one.p_BC.T, world)
-        low[f"foot {one.foot} (link {one.body})"] = points[2].min()
+        phi, _ = terrain.evaluate(points.T)
+        low[f"foot {one.foot} (link {one.body})"] = phi.min()
     part = min(low, key=low.__getitem__)
     if low[part] < -BELOW:
         raise InvalidInput(
-            f"{part} starts {-1e3 * low[part]:.1f} mm below the ground at z = 0, which "
+            f"{part} starts {-1e3 * low[part]:.1f} mm below the ground, which "
             "would cut it; raise skeleton and mesh by that, or simulate without ground "
             "(--no-ground)"
         )

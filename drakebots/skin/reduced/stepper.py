@@ -445,7 +445,8 @@ class ReducedStepper(DrivenSkeleton):
         except NoSolution as error:
             return CoupledResult(state, False, str(error), low)
         applied, forces = drive.applied(system.B, dq), feet(ground, dq)
-        after = self._advance(state, system, J, dq, forces[:, 2])
+        normal = np.zeros(0) if ground is None else ground.force(ground.rows @ dq)[2::3]
+        after = self._advance(state, system, J, dq, normal)
         if not (np.isfinite(after.y).all() and np.isfinite(after.q).all()):
             return CoupledResult(state, False, "the solution is not finite", low)
         return CoupledResult(after, True, "one linear solve", low, applied, forces)

@@ -23,8 +23,7 @@ from drakebots.results import Result
 from drakebots.view.motion import (
     LOOKS,
     check_playback,
-    draw_ground_lines,
-    draw_trail,
+    draw_ground,
     frame_times,
     look_at_motion,
     play,
@@ -187,9 +186,7 @@ def record_skin(
     rate, moments = frame_times(data.time.values, slow, frames_per_second, MAX_FRAMES)
     scene = make_scene(model or model_of(result), ground_height=0.0, port=port)
     whole = _with_skin(scene, data, colour, opacity, slow=slow, rate=rate)
-    if "base_position" in data:
-        draw_ground_lines(whole, data)
-        draw_trail(whole, data)
+    draw_ground(whole, result)
     if "desired_foot" in data:
         draw_requested(whole, data)
     _record(whole, moments)

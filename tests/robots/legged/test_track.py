@@ -5,12 +5,14 @@ import pytest
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Verdict
-from drakebots.formats import load
+from drakebots.formats import load, terrain_of
+from drakebots.multibody import Flat, Step
 from drakebots.results import load_result
 from drakebots.robots import plot, track
 from drakebots.robots.legged import Hard, Sap, Servos, Tracking, WholeBody
 from drakebots.trajopt.locomotion import (
     Goal,
+    Hop,
     LocomotionProblem,
     Series,
     Walk,
@@ -54,6 +56,27 @@ def test_a_standing_plan_stands(standing, ground):
     moved = np.ptp(run.data.base_position.values, axis=0)
     assert moved.max() < 1e-3
     assert run.metrics["slip_m"] < 2e-3
+
+
+@pytest.mark.long
+def test_a_jump_onto_a_box_is_tracked_on_the_box():
+    """A plan carries its terrain: its feet land on the box, and on flat ground it
+    fails."""
+    box = Step(0.35, 2.0, 0.1)
+    jump = LocomotionProblem("mini_cheetah", Hop(0.12, forward=0.7), terrain=box)
+    plan = plan_locomotion(jump)
+    assert plan.ok, plan.message
+    run = track(Tracking(plan))
+    assert run.ok and run.metrics["end_error_m"] < 0.02
+    assert terrain_of(run) == box
+    feet, force = run.data.foot_position.values[-1], run.data.foot_force.values[-1]
+    radius = plan.data.foot_position.values[0, :, 2]
+    np.testing.assert_allclose(feet[:, 2] - radius, 0.1, atol=2e-3)
+    weight = 9.81 * load("mini_cheetah").summary.mass
+    assert force[:, 2].sum() == pytest.approx(weight, rel=0.05)
+    assert not track(Tracking(plan, terrain=Flat())).ok
+    with pytest.raises(InvalidInput, match=r"flat ground.*Step.*Sap"):
+        track(Tracking(plan, ground=Hard()))
 
 
 @pytest.mark.parametrize("ground", [Sap(), Hard()])

@@ -11,12 +11,12 @@ import pytest
 from pydrake.multibody.tree import MultibodyForces
 
 from drakebots.control import Mpc, Push, ReferenceMotion, Trot
-from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.errors import FileProblem, InvalidInput, NoSolution, UnknownName
 from drakebots.core.run import Verdict
-from drakebots.multibody import Flat, Slope, Step
+from drakebots.multibody import Flat, Mesh, Slope, Step
 from drakebots.results import load_result
 from drakebots.robots.quads import Control, Skinned, build, control
-from drakebots.robots.quads.control import BoxOn, TerrainContact
+from drakebots.robots.quads.control import BoxOn
 from drakebots.robots.quads.nominal import nominal_robot, standing
 from drakebots.robots.quads.robot import load_planned
 from drakebots.skin.coupled import PatchContact
@@ -64,21 +64,11 @@ def test_the_nominal_model_has_the_skins_stiffness(robot, nominal):
     assert turned[6:].max() > 0.2
 
 
-def test_flat_terrain_is_the_plain_ground(robot):
-    stepper = robot.skinned.stepper(5e-3)
-    stepper.pose(*stepper.home)
-    patches = robot.skinned.skin.patches
-    given = stepper.plant, stepper.context, patches, 5e-3
-    a, b = PatchContact(height=0.0).law(*given), TerrainContact().law(*given)
-    y = 1e-3 * np.random.default_rng(1).standard_normal(len(a.rows))
-    assert np.allclose(a.rows, b.rows) and np.allclose(a.force(y), b.force(y))
-
-
 def test_a_slope_pushes_along_its_normal(robot):
     """Forces of a slope, back in the world, lie along its normal."""
     angle, stepper = 0.2, robot.skinned.stepper(5e-3)
     q, v = stepper.home
-    ground = TerrainContact(terrain=Slope(angle))
+    ground = PatchContact(terrain=Slope(angle))
     stepper.pose(q, v)
     patches = robot.skinned.skin.patches
     plain = PatchContact().law(stepper.plant, stepper.context, patches, 5e-3)
@@ -103,7 +93,7 @@ def test_a_box_lies_on_any_ground():
 def test_it_stands_and_steps_on_a_slope(robot, nominal):
     """Soles lie on a slope, and the reference's feet and base go along it."""
     angle, quad = np.radians(2), robot.quad
-    q = standing(nominal, quad.rest, angle)
+    q = standing(nominal, quad.rest, Slope(-angle))
     context = nominal.plant.CreateDefaultContext()
     nominal.plant.SetPositions(context, q)
     feet = nominal.feet_positions(context)
@@ -116,7 +106,7 @@ def test_it_stands_and_steps_on_a_slope(robot, nominal):
     assert asked[-1, 0] - q[0] == pytest.approx(0.1, rel=0.1)
     assert np.allclose(asked[:, 2] - q[2], rise * (asked[:, 0] - q[0]))
     with pytest.raises(NoSolution, match="degrees"):
-        standing(nominal, quad.rest, 0.69)
+        standing(nominal, quad.rest, Slope(-0.69))
 
 
 @pytest.mark.long
@@ -126,8 +116,8 @@ def test_strides_are_within_reach_on_steep_slopes(degrees):
     branch of the knees and within their limits."""
     monster, clock = load_planned("monster"), Trot(0.5, 0.6, 0.035)
     nominal, angle = nominal_robot(monster), np.radians(degrees)
-    q = standing(nominal, monster.quad.rest, angle, 0.2 * clock.period * clock.duty)
     plant, ground = nominal.plant, Slope(-angle)
+    q = standing(nominal, monster.quad.rest, ground, 0.2 * clock.period * clock.duty)
     reference = ReferenceMotion(
         nominal, q, step=0.05, knots=10, speed=0.2, gait=clock, terrain=ground
     )
@@ -220,12 +210,12 @@ def test_a_measured_delay_is_that_of_the_solves(problem, monkeypatch):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Control("monster", slope=2.0), "slope"),
+        (lambda: Control("monster", terrain=Mesh("no.obj")), "no.obj"),
         (lambda: Skinned("none"), "'none'"),
         (lambda: Skinned("full", -1.0), "plant: time_step"),
         (lambda: Control("monster", controller=Mpc(feedback="servos")), "feedback"),
     ],
 )
 def test_bad_problems_are_refused(make, says):
-    with pytest.raises((InvalidInput, UnknownName), match=says):
+    with pytest.raises((FileProblem, InvalidInput, UnknownName), match=says):
         make()

@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from drakebots.core.errors import InvalidInput
+from drakebots.multibody import Flat
 from drakebots.skin.coupled import PatchContact, ReducedSystem, Servo, SkinGround
 from drakebots.skin.coupled.laws import ServoLaw, find_friction, minimise, servo_law
 from drakebots.skin.file.description import Patches
@@ -99,7 +100,7 @@ def test_a_point_never_pulls():
 def test_newton_finds_the_minimum(model):
     """Against SciPy's minimiser, servos and points together."""
     leg = Leg()
-    contact = PatchContact(stiffness=1e3, height=0.005)
+    contact = PatchContact(stiffness=1e3, terrain=Flat(0.005))
     patches = (Patches("toe", "shin", [[0, 0, -0.1], [0.01, 0, -0.1]]),)
     run = stepper(leg, model, patches=patches, patch_contact=contact)
     state = run.start(v=[2.0, -3.0])
@@ -142,7 +143,6 @@ def test_contact_numbers_refused():
             ("stiffness", 0.0),
             ("damping", np.nan),
             ("slip_speed", 0.0),
-            ("height", np.inf),
         ):
             with pytest.raises(InvalidInput, match=name) as caught:
                 kind(**{name: value})

@@ -8,6 +8,7 @@ import pytest
 from drakebots.core.errors import NoSolution, UnknownName
 from drakebots.core.threads import find_mkl
 from drakebots.fem import SkinState
+from drakebots.multibody import Flat
 from drakebots.skin.coupled import CoupledState, PatchContact, ReducedSystem, Servo
 from drakebots.skin.coupled import solver as step_solver
 from drakebots.skin.coupled.solver import EXACT, REFINED, SLOW_STEPS
@@ -91,7 +92,7 @@ def test_forces_at_contacts_of_the_skin_agree(model):
 
 @pytest.mark.parametrize("friction", [0.0, 0.6])
 def test_patches_on_the_ground_agree(model, friction):
-    ground = PatchContact(friction, height=1e-3)
+    ground = PatchContact(friction, terrain=Flat(1e-3))
     limits = np.array([0.5, 0.5])
     options = {"patches": SHINS, "patch_contact": ground, "effort_limits": limits}
     pairs = list(both(model, 8, **options))

@@ -10,6 +10,7 @@ from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.core.errors import FileProblem, InvalidInput, NoSolution
 from drakebots.fem.assembly import elastic_force, force_and_tangent, gravity_force
+from drakebots.multibody import Flat
 from drakebots.skin.coupled import PatchContact, PatchLaw
 from drakebots.skin.coupled.laws import minimise
 from drakebots.skin.coupled.skeleton import moved_positions
@@ -246,7 +247,9 @@ def test_ground_pushes_both_skins_alike(robot, skin):
     low = Patches("tip", "shin", np.array([[0.01, 0.0, -0.1], [-0.01, 0.0, -0.1]]))
     options = {
         "patches": (low,),
-        "patch_contact": PatchContact(stiffness=500.0, height=tip_height(robot) + 2e-3),
+        "patch_contact": PatchContact(
+            stiffness=500.0, terrain=Flat(tip_height(robot) + 2e-3)
+        ),
         "effort_limits": np.full(2, np.inf),
     }
     full = robot.stepper(DT, **options)
@@ -287,6 +290,7 @@ def test_points_with_friction_always_come_to_rest(seed):
         rng.uniform(0, 3, n),
         np.full(n, contact.friction),
         contact.slip_speed * DT,
+        np.tile(np.eye(3), (n, 1, 1)),
     )
     r = system.right_side()
     z = minimise(system, [law], r, system.back(r))

@@ -11,6 +11,6 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.robots.quads.track.reference import plan_model
     from drakebots.robots.quads.track.servo_file import ServoTable, export_servos
-    from drakebots.robots.quads.track.tracking import Tracking, track
+    from drakebots.robots.quads.track.tracking import Start, Tracking, track
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

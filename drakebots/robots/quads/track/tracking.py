@@ -13,7 +13,7 @@ schedule: feet land when they reach the ground.
 
 from __future__ import annotations
 
-from dataclasses import field, fields
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Annotated
 
@@ -33,12 +33,13 @@ from drakebots.core.checks import (
     positive,
     whole,
 )
+from drakebots.core.convert import as_yaml
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.core.threads import calm_threads
 from drakebots.formats import model_provenance
-from drakebots.multibody import Finding, base_body
+from drakebots.multibody import Finding, Flat, Terrain, base_body
 from drakebots.results import Result
 from drakebots.robots.quads.plant import SkinnedPlant
 from drakebots.robots.quads.robot import (
@@ -66,6 +67,17 @@ from drakebots.skin.coupled import (
 )
 
 
+@checked("start", kw_only=True)
+class Start:
+    """How a run starts off its plan."""
+
+    height: Annotated[float, non_negative("m")] = 0.0
+    """Height above the plan's first pose."""
+    roll: Annotated[float, finite("rad")] = 0.0
+    """Angle by which it is rolled about its own forward axis, just as high as keeps its
+    patches where the lowest one was, or above."""
+
+
 @checked(kw_only=True)
 class Tracking:
     """A plan to track with the skinned robot on compliant ground.
@@ -80,6 +92,8 @@ class Tracking:
     """Path of the robot's model, if it is not where the plan says."""
     ground: PatchContact = PatchContact()
     """Ground under the contact points: its friction, stiffness and damping."""
+    terrain: Terrain = field(default_factory=Flat)
+    """Shape of the ground."""
     feedforward: Annotated[bool, flag()] = False
     """Whether servos also get the planned speeds as targets; hobby servos take angles
     only."""
@@ -88,11 +102,8 @@ class Tracking:
     planned torques."""
     cycles: Annotated[int, whole(1)] = 1
     """Number of cycles of a periodic motion."""
-    start_height: Annotated[float, non_negative("m")] = 0.0
-    """Height above the plan's first pose at which the robot starts."""
-    start_roll: Annotated[float, finite("rad")] = 0.0
-    """Angle by which it starts rolled about its own forward axis, just as high as keeps
-    its patches where the lowest one was, or above."""
+    start: Start = Start()
+    """Where it starts, off the plan's first pose."""
     imu: Annotated[bool, flag()] = False
     """Whether an inertial measurement unit measures the body's attitude, so that
     swinging feet land where the plan has them though the body is turned."""
@@ -125,8 +136,7 @@ class Tracking:
     @property
     def options(self) -> dict[str, object]:
         """All fields but the plan, for the provenance of a run."""
-        names = [entry.name for entry in fields(self) if entry.name != "plan"]
-        return {name: getattr(self, name) for name in names}
+        return {k: v for k, v in as_yaml(self).items() if k != "plan"}
 
     @property
     def reference(self) -> Reference:
@@ -144,7 +154,7 @@ class Tracking:
         return self.robot.skinned.stepper(
             self.time_step if time_step is None else time_step,
             patches=self.robot.skinned.skin.patches,
-            patch_contact=self.ground,
+            patch_contact=replace(self.ground, terrain=self.terrain),
             collisions=skin_collisions(self.robot.skinned, self.collisions),
             threads=self.threads,
         )
@@ -261,11 +271,11 @@ def start_positions(problem: Tracking) -> np.ndarray:
     robot = problem.robot
     planned = problem.reference.q[:1]
     q = robot.coordinates.from_positions(planned)
-    q[0, 5] += problem.start_roll
+    q[0, 5] += problem.start.roll
     moved = robot.coordinates.positions(q)
     # A rolled sole must not begin below the ground.
     lowest = [patch_positions(robot, rows)[0, :, 2].min() for rows in (planned, moved)]
-    q[0, 2] += problem.start_height + max(lowest[0] - lowest[1], 0.0)
+    q[0, 2] += problem.start.height + max(lowest[0] - lowest[1], 0.0)
     return robot.coordinates.positions(q)[0]
 
 

@@ -16,7 +16,7 @@ from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.model import find_model
 from drakebots.results import Result, load_result
-from drakebots.robots.quads.track import ServoTable, Tracking, plan_model, track
+from drakebots.robots.quads.track import ServoTable, Start, Tracking, plan_model, track
 from drakebots.robots.quads.track.reference import (
     fall_off_plan,
     patch_positions,
@@ -172,9 +172,9 @@ def test_the_run_of_a_failed_plan_says_so_first(plan):
 def test_a_disturbed_start(plan, robot):
     """As much higher as asked; rolled, with its lowest patch where the plan's is."""
     q = plan_reference(plan, robot).q[:1]
-    high = start_positions(Tracking(plan, start_height=5e-3))
+    high = start_positions(Tracking(plan, start=Start(height=5e-3)))
     assert np.allclose(high - q[0], np.eye(len(high))[6] * 5e-3, atol=1e-9)
-    rolled = start_positions(Tracking(plan, start_roll=np.radians(2.0)))
+    rolled = start_positions(Tracking(plan, start=Start(roll=np.radians(2.0))))
     euler = robot.coordinates.from_positions(np.stack([q[0], rolled]))
     assert np.isclose(euler[1, 5] - euler[0, 5], np.radians(2.0))
     low = [patch_positions(robot, row[None])[0, :, 2].min() for row in (q[0], rolled)]
