@@ -359,6 +359,22 @@ def write_text(path: str | Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
 
 
+def write_csv(path: str | Path, heads: Iterable[str], rows: Iterable[Iterable]) -> Path:
+    """Writes a table in UTF-8, whole or not at all; numbers read back exactly.
+
+    Raises:
+        FileProblem: when the file cannot be written.
+    """
+    with (
+        replacing(path) as part,
+        open(part, "w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(heads)
+        writer.writerows(rows)
+    return Path(path)
+
+
 def check_output(path: str | Path) -> Path:
     """Checks that a file can be written at `path`; call it before long work.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import html
 import json
 import math
@@ -21,7 +20,7 @@ from drakebots.core.errors import (
     UnknownName,
     one_line,
 )
-from drakebots.core.files import replacing
+from drakebots.core.files import write_csv
 from drakebots.core.run import Verdict
 from drakebots.results.container import (
     AGAIN,
@@ -241,14 +240,7 @@ class Result:
             FileProblem: when it cannot be written; nothing is left behind.
         """
         names, values = zip(*columns(self.__dict__["data"]))
-        with (
-            replacing(path) as part,
-            open(part, "w", newline="", encoding="utf-8") as file,
-        ):
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(names)
-            writer.writerows(zip(*values))
-        return Path(path)
+        return write_csv(path, names, zip(*values))
 
 
 def load_result(path: str | Path) -> Result:

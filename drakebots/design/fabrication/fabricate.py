@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.core.files import write_text
+from drakebots.core.files import write_csv
 from drakebots.core.run import Progress
 from drakebots.design.fabrication.moulds import Mould, two_part_mould
 from drakebots.design.fabrication.parts import write_parts, write_step
@@ -97,7 +95,8 @@ def fabricate(
         ("servo_map", servo_map(skeleton)),
         ("skin_pieces", piece_rows(pieces, moulds, density)),
     ):
-        paths.append(_write_rows(folder / f"{name}.csv", rows))
+        values = (row.values() for row in rows)
+        paths.append(write_csv(folder / f"{name}.csv", rows[0], values))
     return Fabrication(pieces, moulds, tuple(paths))
 
 
@@ -202,12 +201,3 @@ def _shaft_direction(hinge: Hinge) -> int:
     if along == 2:
         return 1
     return 1 if hinge.p_WJ[along] * hinge.axis[along] > 0 else -1
-
-
-def _write_rows(path: Path, rows) -> Path:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(path, text.getvalue())
-    return path
