@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         slides,
         sliding_motors,
         spring_law,
+        with_joints,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

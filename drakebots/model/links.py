@@ -28,6 +28,7 @@ from drakebots.model.views import (
     model_names,
     point_jacobian,
     slides,
+    with_joints,
 )
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -120,10 +121,7 @@ class Links:
             positions: of joints of one degree of freedom by name [rad, m].
         """
         plant = self.plant
-        q = plant.GetPositions(self.context).copy()
-        for joint in joints_of(plant):
-            if joint.name() in positions and joint.num_positions() == 1:
-                q[joint.position_start()] = positions[joint.name()]
+        q = with_joints(plant, plant.GetPositions(self.context), positions)
         low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
         plant.SetPositions(self.context, np.clip(q, low, np.maximum(low, high)))
 

@@ -6,7 +6,7 @@ their indices; what is computed of them is in the plant's units.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -129,6 +129,18 @@ def joint_slices(joint: Joint) -> tuple[slice, slice]:
     """Slices of a joint's positions and velocities in those of the plant."""
     a, b = joint.position_start(), joint.velocity_start()
     return slice(a, a + joint.num_positions()), slice(b, b + joint.num_velocities())
+
+
+def with_joints(
+    plant: MultibodyPlant, q: np.ndarray, positions: Mapping[str, float]
+) -> np.ndarray:
+    """Positions q (nq,) with those of some joints of one coordinate, by name, in the
+    plant's units."""
+    q = np.array(q)
+    for joint in joints_of(plant):
+        if joint.name() in positions and joint.num_positions() == 1:
+            q[joint.position_start()] = positions[joint.name()]
+    return q
 
 
 # --- numbers ----------------------------------------------------------------

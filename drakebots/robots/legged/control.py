@@ -52,7 +52,7 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, RunEnd, Verdict
 from drakebots.core.stages import timed
 from drakebots.formats import load, robot_alone
-from drakebots.model import Model, actuators_of, gravity
+from drakebots.model import Model, actuators_of, gravity, with_joints
 from drakebots.multibody import (
     Finding,
     Flat,
@@ -381,9 +381,7 @@ class Run(ControlRun):
     def _standing(self) -> np.ndarray:
         """Positions (nq,) of the posture, which is left in the context."""
         plant, context = self.own.plant, self.context
-        q = plant.GetPositions(context)
-        for name, value in self.posture.joints.items():
-            q[plant.GetJointByName(name).position_start()] = value
+        q = with_joints(plant, plant.GetPositions(context), self.posture.joints)
         plant.SetPositions(context, q)
         if self.base == "euler":
             self.own.set_base_pose(context, self.posture.X_WB)

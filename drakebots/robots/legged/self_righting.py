@@ -26,6 +26,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from drakebots.control import MpcCost, ReferenceMotion
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import GRAVITY
+from drakebots.model import with_joints
 from drakebots.multibody import Robot
 
 POSES = (
@@ -111,7 +112,7 @@ class SelfRighting(ReferenceMotion):
             )
         self._time = np.sqrt(height / (gravity or GRAVITY))
         self._poses = {
-            name: _with_joints(robot, self.q, poses[name])[self._joints]
+            name: with_joints(robot.plant, self.q, poses[name])[self._joints]
             for name in POSES
         }
         self._relaxed = self._without_base(cost, robot.plant)
@@ -123,7 +124,7 @@ class SelfRighting(ReferenceMotion):
         """z of the base that crouches on the ground of the standing pose [m]."""
         context = robot.plant.CreateDefaultContext()
         lowest = []
-        for q in (self.q, _with_joints(robot, self.q, pose)):
+        for q in (self.q, with_joints(robot.plant, self.q, pose)):
             robot.plant.SetPositions(context, q)
             lowest.append(robot.feet_positions(context)[:, 2].min())
         return float(self.q[self.axes["z"]] + lowest[0] - lowest[1])
@@ -222,14 +223,6 @@ class SelfRighting(ReferenceMotion):
         if stage == "stand":
             yaw = self.axes["yaw"]
             self._turned = _wrapped(q[yaw] - self.q[yaw] - self._turn * time)
-
-
-def _with_joints(robot: Robot, q: np.ndarray, pose: Mapping[str, float]) -> np.ndarray:
-    """Positions q (nq,) with the joints of a pose."""
-    q = q.copy()
-    for name, value in pose.items():
-        q[robot.plant.GetJointByName(name).position_start()] = value
-    return q
 
 
 def _smooth(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,13 @@ from pydrake.multibody.tree import (
 from pydrake.systems.framework import Context
 
 from drakebots.core.units import SI
-from drakebots.model import bodies_of, is_floating, joints_of, point_jacobian
+from drakebots.model import (
+    bodies_of,
+    is_floating,
+    joints_of,
+    point_jacobian,
+    with_joints,
+)
 from drakebots.multibody import Flat, Robot, Terrain, covers, lowest_points
 from drakebots.multibody.posture import Posture
 
@@ -45,13 +51,9 @@ def place(
     if robot.scaling != SI:
         raise ValueError("a posture is placed in SI")
     plant = robot.plant
-    joints = joints_of(plant)
-    q = plant.GetPositions(context)
-    for joint in joints:
-        if joint.name() in posture.joints and joint.num_positions() == 1:
-            q[joint.position_start()] = posture.joints[joint.name()]
+    q = with_joints(plant, plant.GetPositions(context), posture.joints)
     plant.SetPositions(context, q)
-    floating = [joint for joint in joints if is_floating(joint)]
+    floating = [joint for joint in joints_of(plant) if is_floating(joint)]
     if len(floating) != 1:
         return
     robot.set_base_pose(context, posture.X_WB)

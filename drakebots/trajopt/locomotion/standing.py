@@ -21,7 +21,7 @@ from pydrake.multibody.tree import JacobianWrtVariable
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.units import Scaling
 from drakebots.formats import robot_alone
-from drakebots.model import Model, driven_joints, joints_of
+from drakebots.model import Model, driven_joints, joints_of, with_joints
 from drakebots.multibody import (
     Flat,
     Posture,
@@ -191,12 +191,9 @@ def _check(model: Model) -> None:
 def _posed(robot: Robot, posture: Posture):
     """A context in a posture, over the origin."""
     plant, context = robot.plant, robot.plant.CreateDefaultContext()
-    q, units = plant.GetPositions(context), robot.position_units()
-    for name, value in posture.joints.items():
-        if plant.HasJointNamed(name):
-            at = plant.GetJointByName(name).position_start()
-            q[at] = value / units[at]
-    plant.SetPositions(context, q)
+    units = robot.position_units()
+    q = with_joints(plant, units * plant.GetPositions(context), posture.joints)
+    plant.SetPositions(context, q / units)
     if not posture.X_WB.IsNearlyIdentity(1e-12):
         robot.set_base_pose(context, posture.X_WB)
     return context
