@@ -27,12 +27,13 @@ import numpy as np
 import scipy.linalg
 from pydrake.multibody.tree import MultibodyForces
 from pydrake.solvers import MathematicalProgram, MobyLcpSolver
-from pydrake.systems.framework import Context, DiscreteStateIndex, LeafSystem
+from pydrake.systems.framework import Context
 
 from drakebots.core.checks import check_value, non_negative, optional, positive
 from drakebots.core.errors import DrakebotsError, InvalidInput, NoSolution
 from drakebots.model import joints_of, point_in_world, point_jacobian
 from drakebots.multibody.plant import Robot
+from drakebots.multibody.simulate import Sampled
 
 _LIMIT_REACH = 0.1
 """Joint limits closer than this are part of a step, in the plant's units."""
@@ -350,7 +351,7 @@ def _murty(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
 # --- in a diagram ---
 
 
-class SteppedPlant(LeafSystem):
+class SteppedPlant(Sampled):
     """A robot moved by :class:`TimeStepper` in place of Drake's plant.
 
                             ┌──────────────┐──▶ state (nq+nv)
@@ -374,54 +375,36 @@ class SteppedPlant(LeafSystem):
     def __init__(
         self, robot: Robot, time_step: float, *, friction: float | None = None
     ):
-        super().__init__()
-        self.set_name("stepped_plant")
         plant, period = robot.plant, time_step / robot.scaling.time
+        default = plant.CreateDefaultContext()
+        start = plant.GetPositionsAndVelocities(default)
+        n, nv = len(start), plant.num_velocities()
+        super().__init__("stepped_plant", np.concatenate([start, np.zeros(nv)]))
         self._stepper = TimeStepper(robot, period, friction=friction)
-        self._nq, self._nv = plant.num_positions(), plant.num_velocities()
-        self._robot, self._plant = robot, plant
-        self._default = plant.CreateDefaultContext()
-        start = plant.GetPositionsAndVelocities(self._default)
+        self._nq, self._nv = n - nv, nv
+        self._robot, self._plant, self._default = robot, plant, default
         self.DeclareVectorInputPort("actuation", plant.num_actuators())
-        self.DeclareDiscreteState(np.concatenate([start, np.zeros(self._nv)]))
-        # Unrestricted, as Drake's plant steps: see Encoder.
-        self.DeclarePeriodicUnrestrictedUpdateEvent(period, 0.0, self._step)
-        held = {self.discrete_state_ticket(DiscreteStateIndex(0))}
-        n = self._nq + self._nv
-        self.DeclareVectorOutputPort("state", n, self._part(0, n), held)
-        self.DeclareVectorOutputPort(
-            "contact", self._nv, self._part(n, n + self._nv), held
-        )
+        self._declare_update(self._step, period)
+        self._declare_output("state", slice(0, n))
+        self._declare_output("contact", slice(n, n + nv))
 
     def GetPositionsAndVelocities(self, context: Context) -> np.ndarray:
         """[q, v] of this system's context."""
-        return context.get_discrete_state_vector().value()[: self._nq + self._nv].copy()
+        return self._state(context)[: self._nq + self._nv].copy()
 
     def SetPositionsAndVelocities(self, context: Context, state: np.ndarray) -> None:
         """Sets [q, v] in this system's context, and the contact forces to zero."""
         context.SetDiscreteState(np.concatenate([state, np.zeros(self._nv)]))
 
-    @staticmethod
-    def _part(first: int, last: int):
-        def calc(context, output):
-            values = context.get_discrete_state_vector().value()
-            output.SetFromVector(values[first:last])
-
-        return calc
-
-    def _step(self, context, state):
-        nq = self._nq
-        now = context.get_discrete_state_vector().value()
-        q, v = now[:nq], now[nq : nq + self._nv]
-        u = self.EvalVectorInput(context, 0).value()
+    def _step(self, context, x):
+        q, v, _ = np.split(x, [self._nq, self._nq + self._nv])
         try:
-            q_next, v_next, forces = self._stepper.step(q, v, u)
+            q_next, v_next, forces = self._stepper.step(q, v, self._input(context))
         except (DrakebotsError, ValueError, np.linalg.LinAlgError) as error:
             # No solution, or numbers that are no longer finite: raised as Drake's
             # own plant does.
             raise RuntimeError(str(error)) from error
-        new = np.concatenate([q_next, v_next, self._contact(q, forces)])
-        state.get_mutable_discrete_state().set_value(new)
+        return np.concatenate([q_next, v_next, self._contact(q, forces)])
 
     def _contact(self, q, forces) -> np.ndarray:
         """The generalized force of all contacts (nv,)."""
