@@ -16,7 +16,6 @@ import xarray as xr
 from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Context, DiagramBuilder
-from pydrake.systems.primitives import LogVectorOutput
 
 from drakebots.control import SimulatedRun
 from drakebots.core.checks import (
@@ -38,9 +37,11 @@ from drakebots.multibody import (
     Finding,
     Flat,
     Ground,
+    Logged,
     Robot,
     Terrain,
     add_foot_contacts,
+    add_loggers,
     advance,
     base_body,
     build_robot,
@@ -177,12 +178,14 @@ class _Run(SimulatedRun):
         self.held = None if problem.passive else servos(stance, problem.stiffness)
         builder = DiagramBuilder()
         self.robot, self._notes = _build(problem, model, builder, self.held)
-        plant, log = self.robot.plant, {"publish_period": problem.log_period}
-        self._states = LogVectorOutput(plant.get_state_output_port(), builder, **log)
-        self._efforts = LogVectorOutput(
-            plant.get_net_actuation_output_port(), builder, **log
-        )
-        self.simulator = Simulator(builder.Build())
+        plant = self.robot.plant
+        ports = {
+            "state": plant.get_state_output_port(),
+            "efforts": plant.get_net_actuation_output_port(),
+        }
+        loggers = add_loggers(builder, ports, problem.log_period)
+        self._log = Logged(builder.Build(), loggers)
+        self.simulator = Simulator(self._log.diagram)
         self._root = self.simulator.get_mutable_context()
         context = plant.GetMyMutableContextFromRoot(self._root)
         place(self.robot, context, posture, problem.height, problem.terrain)
@@ -195,18 +198,13 @@ class _Run(SimulatedRun):
 
     def dataset(self) -> xr.Dataset:
         """The motion and the motors' torques, in SI."""
-        logged = self._states.FindLog(self._root)
-        states = logged.data().T.copy()
-        keep = np.isfinite(states).all(axis=1)
-        times = logged.sample_times()[keep]
-        data = trajectory_dataset(self.robot, times, states[keep])
-        torques = self._efforts.FindLog(self._root).data().T[keep]
-        data = data.assign(_torques(self.robot, torques))
+        times, states, keep = self._log.states(self._root)
+        data = trajectory_dataset(self.robot, times, states)
+        _, torques = self._log.logged(self._root, "efforts")
+        data = data.assign(_torques(self.robot, torques[keep]))
         context = self.robot.plant.GetMyContextFromRoot(self._root)
         foot_load = _foot_load(self.robot, context, self.stance)
-        self.standing = _standing(
-            self.robot, states[keep], data, self.stance, foot_load
-        )
+        self.standing = _standing(self.robot, states, data, self.stance, foot_load)
         return data
 
     def metrics(self, data: xr.Dataset) -> dict:
