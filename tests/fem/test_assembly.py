@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.sparse.linalg import spsolve
+from scipy.spatial.transform import Rotation
 
 from drakebots.core.errors import InvalidInput
 from drakebots.fem import equilibrium
@@ -15,6 +16,7 @@ from drakebots.fem.assembly import (
     elastic_force,
     force_and_tangent,
     gravity_force,
+    node_rotations,
     von_mises,
     worst_tet,
 )
@@ -232,6 +234,17 @@ def test_a_cantilever_bends_as_a_beam():
     bending = force * length**3 / (3 * 1e6 * side**4 / 12)
     shear = force * length / (5 / 6 * material.lame[0] * side**2)
     assert abs(found / (bending + shear) - 1) < 0.015
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_rotations_of_nodes_are_those_of_a_turned_skin(order):
+    model = build_model(shaken_box(), Material(), quadratic=ORDERS[order])
+    R = Rotation.from_rotvec([0.3, -1.0, 2.0]).as_matrix()
+    A = R @ np.diag([1.1, 0.9, 1.05])
+    turn = node_rotations(model, model.rest @ A.T)
+    np.testing.assert_allclose(turn, np.tile(R, (len(turn), 1, 1)), atol=1e-4)
+    flat = node_rotations(model, model.rest * [1, 1, -1])  # inverted
+    np.testing.assert_allclose(flat, np.tile(np.eye(3), (len(turn), 1, 1)))
 
 
 @pytest.mark.parametrize("order", ORDERS)

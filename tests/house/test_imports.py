@@ -49,10 +49,10 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 52_085,
+    "code_lines": 52_234,
     "modules": 379,
     "single_importer_modules": 43,
-    "functions_over_60_lines": 4,
+    "functions_over_60_lines": 5,
     "field_declarations": 1,
     "option_bag_fields": 15,
     "upward_strings": 0,

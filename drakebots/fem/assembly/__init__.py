@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         elastic_force,
         force_and_tangent,
         gravity_force,
+        node_rotations,
         stiffness_shares,
         von_mises,
         worst_tet,

@@ -18,9 +18,11 @@ from drakebots.fem.assembly.elements import ElementGroup, Space, build_space, fo
 from drakebots.fem.assembly.kernels import (
     add_energy,
     add_force,
+    add_gradients,
     add_tangent,
     smallest_ratio,
     stresses,
+    to_rotations,
 )
 from drakebots.fem.assembly.pattern import SymmetricPattern, node_pattern
 from drakebots.fem.material import KINDS, Material
@@ -297,6 +299,16 @@ def deformation_gradients(model: FemModel, x: np.ndarray) -> list[np.ndarray]:
         np.einsum("mai,mqaj->mqij", x[group.nodes], group.gradients)
         for group in model.space.groups
     ]
+
+
+def node_rotations(model: FemModel, x: np.ndarray) -> np.ndarray:
+    """Rotation of the tets about each node from rest (N, 3, 3), to about 1e-4."""
+    x = as_positions(model, x)
+    turn = np.zeros((len(x), 3, 3))
+    for points in _points(model):
+        add_gradients(x, points, turn)
+    to_rotations(turn)
+    return turn
 
 
 def worst_tet(model: FemModel, x: np.ndarray) -> tuple[int, float]:

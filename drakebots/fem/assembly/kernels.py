@@ -56,6 +56,16 @@ def blocks_by_tangent(T, G, w, TG, Ke):
 
 
 @njit(cache=True)
+def _blocks_of_any(kind, c, F, G, w, project, P, Ke):
+    """P and Ke by the tangent; in the loop over tets it would slow down the others."""
+    T, L, TG = np.empty((9, 9)), np.empty((9, 9)), np.empty((9, 3))
+    stress_tangent(kind, c, F, P, T, True)
+    if project:
+        project_positive(T, L)
+    blocks_by_tangent(T, G, w, TG, Ke)
+
+
+@njit(cache=True)
 def _add_second(M, d, w, a, b, f1, f2, fj, dot, B):
     """M (3, 3) += the terms of I2 in the block of nodes a and b, but for its trace."""
     psi2 = d[PSI_2]
@@ -96,38 +106,41 @@ def blocks_by_invariants(F, C, K, G, one, d, w, has_two, f1, f2, fj, B, Ke):
                     B[i, 0] * f1[a, 0] + B[i, 1] * f1[a, 1] + B[i, 2] * f1[a, 2]
                 )
     psi2 = d[PSI_2]
+    w1, wj, w11, wjj = w * d[PSI_1], w * d[PSI_J], w * d[PSI_11], w * d[PSI_JJ]
     p = 0
     for a in range(k):
+        # Scalars in place of rows: this loop takes most of an assembly.
+        g0, g1, g2 = G[a, 0], G[a, 1], G[a, 2]
+        r0, r1, r2 = w11 * f1[a, 0], w11 * f1[a, 1], w11 * f1[a, 2]
+        s0, s1, s2 = wjj * fj[a, 0], wjj * fj[a, 1], wjj * fj[a, 2]
         for b in range(a, k):
-            dot = G[a, 0] * G[b, 0] + G[a, 1] * G[b, 1] + G[a, 2] * G[b, 2]
-            x = w * d[PSI_J] * (G[a, 1] * G[b, 2] - G[a, 2] * G[b, 1])
-            y = w * d[PSI_J] * (G[a, 2] * G[b, 0] - G[a, 0] * G[b, 2])
-            z = w * d[PSI_J] * (G[a, 0] * G[b, 1] - G[a, 1] * G[b, 0])
+            h0, h1, h2 = G[b, 0], G[b, 1], G[b, 2]
+            p0, p1, p2 = f1[b, 0], f1[b, 1], f1[b, 2]
+            q0, q1, q2 = fj[b, 0], fj[b, 1], fj[b, 2]
+            dot = g0 * h0 + g1 * h1 + g2 * h2
+            x = wj * (g1 * h2 - g2 * h1)
+            y = wj * (g2 * h0 - g0 * h2)
+            z = wj * (g0 * h1 - g1 * h0)
             u0 = F[0, 0] * x + F[0, 1] * y + F[0, 2] * z
             u1 = F[1, 0] * x + F[1, 1] * y + F[1, 2] * z
             u2 = F[2, 0] * x + F[2, 1] * y + F[2, 2] * z
-            iso = w * 2.0 * d[PSI_1] * dot
-            M = Ke[p]
-            for i in range(3):
-                r1, rj = w * d[PSI_11] * f1[a, i], w * d[PSI_JJ] * fj[a, i]
-                for j in range(3):
-                    M[i, j] += r1 * f1[b, j] + rj * fj[b, j]
+            iso = 2.0 * w1 * dot
             if has_two:
-                _add_second(M, d, w, a, b, f1, f2, fj, dot, B)
+                _add_second(Ke[p], d, w, a, b, f1, f2, fj, dot, B)
                 gcg = 0.0
                 for i in range(3):
                     for j in range(3):
                         gcg += G[a, i] * C[i, j] * G[b, j]
                 iso += 2.0 * w * psi2 * (one * dot - gcg)
-            M[0, 0] += iso
-            M[1, 1] += iso
-            M[2, 2] += iso
-            M[0, 1] += u2
-            M[0, 2] -= u1
-            M[1, 0] -= u2
-            M[1, 2] += u0
-            M[2, 0] += u1
-            M[2, 1] -= u0
+            Ke[p, 0, 0] += r0 * p0 + s0 * q0 + iso
+            Ke[p, 0, 1] += r0 * p1 + s0 * q1 + u2
+            Ke[p, 0, 2] += r0 * p2 + s0 * q2 - u1
+            Ke[p, 1, 0] += r1 * p0 + s1 * q0 - u2
+            Ke[p, 1, 1] += r1 * p1 + s1 * q1 + iso
+            Ke[p, 1, 2] += r1 * p2 + s1 * q2 + u0
+            Ke[p, 2, 0] += r2 * p0 + s2 * q0 + u1
+            Ke[p, 2, 1] += r2 * p1 + s2 * q1 - u0
+            Ke[p, 2, 2] += r2 * p2 + s2 * q2 + iso
             p += 1
 
 
@@ -142,6 +155,39 @@ def gradient_of(x, ids, G, F):
         for i in range(3):
             for j in range(3):
                 F[i, j] += x[n, i] * G[a, j]
+
+
+@njit(cache=True)
+def add_gradients(x, points, total):
+    """total (N, 3, 3) += w F at each node of each tet [m^3]."""
+    nodes, grads, weights = points[:3]
+    F = np.empty((3, 3))
+    for e in range(len(nodes)):
+        for q in range(weights.shape[1]):
+            gradient_of(x, nodes[e], grads[e, q], F)
+            for n in nodes[e]:
+                for i in range(3 if n >= 0 else 0):
+                    for j in range(3):
+                        total[n, i, j] += weights[e, q] * F[i, j]
+
+
+@njit(cache=True)
+def to_rotations(F):
+    """F (N, 3, 3) becomes the rotations of its polar decompositions, to about 1e-4.
+
+    By Newton's method, R := (R + R^-T)/2 of matrices of determinant 1; 1 where F is
+    inverted.
+    """
+    K = np.empty((3, 3))
+    for n in range(len(F)):
+        if not determinant(F[n]) > 0.0:
+            F[n] = np.eye(3)
+        for _ in range(3):
+            cofactor(F[n], K)
+            c = np.cbrt(determinant(F[n]))
+            for i in range(3):
+                for j in range(3):
+                    F[n, i, j] = 0.5 * (F[n, i, j] / c + K[i, j] / (c * c))
 
 
 @njit(cache=True)
@@ -194,16 +240,14 @@ def add_tangent(x, points, scale, project, blocks, indptr, force, values):
     """Adds forces as :func:`add_force`, and values += scale[row] d2 energy / dx2.
 
     For kinds of the invariants the derivative of P is contracted with the gradients
-    without forming the 9 x 9 matrix, in a third of the time. With `project` the matrix
-    is formed and its negative eigenvalues are removed.
+    without forming the 9 x 9 matrix, in a quarter of the time. With `project` the
+    matrix is formed and its negative eigenvalues are removed.
     """
     nodes, grads, weights, row, kinds, table = points
     m, k = nodes.shape
     F, P = np.empty((3, 3)), np.empty((3, 3))
     C, K = np.empty((3, 3)), np.empty((3, 3))
-    T, L, B = np.empty((9, 9)), np.empty((9, 9)), np.empty((3, 3))
-    TG = np.empty((9, 3))
-    d = np.empty(10)
+    d, B = np.empty(10), np.empty((3, 3))
     f1, f2, fj = np.empty((k, 3)), np.empty((k, 3)), np.empty((k, 3))
     Ke = np.empty((k * (k + 1) // 2, 3, 3))
     for e in range(m):
@@ -223,10 +267,7 @@ def add_tangent(x, points, scale, project, blocks, indptr, force, values):
                 has_two = kind in (ST_VENANT_KIRCHHOFF, MOONEY_RIVLIN)
                 blocks_by_invariants(F, C, K, G, one, d, w, has_two, f1, f2, fj, B, Ke)
             else:
-                stress_tangent(kind, c, F, P, T, True)
-                if project:
-                    project_positive(T, L)
-                blocks_by_tangent(T, G, w, TG, Ke)
+                _blocks_of_any(kind, c, F, G, w, project, P, Ke)
             scatter_force(nodes[e], G, w, P, force)
         _scatter(nodes[e], blocks[e], indptr, s, Ke, values)
 
@@ -239,15 +280,17 @@ def _scatter(ids, blocks, indptr, s, Ke, values):
     for a in range(k):
         for b in range(a, k):
             if blocks[p] >= 0:
-                M = Ke[p]
                 straight = ids[a] <= ids[b]
-                node = ids[a] if straight else ids[b]
-                at = 3 * blocks[p]
+                node, at = min(ids[a], ids[b]), 3 * blocks[p]
                 for r in range(3):
                     row = indptr[3 * node + r] + at - r
-                    first = r if a == b else 0
-                    for col in range(first, 3):
-                        values[row + col] += s * (M[r, col] if straight else M[col, r])
+                    values[row + r] += s * Ke[p, r, r]
+                    for c in range(r + 1, 3):
+                        up, low = s * Ke[p, r, c], s * Ke[p, c, r]
+                        values[row + c] += up if straight else low
+                        if a != b:
+                            below = indptr[3 * node + c] + at - c
+                            values[below + r] += low if straight else up
             p += 1
 
 

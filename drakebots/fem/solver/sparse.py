@@ -182,6 +182,10 @@ class SparseSolver:
         self._check_factored()
         return self._engine.schur
 
+    def schur_times(self, T: np.ndarray) -> np.ndarray:
+        """S T (k, m)."""
+        return self.schur @ T
+
     def reduce(self, b: np.ndarray) -> tuple[object, np.ndarray]:
         """The state for `expand`, and g = b_c - A_ci A_ii^-1 b_i (k,) or (k, r).
 

@@ -21,11 +21,11 @@ from drakebots.core.errors import InvalidInput
 from drakebots.model import find_body
 from drakebots.skin.coupled.equations import StepSolution, as_vector
 from drakebots.skin.coupled.laws import (
+    ClippedLaw,
     Law,
     PatchContact,
     Patches,
     PatchLaw,
-    ServoLaw,
     SmallSystem,
     find_friction,
     minimise,
@@ -65,7 +65,7 @@ class Drive:
         dt: time step [s].
     """
 
-    servo: ServoLaw | None
+    servo: ClippedLaw | None
     implicit: bool
     torques: np.ndarray
     patch: PatchLaw | None

@@ -30,14 +30,15 @@ X dq to the right of the skin's rows and X' du to that of the skeleton's. With
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import block_diag, cho_factor, cho_solve
 from scipy.sparse import csc_array
 
 from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.kernels import njit
 from drakebots.core.units import GRAVITY_W
 from drakebots.fem import SkinState, step_system
 from drakebots.fem.assembly import (
@@ -64,6 +65,7 @@ class StepEquations:
         gap: x_c(q) - x at the glue (3 g,) [m]; 0 up to rounding in a simulation.
         X: forces on the skin's nodes by dq, of bodies that it touches (3 N, nv), or
             None.
+        Z: what these contacts add to A_r (nv, nv).
     """
 
     skeleton: SkeletonEquations
@@ -73,16 +75,20 @@ class StepEquations:
     glue_dofs: np.ndarray
     gap: np.ndarray
     X: csc_array | None = None
+    Z: np.ndarray | float = 0.0
 
-    def skin_residual(self, dq: np.ndarray, du: np.ndarray) -> np.ndarray:
-        """b_d - A_d du + X dq (3 N,) [N]."""
-        left = self.b_d - self.pattern.multiply(self.A_d, du)
-        return left if self.X is None else left + self.X @ dq
+    def product(self, y: np.ndarray) -> np.ndarray:
+        """[A_r dq - X' du, A_d du - X dq] (nv + 3 N,) [N, N m] of y = [dq, du]."""
+        dq, du = np.split(y, [len(self.skeleton.b)])
+        on_links = self.skeleton.A @ dq
+        on_skin = self.pattern.multiply(self.A_d, du)
+        if self.X is not None:
+            on_links, on_skin = on_links - self.X.T @ du, on_skin - self.X @ dq
+        return np.concatenate([on_links, on_skin])
 
-    def skeleton_residual(self, dq: np.ndarray, du: np.ndarray) -> np.ndarray:
-        """b_r - A_r dq + X' du (nv,) [N, N m], without torques and the glue."""
-        left = self.skeleton.b - self.skeleton.A @ dq
-        return left if self.X is None else left + self.X.T @ du
+    def left(self, y: np.ndarray) -> np.ndarray:
+        """[b_r, b_d] without their product (nv + 3 N,), without torques and glue."""
+        return np.concatenate([self.skeleton.b, self.b_d]) - self.product(y)
 
 
 @dataclass(frozen=True)
@@ -232,66 +238,132 @@ class ScaledCholesky:
         return z
 
 
-class ReducedSystem:
-    """R z = r of a time step, factored, for any torques and contact forces.
+def turned(Q: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """b (3 n,), or with columns, its nodes turned by Q (n, 3, 3)."""
+    out = np.empty((len(Q), 3, b.size // max(3 * len(Q), 1)))
+    _turn(Q, np.ascontiguousarray(b, float).reshape(out.shape), out)
+    return out.reshape(b.shape)
+
+
+@njit(cache=True)
+def _turn(Q, b, out):
+    for n in range(len(Q)):
+        for i in range(3):
+            p, q, r = Q[n, i]
+            for c in range(b.shape[2]):
+                out[n, i, c] = p * b[n, 0, c] + q * b[n, 1, c] + r * b[n, 2, c]
+
+
+class TurnedSolver:
+    """A factored solver, as one of the matrix Q A Q' whose nodes are turned.
+
+    A skin that moves keeps its stiffness in axes that turn with it, so that the factors
+    of an earlier step, turned, are near those of the present one.
+
+    Args:
+        solver: solver of :func:`skin_solver`.
+        Q: rotations of the nodes (N, 3, 3).
+    """
+
+    def __init__(self, solver: SparseSolver, Q: np.ndarray):
+        self.kept, self._solver, self._Q = solver.kept, solver, Q
+        self._Q_k, self._back = Q[self.kept[::3] // 3], Q.transpose(0, 2, 1).copy()
+        self._back_k = self._Q_k.transpose(0, 2, 1).copy()
+
+    def schur_times(self, T: np.ndarray) -> np.ndarray:
+        """S T (k, m)."""
+        small = self._solver.schur_times(turned(self._back_k, T))
+        return turned(self._Q_k, small)
+
+    def reduce(self, b: np.ndarray) -> tuple[Any, np.ndarray]:
+        """As :meth:`~drakebots.fem.solver.sparse.SparseSolver.reduce`."""
+        state, small = self._solver.reduce(turned(self._back, b))
+        return state, turned(self._Q_k, small)
+
+    def expand(self, state: Any, x_kept: np.ndarray) -> np.ndarray:
+        """As :meth:`~drakebots.fem.solver.sparse.SparseSolver.expand`."""
+        x_kept = turned(self._back_k, x_kept)
+        return turned(self._Q, self._solver.expand(state, x_kept))
+
+
+@dataclass(frozen=True)
+class TouchedColumns:
+    """Bodies that the skin touches, condensed: the columns of X that are not 0.
+
+    Attributes:
+        at: their numbers (m,).
+        Y: A_ii^-1 X_i (3 N, m).
+        X_k: X_k~ (k, m).
+        push: X_i' Y (m, m).
+        Z: as in :class:`StepEquations`.
+    """
+
+    at: np.ndarray
+    Y: np.ndarray
+    X_k: np.ndarray
+    push: np.ndarray
+    Z: np.ndarray
+
+    def turned(self, Q: np.ndarray, kept: np.ndarray) -> TouchedColumns:
+        """The same in axes that are turned with the nodes."""
+        X_k = turned(Q[kept[::3] // 3], self.X_k)
+        return replace(self, Y=turned(Q, self.Y), X_k=X_k)
+
+
+class CondensedSystem:
+    """R of a time step, and the sweeps from and to the whole skin.
 
     Args:
         equations: equations of the step.
-        solver: solver of :func:`skin_solver`. It is factored here; once it is factored
-            again, this object cannot give displacements of the whole skin any more.
+        solver: a factored solver that keeps the glue's dofs. Of a matrix that is only
+            near that of the step, it gives an approximate R.
+        touched: bodies that the skin touches, as they were when it was factored.
 
     Attributes:
-        equations: equations of the step.
+        equations, solver: as above.
         contacts: number of kept dofs that are not glue, 3 p.
         matrix: R (nv + 3 p, nv + 3 p).
-        touched: columns at which X is not 0 (m,), Y there (3 N, m) and X_k~, or None.
+        touched: as above; those of this step by default.
 
     Raises:
-        NoSolution: when the skin's matrix or R is not positive definite.
+        NoSolution: when R is not positive definite.
     """
 
-    def __init__(self, equations: StepEquations, solver: SparseSolver):
+    def __init__(
+        self,
+        equations: StepEquations,
+        solver: SparseSolver | TurnedSolver,
+        touched: TouchedColumns | None = None,
+    ):
         g = len(equations.glue_dofs)
-        if not np.array_equal(solver.kept[:g], equations.glue_dofs):
-            raise InvalidInput("coupled step: the solver must keep the glue's dofs")
         self.equations, self.solver = equations, solver
         self.contacts = len(solver.kept) - g
-        solver.factor(equations.A_d)
-        self._state, self._g = solver.reduce(equations.b_d)
-        self._S, J = solver.schur, equations.skeleton.J
+        J = equations.skeleton.J
         nv = J.shape[1]
-        # T'S T without forming T, whose contact part is the identity.
-        SJ = self._S[:, :g] @ J
-        R = np.empty((nv + self.contacts,) * 2)
-        R[:nv, :nv] = equations.skeleton.A + J.T @ SJ[:g]
-        R[nv:, :nv] = SJ[g:]
-        R[:nv, nv:] = SJ[g:].T
-        R[nv:, nv:] = self._S[g:, g:]
-        self.touched = None if equations.X is None else self._condensed(R)
-        if not (np.isfinite(R).all() and np.isfinite(self._g).all()):
+        T = block_diag(J, np.eye(self.contacts))
+        R = T.T @ solver.schur_times(T)
+        R[:nv, :nv] += equations.skeleton.A - equations.Z
+        if touched is None and equations.X is not None:
+            touched = self._touched()
+        self.touched, self._constant = touched, np.zeros(len(R))
+        if touched is not None:
+            at, along = touched.at, T.T @ touched.X_k
+            R[:, at] -= along
+            R[at] -= along.T
+            R[np.ix_(at, at)] -= touched.push
+            R[:nv, :nv] += touched.Z
+        if not np.isfinite(R).all():
             raise NoSolution("coupled step: the state is not finite")
         self.matrix, self._factors = R, ScaledCholesky(R)
-        rest = self._g - self._S[:, :g] @ equations.gap
-        self._constant = np.concatenate(
-            [equations.skeleton.b + J.T @ rest[:g], rest[g:]]
-        )
-        if self.touched is not None:
-            at, Y, X_k = self.touched
-            self._constant[at] += Y.T @ equations.b_d + X_k[:g].T @ equations.gap
 
-    def _condensed(self, R: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The columns of X that are not 0, Y and X_k~ there; adds them to R."""
-        X, g = self.equations.X, len(self.equations.glue_dofs)
+    def _touched(self) -> TouchedColumns:
+        X = self.equations.X
         at = np.flatnonzero(np.diff(X.indptr))
         columns = X[:, at].toarray()
         state, X_k = self.solver.reduce(columns)
         Y = self.solver.expand(state, np.zeros_like(X_k))
         Y[self.solver.kept] = 0.0
-        along = np.concatenate([self.equations.skeleton.J.T @ X_k[:g], X_k[g:]])
-        R[:, at] -= along
-        R[at] -= along.T
-        R[np.ix_(at, at)] -= Y.T @ columns
-        return at, Y, X_k
+        return TouchedColumns(at, Y, X_k, Y.T @ columns, self.equations.Z)
 
     @property
     def nv(self) -> int:
@@ -314,7 +386,7 @@ class ReducedSystem:
         """z = R^-1 r, as :meth:`ScaledCholesky.checked`."""
         return self._factors.checked(r)
 
-    def at(self, z: np.ndarray) -> ReducedSystem:
+    def at(self, z: np.ndarray) -> CondensedSystem:
         """The system for a motion z, which is this one for any."""
         return self
 
@@ -323,13 +395,59 @@ class ReducedSystem:
         glue = self.equations.skeleton.J @ z[: self.nv]
         return np.concatenate([glue + gap * self.equations.gap, z[self.nv :]])
 
+    def expand(self, state: Any, z: np.ndarray, gap: float = 1.0) -> np.ndarray:
+        """du (3 N,) [m] for the state of a sweep of the solver and z."""
+        du = self.solver.expand(state, self.kept(z, gap))
+        if self.touched is not None:
+            du += self.touched.Y @ z[self.touched.at]
+        return du
+
+    def of_residual(self, rho: np.ndarray, small: np.ndarray) -> np.ndarray:
+        """T' g + [Y' rho, 0] for a residual of the skin's rows (3 N,) and its g."""
+        g = len(self.equations.glue_dofs)
+        r = np.concatenate([self.equations.skeleton.J.T @ small[:g], small[g:]])
+        if self.touched is not None:
+            r[self.touched.at] += self.touched.Y.T @ rho
+        return r
+
+
+class ReducedSystem(CondensedSystem):
+    """R z = r of a time step, factored, for any torques and contact forces.
+
+    Args:
+        equations: equations of the step.
+        solver: solver of :func:`skin_solver`. It is factored here; once it is factored
+            again, this object cannot give displacements of the whole skin any more.
+
+    Raises:
+        NoSolution: when the skin's matrix or R is not positive definite.
+    """
+
+    def __init__(self, equations: StepEquations, solver: SparseSolver):
+        g = len(equations.glue_dofs)
+        if not np.array_equal(solver.kept[:g], equations.glue_dofs):
+            raise InvalidInput("coupled step: the solver must keep the glue's dofs")
+        solver.factor(equations.A_d)
+        super().__init__(equations, solver)
+        self._state, self._g = solver.reduce(equations.b_d)
+        if not np.isfinite(self._g).all():
+            raise NoSolution("coupled step: the state is not finite")
+        self._S, J = solver.schur, equations.skeleton.J
+        rest = self._g - self._S[:, :g] @ equations.gap
+        self._constant = np.concatenate(
+            [equations.skeleton.b + J.T @ rest[:g], rest[g:]]
+        )
+        if self.touched is not None:
+            t = self.touched
+            self._constant[t.at] += t.Y.T @ equations.b_d
+            self._constant[t.at] += t.X_k[:g].T @ equations.gap
+
     def glue_forces(self, z: np.ndarray) -> np.ndarray:
         """lambda for z (3 g,) [N]."""
         g = len(self.equations.glue_dofs)
         pull = self._S[:g] @ self.kept(z) - self._g[:g]
         if self.touched is not None:
-            at, _, X_k = self.touched
-            pull -= X_k[:g] @ z[at]
+            pull -= self.touched.X_k[:g] @ z[self.touched.at]
         return pull
 
     def displacement(self, z: np.ndarray) -> np.ndarray:
@@ -341,23 +459,6 @@ class ReducedSystem:
                 "system before the next step, or with a solver of its own"
             )
         return self.expand(self._state, z)
-
-    def expand(self, state: Any, z: np.ndarray, gap: float = 1.0) -> np.ndarray:
-        """du (3 N,) [m] for the state of a sweep of the solver and z."""
-        du = self.solver.expand(state, self.kept(z, gap))
-        if self.touched is not None:
-            at, Y, _ = self.touched
-            du += Y @ z[at]
-        return du
-
-    def of_residual(self, rho: np.ndarray, small: np.ndarray) -> np.ndarray:
-        """T' g + [Y' rho, 0] for a residual of the skin's rows (3 N,) and its g."""
-        g = len(self.equations.glue_dofs)
-        r = np.concatenate([self.equations.skeleton.J.T @ small[:g], small[g:]])
-        if self.touched is not None:
-            at, Y, _ = self.touched
-            r[at] += Y.T @ rho
-        return r
 
     def solve(self, torques=None, forces=None) -> StepSolution:
         """The step for torques (m,) [N m] and contact forces (p, 3) [N]."""

@@ -76,9 +76,11 @@ class Law(ABC):
 
     Attributes:
         rows: P (n, nv), or (n, nv + 3 p).
+        start: y at z = 0 (n,), y = start + P z.
     """
 
     rows: np.ndarray
+    start: np.ndarray | float = 0.0
 
     @abstractmethod
     def energy(self, y: np.ndarray) -> float:
@@ -155,35 +157,40 @@ def minimise(
 
 
 def _along(law, z):
-    """y = P z, of the skeleton's part of z where P has no more columns."""
-    return law.rows @ z[: law.rows.shape[1]]
+    """y = start + P z, of the skeleton's part of z where P has no more columns."""
+    return law.start + law.rows @ z[: law.rows.shape[1]]
 
 
 # Servos.
 
 
 @dataclass(frozen=True)
-class ServoLaw(Law):
-    """Saturating servos, tau = clip(a - g y, -limit, limit).
+class ClippedLaw(Law):
+    """Springs within limits, f = clip(a - g y, lower, upper).
+
+    Saturating servos, in whose rows B' (m, nv) y is the change of the joints in the
+    step; or contact, which pushes only.
 
     Attributes:
-        rows: B' (m, nv); y is the change of the joints in the step.
-        constant: a (m,) [N m].
-        gain: g (m,) [N m/rad].
-        limit: largest torque (m,) [N m]; inf for none.
+        rows: P (m, nv).
+        constant: a (m,) [N m, N].
+        gain: g (m,) [N m/rad, N/m].
+        lower, upper: limits of the force (m,) [N m, N]; infinite for none.
     """
 
     rows: np.ndarray
     constant: np.ndarray
     gain: np.ndarray
-    limit: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    start: np.ndarray | float = 0.0
 
     def _unlimited(self, y):
         return self.constant - self.gain * y
 
     def force(self, y: np.ndarray) -> np.ndarray:
-        """Torques (m,) [N m]."""
-        return np.clip(self._unlimited(y), -self.limit, self.limit)
+        """Torques or forces (m,) [N m, N]."""
+        return np.clip(self._unlimited(y), self.lower, self.upper)
 
     def energy(self, y: np.ndarray) -> float:
         """Quadratic within the limits, linear beyond [J]."""
@@ -194,8 +201,9 @@ class ServoLaw(Law):
         return float(np.where(constant, -force * y, spring).sum())
 
     def stiffness(self, y: np.ndarray) -> np.ndarray:
-        """g where the limit is not reached (m, m)."""
-        within = np.abs(self._unlimited(y)) < self.limit
+        """g where no limit is reached (m, m)."""
+        free = self._unlimited(y)
+        within = (free > self.lower) & (free < self.upper)
         return np.diag(np.where(within, self.gain, 0.0))
 
 
@@ -206,7 +214,7 @@ def servo_law(
     dt: float,
     limit: np.ndarray,
     torques: np.ndarray | None = None,
-) -> ServoLaw:
+) -> ClippedLaw:
     """The law of servos.
 
     Args:
@@ -226,7 +234,7 @@ def servo_law(
     a = servo.stiffness * (servo.position - q) + servo.damping * servo.velocity
     if torques is not None:
         a = a + torques
-    return ServoLaw(B.T, a, servo.stiffness + servo.damping / dt, limit)
+    return ClippedLaw(B.T, a, servo.stiffness + servo.damping / dt, -limit, limit)
 
 
 # Contact points on the ground.
@@ -338,6 +346,7 @@ class PatchLaw(Law):
     friction: np.ndarray
     step: float
     axes: np.ndarray
+    start: np.ndarray | float = 0.0
 
     def _parts(self, y):
         y = y.reshape(-1, 3)

@@ -104,7 +104,7 @@ class Touched:
         on_bodies = np.einsum("cik,ci->k", self.J, self.push)
         JKJ = np.einsum("cik,cil->kl", self.J, KJ)
         skeleton = replace(skeleton, A=skeleton.A + JKJ, b=skeleton.b - on_bodies)
-        return replace(equations, skeleton=skeleton, X=X)
+        return replace(equations, skeleton=skeleton, X=X, Z=JKJ)
 
     def forces(self, solution: StepSolution) -> np.ndarray:
         """Forces on the skin in a solved step (c, 3) [N], world."""

@@ -84,6 +84,7 @@ class CoupledStepper(DrivenSkeleton):
         solver, threads: as for :func:`~drakebots.fem.solver.sparse.make_solver`.
         precision: precision of the skin's factors: "double", "single" or "auto", the
             faster; see :class:`~drakebots.skin.coupled.solver.StepSolver`.
+        keep_factors: whether they are kept over steps; results are the same to 1e-10.
 
     Attributes:
         solver: solver in double precision, for other uses of the equations; a step in
@@ -108,6 +109,7 @@ class CoupledStepper(DrivenSkeleton):
         solver: str = "auto",
         threads: int | None = None,
         precision: str = "auto",
+        keep_factors: bool = True,
         **driven,
     ):
         check_skeleton(plant, glue)
@@ -116,7 +118,7 @@ class CoupledStepper(DrivenSkeleton):
         self.collisions = Collisions() if collisions is None else collisions
         self.model, self.glue, self.scene = model, glue, scene
         self._solver = StepSolver(
-            model, glue, contacts, precision, name=solver, threads=threads
+            model, glue, contacts, precision, keep_factors, name=solver, threads=threads
         )
         self.solver = self._solver.exact
 
@@ -245,16 +247,20 @@ class CoupledStepper(DrivenSkeleton):
     def _solved(self, state, equations, drive, contact_forces, pairs):
         """The solved step, and the forces of the scene."""
         scene, at = self.scene, (self.plant, self.context)
+        # The skin goes on as it moved, or as it did when more of it touched.
+        found = StepSolution(self.dt * state.v, self.dt * state.skin.velocities, None)
+        x, given = state.skin.positions, (drive, contact_forces, pairs)
         if scene is None:
-            return self._solver.solve(equations, drive, contact_forces, pairs), None
+            return self._solver.solve(equations, *given, x=x, guess=found), None
         pressed = scene.pressed(*at, self.dt)
         if pressed is not None:
             feet, law = drive.patch, pressed.law
             drive = replace(drive, patch=feet.beside(law) if feet else law)
+        given = drive, contact_forces, pairs
         touched = scene.touched(*at, state.skin, self.dt)
         while True:
             whole = equations if touched is None else touched.add_to(equations)
-            solved = self._solver.solve(whole, drive, contact_forces, pairs)
+            solved = self._solver.solve(whole, *given, x=x, guess=found)
             found, before = solved.solution, touched
             touched = touched and touched.pushing(found)
             if touched is before:

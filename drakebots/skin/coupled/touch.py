@@ -33,17 +33,18 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import nnls
-from scipy.sparse import block_diag, csr_array, vstack
+from scipy.sparse import block_diag, csr_array, hstack, vstack
 
 from drakebots.core.errors import NoSolution
 from drakebots.fem import Penalty
 from drakebots.skin.coupled.equations import (
+    CondensedSystem,
     ReducedSystem,
     ScaledCholesky,
     StepEquations,
     StepSolution,
 )
-from drakebots.skin.coupled.laws import Law, minimise
+from drakebots.skin.coupled.laws import ClippedLaw, Law, minimise
 
 ROUNDS = 20
 """Largest number of changes of the set of pushing pairs; after that, f is found by
@@ -208,14 +209,15 @@ class Touching:
 
     Args:
         pairs: the pairs.
-        system: small system of the step, with a solver of either precision.
+        system: small system of the step, exact or not.
         dt: time step [s].
 
     Attributes:
         G, L: rows of the pairs on the skin (r, 3 N) and on the skeleton (r, nv).
+        springs: their law, of which s is the motion along rows of [dq, du].
     """
 
-    def __init__(self, pairs: Pairs, system: ReducedSystem, dt: float):
+    def __init__(self, pairs: Pairs, system: CondensedSystem, dt: float):
         solver, J = system.solver, system.equations.skeleton.J
         self.G, self.L = pairs.rows()
         state, self._H = solver.reduce(self.G.T.toarray())
@@ -225,12 +227,13 @@ class Touching:
         kappa = pairs.stiffness + pairs.damping / dt
         self._give = np.diag(1 / kappa) + (D + D.T) / 2
         self._free = pairs.stiffness * pairs.depth / kappa
+        rows, most = csr_array(hstack([self.L, self.G])), np.full(len(kappa), np.inf)
+        self.springs = ClippedLaw(rows, kappa * self._free, kappa, 0 * kappa, most)
         self._glue = len(J)
         H_c = self._H[: self._glue]
         self._rows = np.hstack([H_c.T @ J + self.L, self._H[self._glue :].T])
         if system.touched is not None:
-            at, Y, _ = system.touched
-            self._rows[:, at] += self.G @ Y
+            self._rows[:, system.touched.at] += self.G @ system.touched.Y
 
     def first(self, system: ReducedSystem) -> TouchLaw:
         """The law of the step."""
@@ -238,24 +241,19 @@ class Touching:
         s = self._Y.T @ equations.b_d + self._H[: self._glue].T @ equations.gap
         return TouchLaw(self._rows, self._free - s, self._give)
 
-    def again(self, z: np.ndarray, du: np.ndarray, residual: np.ndarray) -> TouchLaw:
+    def again(self, z: np.ndarray, y: np.ndarray, residual: np.ndarray) -> TouchLaw:
         """The law in a pass of refinement.
 
         Args:
-            z, du: solution of the pass before (nv + 3 p,), (3 N,).
+            z, y: solution of the pass before (nv + 3 p,), and [dq, du] (nv + 3 N,).
             residual: b_d - A_d du (3 N,) [N].
         """
-        s = self.G @ du + self._Y.T @ residual
-        s += self.L @ z[: self.L.shape[1]] - self._rows @ z
+        s = self.springs.rows @ y + self._Y.T @ residual - self._rows @ z
         return TouchLaw(self._rows, self._free - s, self._give)
 
     def moved(self, f: np.ndarray) -> np.ndarray:
         """Displacements (3 N,) [m] of the skin by f, with its kept dofs held."""
         return self._Y @ f
-
-    def on_skin(self, f: np.ndarray) -> np.ndarray:
-        """G' f (3 N,) [N]."""
-        return self.G.T @ f
 
     def solution(self, system: ReducedSystem, z, f) -> StepSolution:
         """The solution of the step for z and f, as exact as the solver is."""

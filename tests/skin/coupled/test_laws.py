@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from drakebots.core.errors import InvalidInput
 from drakebots.multibody import Flat
 from drakebots.skin.coupled import PatchContact, ReducedSystem, Servo, SkinGround
-from drakebots.skin.coupled.laws import ServoLaw, find_friction, minimise, servo_law
+from drakebots.skin.coupled.laws import ClippedLaw, find_friction, minimise, servo_law
 from drakebots.skin.file.description import Patches
 from tests.helpers.skinned_brick import (
     MASS,
@@ -35,7 +35,9 @@ def test_laws_are_gradients_of_their_energies(bound):
         .law(*box_points(), DT)
         .with_friction(np.full(4, bound))
     )
-    servo = ServoLaw(np.eye(2), np.array([0.3, 5.0]), np.array([4.0, 0.0]), LIMIT)
+    servo = ClippedLaw(
+        np.eye(2), np.array([0.3, 5.0]), np.array([4.0, 0.0]), -LIMIT, LIMIT
+    )
     for one, size in ((law, 1e-3), (servo, 0.1)):
         n = len(one.rows)
         for _ in range(5):

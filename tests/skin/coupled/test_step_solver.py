@@ -4,12 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pydrake.math import RollPitchYaw, RotationMatrix
 
 from drakebots.core.errors import NoSolution, UnknownName
 from drakebots.core.threads import find_mkl
 from drakebots.fem import SkinState
 from drakebots.multibody import Flat
-from drakebots.skin.coupled import CoupledState, PatchContact, ReducedSystem, Servo
+from drakebots.skin.coupled import (
+    CoupledState,
+    PatchContact,
+    ReducedSystem,
+    Servo,
+    StepSolution,
+)
 from drakebots.skin.coupled import solver as step_solver
 from drakebots.skin.coupled.solver import EXACT, REFINED, SLOW_STEPS
 from drakebots.skin.file import load_skinned
@@ -125,15 +132,17 @@ def test_a_pass_shrinks_the_error(model, monkeypatch):
     equations = run.equations(state)
     exact = ReducedSystem(equations, run.solver).solve()
     drive = run.drive(state.q, equations.skeleton.B, np.zeros(2), None)
+    rest = StepSolution(np.zeros(2), np.zeros_like(state.skin.positions), None)
     errors = []
     for tolerance in (1e-1, 1e-5, 1e-10):
         monkeypatch.setattr(step_solver, "TOLERANCE", tolerance)
-        done = step_solver.refined(ReducedSystem(equations, quick), drive)
+        system = quick.system(equations, state.skin.positions)
+        done = step_solver.refined(system, drive, rest)
         assert done.left <= tolerance
         errors.append(off(done.solution.du, exact.du))
         # What is said to be left is no less than what is, but for rounding.
         assert errors[-1] < 10 * done.left + 1e-11
-    once = ReducedSystem(equations, quick).solve()
+    once = ReducedSystem(equations, quick.solver).solve()
     assert off(once.du, exact.du) > 100 * errors[-1]
 
 
@@ -161,6 +170,118 @@ def test_after_a_failure_some_steps_are_double(model, monkeypatch):
     assert run.step(result.state).message == REFINED
 
 
+# Factors that are kept over steps.
+
+
+def solved(run, state, **options):
+    result = run.step(state, **options)
+    assert result.converged, result.message
+    return result
+
+
+def counted(run, monkeypatch):
+    """The list to which each factorization of single precision is added."""
+    solver, made = run._solver._quick.solver, []
+    factor = solver.factor
+
+    def counting(values):
+        made.append(values)
+        factor(values)
+
+    monkeypatch.setattr(solver, "factor", counting)
+    return made
+
+
+@pytest.mark.parametrize("solver", ["pardiso", "mumps", "scipy"])
+def test_kept_factors_change_no_result(model, solver, monkeypatch):
+    leg = Leg()
+    runs = [
+        stepper(leg, model, precision="single", threads=1, solver=solver),
+        stepper(leg, model, precision="double", threads=1),
+    ]
+    made = counted(runs[0], monkeypatch)
+    states = [run.start(v=[0.5, -1.0]) for run in runs]
+    for k in range(30):
+        servo = Servo(20.0, 0.2, np.array([0.8, -0.9]) * np.sin(0.1 * (k + 1)))
+        states = [
+            solved(run, state, servo=servo).state for run, state in zip(runs, states)
+        ]
+    assert np.ptp([states[0].q, [0, 0]], axis=0).max() > 0.2
+    # Some are kept for long, and some are made anew.
+    assert 1 < len(made) < 10
+    assert off(states[0].q, states[1].q) < 1e-9
+    assert off(states[0].v, states[1].v) < 1e-8
+    assert off(states[0].skin.velocities, states[1].skin.velocities) < 1e-8
+
+
+def test_turned_factors_are_near_those_of_a_turned_skin(model):
+    """A free body that is turned as a whole has its own factors, turned."""
+    leg = Leg("free", gravity=False)
+    run, X = stepper(leg, model, precision="single"), RollPitchYaw(0.4, -0.3, 1.1)
+    state = run.start()
+    solved(run, state)
+    q = state.q.copy()
+    q[:4] = RotationMatrix(X).ToQuaternion().wxyz()
+    x, v = state.skin.positions, np.zeros_like(state.skin.positions)
+    centre = state.q[4:7]
+    R = RotationMatrix(X).matrix()
+    turned = CoupledState(q, state.v, SkinState(0.0, (x - centre) @ R.T + centre, v))
+    forces = np.random.default_rng(3).normal(size=x.shape)
+    exact = stepper(Leg("free", gravity=False), model, precision="double")
+    want = solved(exact, turned, skin_forces=forces)
+    found = solved(run, turned, skin_forces=forces)
+    assert off(found.solution.du, want.solution.du) < 1e-9
+    assert run._solver._quick.held
+    # As few passes as with factors of its own.
+    assert run._solver._quick._passes <= step_solver.FACTOR_COST + 2 * 4
+
+
+@pytest.mark.parametrize("wrong", [1e-3, 3.0, 1e9])
+def test_wrong_kept_factors_are_found_out(model, wrong, monkeypatch):
+    run, state, _ = deformed(Leg(), model, precision="single")
+    exact = deformed(Leg(), model, precision="double")[0]
+    quick = run._solver._quick
+    quick.held = False
+    solved(run, state)
+    values = run.equations(state).A_d.copy()
+    values[model.pattern.diagonal] *= 1 + wrong * np.linspace(0, 1, model.pattern.size)
+    quick.solver.factor(values)
+    made = counted(run, monkeypatch)
+    assert quick.held
+    found, want = solved(run, state), solved(exact, state)
+    assert off(found.solution.du, want.solution.du) < 1e-9
+    assert off(found.solution.dq, want.solution.dq) < 1e-9
+    assert bool(made) == (wrong > 1)
+    assert found.message == REFINED
+
+
+def test_kept_factors_of_another_step_or_material_are_dropped(model, monkeypatch):
+    for change in ({"dt": 5e-4}, {"model": skin_model(PAPER)}):
+        run, state, _ = deformed(Leg(), model, precision="single")
+        exact = deformed(Leg(), model, precision="double")[0]
+        solved(run, state)
+        made = counted(run, monkeypatch)
+        for each in (run, exact):
+            vars(each).update(change)
+        found, want = solved(run, state), solved(exact, state)
+        assert len(made) == 1
+        assert off(found.solution.du, want.solution.du) < 1e-9
+
+
+def test_states_in_turn_do_not_mix(model):
+    """One stepper for two motions, as a planner's replays are."""
+    run = stepper(Leg(), model, precision="single")
+    own = [stepper(Leg(), model, precision="double") for _ in range(2)]
+    states = [run.start(v=[1.0, -2.0]), run.start(q=[0.9, -1.2])]
+    wanted = list(states)
+    for _ in range(6):
+        states = [solved(run, state).state for state in states]
+        wanted = [solved(each, state).state for each, state in zip(own, wanted)]
+    for state, want in zip(states, wanted):
+        assert off(state.q, want.q) < 1e-9
+        assert off(state.skin.velocities, want.skin.velocities) < 1e-8
+
+
 def test_an_indefinite_tangent_is_projected_in_both(model):
     found = []
     for precision in ("single", "double"):
@@ -183,7 +304,7 @@ def test_auto_takes_single_precision_for_large_skins(model):
     assert len(robot.fem.rest) > step_solver.SINGLE_FROM
     large = robot.stepper(DT, threads=1)
     assert large.step(large.start()).message == REFINED
-    everywhere = robot.stepper(DT, solver="scipy")
+    everywhere = robot.stepper(DT, solver="scipy", keep_factors=False)
     assert everywhere.step(everywhere.start()).message == EXACT
     with pytest.raises(UnknownName, match="precision"):
         stepper(Leg(), model, precision="half")
