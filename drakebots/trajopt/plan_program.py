@@ -103,6 +103,7 @@ class PlanProgram(Generic[Plan]):
     names: Mapping[str, str] = field(default_factory=dict)
     bodies: Bodies | None = None
     derived: Mapping[str, tuple[Sequence[str], Callable]] = field(default_factory=dict)
+    _functions: dict[str, np.ndarray] = field(default_factory=dict, init=False)
 
     @property
     def lowered(self) -> Lowered:
@@ -245,10 +246,6 @@ class PlanProgram(Generic[Plan]):
                 f"{self.program.name}: no such knot as {knot}; give one of 0 to {last}"
             )
         return found
-
-    @cached_property
-    def _functions(self) -> dict[str, np.ndarray]:
-        return {}
 
     def _defined(
         self,

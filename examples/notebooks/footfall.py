@@ -2,13 +2,16 @@
 # # A motion by phases
 #
 # Which foot stands when is yours to say: a footfall by foot, in seconds. Where the motion goes, and what it passes on its
-# way, are rows of the same program. Then motions in a row that are one plan, and a jump onto a box.
+# way, are rows of the same program. Then motions in a row that are one plan, a jump onto a box, and a public robot.
 
 # %%
+from pathlib import Path
+
+import gymnasium
 import matplotlib.pyplot as plt
 import numpy as np
 
-from drakebots import record
+from drakebots import load, record
 from drakebots.multibody import Plateau
 from drakebots.trajopt.locomotion import (
     Footfall,
@@ -122,3 +125,22 @@ print(jump.summary())
 climbed = np.diff(jump.data.base_position.values[[0, -1], 2])[0]
 assert jump.ok and abs(climbed - 0.06) < 0.02
 record(jump)
+
+# %% [markdown]
+# ## A public quadruped
+#
+# Any robot goes the same way, by its file: here Gymnasium's ant as it is (`pip install ".[gym]"`), in MJCF. A
+# URDF or SDF from elsewhere is `load("path/to/robot.urdf")`; `load` finds the feet, or says what the file leaves open.
+
+# %%
+ant = load(Path(gymnasium.__file__).parent / "envs/mujoco/assets/ant.xml")
+feet = [foot.name for foot in ant.feet]
+print(feet)
+stands = {feet[0]: first, feet[2]: first, feet[1]: second, feet[3]: second}
+motion = Footfall(contacts=stands, duration=1.6, forward=0.1)
+public = plan_locomotion(LocomotionProblem(ant, motion, knots=33))
+print(public.summary())
+force = public.data.foot_force.sel(axis="z").values
+swinging = np.abs(public.data.time.values - 0.5) < 0.15
+assert public.ok and np.abs(force[swinging][:, [0, 2]]).max() < 1e-6
+record(public)

@@ -47,6 +47,7 @@ from drakebots.trajopt.locomotion import (
     Hop,
     LocomotionProblem,
     LocomotionWeights,
+    Series,
     Walk,
     plan_locomotion,
 )
@@ -136,6 +137,9 @@ PROBLEMS: dict[str, Callable[[], Any]] = {
     "walk": lambda: LocomotionProblem(_file("quadruped"), Walk(0.15)),
     "mini_cheetah": lambda: LocomotionProblem("mini_cheetah", Walk(0.3)),
     "turn": lambda: LocomotionProblem("mini_cheetah", Goal(turn=0.4)),
+    "series": lambda: LocomotionProblem(
+        "mini_cheetah", Series([Walk(0.2), Goal(turn=0.5), Walk(0.1)])
+    ),
     "hamr gait": lambda: GaitProblem(frequency=10),
     "hamr jump": lambda: JumpProblem(),
     "voxel": lambda: voxels.Problem([voxels.Target("foot", "x", 3e-3)]),

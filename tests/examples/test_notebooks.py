@@ -26,6 +26,7 @@ NOTEBOOKS = {
     "mathematical_program": pytest.mark.long,
     "hamr_own_cost": pytest.mark.long,
     "skin_and_motion": pytest.mark.slow,
+    "monster_trot": pytest.mark.slow,
     "footfall": pytest.mark.long,
 }
 """By name: the mark of its test."""
