@@ -7,7 +7,6 @@ A reference comes from a plan (:func:`as_reference`) or from a part of a simulat
 
 from __future__ import annotations
 
-import csv
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,7 +26,7 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import check, checked
-from drakebots.core.files import replacing
+from drakebots.core.files import write_csv
 from drakebots.core.units import MM_G_MS
 from drakebots.formats import load
 from drakebots.multibody import Robot, build_robot
@@ -350,10 +349,6 @@ def export_voltages(
     """
     table = plan if isinstance(plan, VoltageTable) else VoltageTable(plan, **options)
     times, values = table.sampled()
-    path = Path(path)
-    with replacing(path) as part, open(part, "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["time_s", *(f"{name}_V" for name in ACTUATORS)])
-        for t, row in zip(times, values):
-            writer.writerow([f"{t:.7f}", *(f"{v:.4f}" for v in row)])
-    return path
+    heads = ["time_s", *(f"{name}_V" for name in ACTUATORS)]
+    rows = ([f"{t:.7f}", *(f"{v:.4f}" for v in row)] for t, row in zip(times, values))
+    return write_csv(path, heads, rows)

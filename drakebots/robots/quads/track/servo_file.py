@@ -33,7 +33,7 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.fields import checked
-from drakebots.core.files import reading, replacing
+from drakebots.core.files import reading, write_csv
 from drakebots.design import table1_template
 from drakebots.design.fabrication import servo_map as design_map
 from drakebots.model import skin_path
@@ -324,16 +324,11 @@ def write_servos(
     path: str | Path, channels: Sequence[Channel], times, values, units: str
 ) -> Path:
     """Writes the table, atomically, with the channels in the order of their numbers."""
-    path = Path(path)
     order = np.argsort([c.number for c in channels])
-    header = ["time"]
-    header += [
-        f"ch{channels[k].number}_{channels[k].joint}_{units}" for k in order.tolist()
-    ]
+    named = [f"ch{c.number}_{c.joint}_{units}" for c in channels]
     digits = 3 if units == "deg" else 1
-    with replacing(path) as part, open(part, "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        for time, row in zip(times, values[:, order]):
-            writer.writerow([f"{time:.4f}", *(f"{x:.{digits}f}" for x in row)])
-    return path
+    rows = (
+        [f"{time:.4f}", *(f"{x:.{digits}f}" for x in row)]
+        for time, row in zip(times, values[:, order])
+    )
+    return write_csv(path, ["time", *(named[k] for k in order)], rows)
