@@ -12,6 +12,7 @@ cylinders and ellipsoids.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,10 +96,15 @@ class Distances:
 
     Args:
         shape: any that SceneGraph has them for.
+        pieces: boxes that hold the shape together, as middles and half sizes, where
+            they are far apart.
     """
 
-    def __init__(self, shape: Shape):
+    def __init__(
+        self, shape: Shape, pieces: Sequence[tuple[np.ndarray, np.ndarray]] = ()
+    ):
         self.shape, self.graph, self.box = shape, SceneGraph(), None
+        self.pieces = pieces
         if isinstance(shape, HalfSpace):
             return  # Drake warns of each that deformable bodies do not touch it
         instance = GeometryInstance(RigidTransform(), shape, "shape")
@@ -128,10 +134,16 @@ class Distances:
         if box is None:
             return p[:, 2]
         p_O = (box.pose().inverse() @ p.T).reshape(3, -1).T
-        out = np.abs(p_O) - box.half_width()
-        # Deep inside a box the bound is its depth there.
-        outside = np.linalg.norm(np.maximum(out, 0.0), axis=1)
-        return outside + np.minimum(out.max(axis=1), 0.0)
+        bound = _from_box(p_O, box.half_width())
+        pieces = [_from_box(p - middle, half) for middle, half in self.pieces]
+        return np.maximum(bound, np.min(pieces, axis=0)) if pieces else bound
+
+
+def _from_box(p: np.ndarray, half: np.ndarray) -> np.ndarray:
+    """Signed distances of points (n, 3) from a box, deep inside a bound (n,) [m]."""
+    out = np.abs(p) - half
+    outside = np.linalg.norm(np.maximum(out, 0.0), axis=1)
+    return outside + np.minimum(out.max(axis=1), 0.0)
 
 
 def _from_ellipsoid(p: np.ndarray, axes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -66,8 +66,12 @@ from drakebots.skin.file import (
 )
 from drakebots.skin.record import SkinRecord
 
-COLLISIONS = ("all", "itself", "links", "none")
-"""What a skin may collide with, besides the ground."""
+COLLISIONS = ("all", "bracing", "itself", "links", "none")
+"""What a skin may collide with, besides the ground: "all" are links and itself, and
+"bracing" is that and the bracing plates in the skin."""
+
+BRACING = ("plates",)
+"""Names of the visual meshes of bracing plates, as :mod:`drakebots.design` has them."""
 
 SOLE = 5e-3
 """Vertices this far above a skin's lowest one stand on the ground [m]."""
@@ -246,7 +250,8 @@ class SkinSimulation:
     period: Annotated[float, positive("s")] = 2.0
     """Period of a named motion."""
     collisions: Annotated[str, one_of("kind of collisions", COLLISIONS)] = "all"
-    """What the skin collides with: "itself", "links", "all" of these or "none"."""
+    """What the skin collides with: "itself", "links", "all" of these, "bracing" (all,
+    and bracing plates) or "none"."""
     ground: Annotated[bool, flag()] = True
     """Whether there is ground under contact points and skin."""
     terrain: Terrain = field(default_factory=Flat)
@@ -323,9 +328,10 @@ def skin_collisions(
         return Collisions(ground=ground)
     edge, wall = wall_size(robot.mesh, np.ones(len(robot.mesh.tets), bool))
     penalty = skin_penalty(robot.fem, edge)
-    if kind in ("all", "links"):
-        links = link_contact(robot.fem, robot.glue, robot.plant, robot.context, penalty)
-    if kind in ("all", "itself"):
+    if kind != "itself":
+        at = robot.fem, robot.glue, robot.plant, robot.context
+        links = link_contact(*at, penalty, bracing=BRACING * (kind == "bracing"))
+    if kind != "links":
         itself = self_contact(robot.fem, penalty, margin=wall / 8, reach=wall / 2)
     return Collisions(links, itself, ground)
 

@@ -75,7 +75,7 @@ from drakebots.results import Result
 from drakebots.robots.quads.nominal import check_base, nominal_robot, standing
 from drakebots.robots.quads.plant import SkinnedPlant
 from drakebots.robots.quads.robot import RPY, PlannedRobot, load_planned
-from drakebots.skin import SkinRecord
+from drakebots.skin import COLLISIONS, SkinRecord, skin_collisions
 from drakebots.skin.coupled import PatchContact
 from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.reduced import ReducedSkin, reduced_stepper, trained_once
@@ -126,6 +126,15 @@ class Skinned:
     """Time step; servo targets are set as often."""
     skin_period: Annotated[float, positive("s")] = 0.1
     """Period of the stored shapes of the skin."""
+    collisions: Annotated[str, one_of("kind of collisions", COLLISIONS)] = "none"
+    """What the full skin collides with, as in a simulation; a reduced one has none."""
+
+    def __post_init__(self):
+        if self.collisions != "none" and self.skin == "reduced":
+            raise InvalidInput(
+                f"plant: collisions={self.collisions} needs all tetrahedra; give "
+                "skin=full, or collisions=none"
+            )
 
 
 @checked()
@@ -390,6 +399,7 @@ class _Run(ControlRun):
             "patch_contact": PatchContact(problem.friction, terrain=problem.ground),
         }
         if problem.plant.skin == "full":
+            options["collisions"] = skin_collisions(skinned, problem.plant.collisions)
             return skinned.stepper(dt, threads=1, **options)
         return reduced_stepper(skinned, self.built.skin, dt, **options)
 

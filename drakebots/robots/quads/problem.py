@@ -131,7 +131,7 @@ class Problem:
     """Options of the step-by-step plan."""
     collisions: Annotated[str, one_of("kind of collisions", COLLISIONS)] = "none"
     """What the skin collides with in the step-by-step plan: "itself", "links", "all" of
-    these or "none"."""
+    these, "bracing" (all, and bracing plates) or "none"."""
     threads: Annotated[int, whole(1, MOST_THREADS)] = 1
     """Number of threads of the sparse solver."""
     time_limit: Annotated[float | None, positive("s")] = None

@@ -15,6 +15,7 @@ with f_n0 the normal force and v_t the slip at the start of the step.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -134,6 +135,7 @@ def link_contact(
     penalty: Penalty,
     *,
     margin: float = 1e-3,
+    bracing: Sequence[str] = (),
 ) -> LinkContact:
     """Contact of the skin's free surface with all links.
 
@@ -143,16 +145,17 @@ def link_contact(
         penalty: parameters of the contact.
         margin: distance at which contact begins [m]. For a vertex that is as near as
             that to a link at rest, contact begins SLACK below its distance there.
+        bracing: names of visual shapes of the links that it also touches.
 
     Raises:
-        InvalidInput: for a plant without SceneGraph, or a shape without distances.
+        InvalidInput: for a plant without SceneGraph, a shape without distances, or
+            bracing that no link has.
     """
     port = plant.get_geometry_query_input_port()
     if not port.HasValue(context):
         raise InvalidInput("skin on links: the plant has no SceneGraph")
-    shapes = rigid_shapes(
-        plant, port.Eval(context).inspector(), robot_bodies(plant, glue.by_body())
-    )
+    bodies = robot_bodies(plant, glue.by_body())
+    shapes = rigid_shapes(plant, port.Eval(context).inspector(), bodies, bracing)
     nodes = free_surface(model, glue)
     margins = np.full((len(shapes), len(nodes)), margin)
     for row, shape in enumerate(shapes):

@@ -8,7 +8,7 @@ for the simple shapes and 20 to 45 for meshes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 
@@ -147,17 +147,32 @@ def rigid_shapes(
     plant: MultibodyPlant,
     inspector: SceneGraphInspector,
     bodies: Iterable[RigidBody],
+    visual: Sequence[str] = (),
 ) -> tuple[RigidShape, ...]:
-    """The collision shapes of bodies.
+    """The collision shapes of bodies, and their visual shapes of some names.
 
     Raises:
-        InvalidInput: for a shape without signed distances.
+        InvalidInput: for a shape without signed distances, or if no body has a visual
+            shape of these names.
     """
-    found = []
+    found, bodies = [], list(bodies)
+    drawn = {
+        body.index(): [
+            one
+            for one in plant.GetVisualGeometriesForBody(body)
+            if inspector.GetName(one).rpartition("::")[2] in visual
+        ]
+        for body in bodies
+    }
+    if visual and not any(drawn.values()):
+        raise InvalidInput(
+            f"skin on bracing: no link has a visual shape named {' or '.join(visual)}"
+        )
     for body in bodies:
-        for geometry in plant.GetCollisionGeometriesForBody(body):
+        touched = plant.GetCollisionGeometriesForBody(body) + drawn[body.index()]
+        for geometry in touched:
             shape, name = inspector.GetShape(geometry), inspector.GetName(geometry)
-            owner, alone = body_name(plant, body), Distances(shape)
+            owner, alone = body_name(plant, body), Distances(shape, _pieces(shape))
             open_mesh = isinstance(shape, Mesh) and not _encloses(shape)
             if open_mesh or not len(alone(np.zeros((1, 3)))[0]):
                 raise InvalidInput(
@@ -183,15 +198,28 @@ def _friction(given: ProximityProperties | None) -> float | None:
 def _encloses(mesh: Mesh) -> bool:
     """Whether a mesh encloses a volume. Drake measures distances from any, and takes
     all that lies behind an open one, and beside it, to be inside."""
+    # A VTK file is of tets.
+    return mesh.source().extension() == ".vtk" or _surface(mesh).is_watertight
+
+
+def _pieces(shape: Shape) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Boxes around the pieces of a mesh, as middles and half sizes [m]."""
+    if not isinstance(shape, Mesh) or shape.source().extension() == ".vtk":
+        return []
+    bounds = [one.bounds for one in _surface(shape).split(only_watertight=False)]
+    corners = (np.sort(each * shape.scale3(), axis=0) for each in bounds)
+    return [((low + high) / 2, (high - low) / 2) for low, high in corners]
+
+
+def _surface(mesh: Mesh) -> trimesh.Trimesh:
+    """The triangles of a mesh's file, without its scale."""
     source = mesh.source()
-    kind = source.extension()[1:]
-    if kind == "vtk":  # of tets
-        return True
     file = (
         str(source.path())
         if source.is_path()
         else BytesIO(source.in_memory().mesh_file.contents())
     )
+    kind = source.extension()[1:]
     surface = trimesh.load(file, file_type=kind, force="mesh")
     surface.merge_vertices(merge_tex=True, merge_norm=True)
-    return surface.is_watertight
+    return surface

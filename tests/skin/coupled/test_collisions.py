@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from pydrake.geometry import Box, Capsule, Cylinder, Sphere
+import trimesh
+from pydrake.geometry import Box, Capsule, Cylinder, Mesh, Sphere
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, CoulombFriction
 from pydrake.multibody.tree import SpatialInertia
@@ -75,6 +76,47 @@ def test_shapes_measure_as_drake_does():
         for i, distance, gradient in zip(near, d, g):
             assert distance == pytest.approx(drake[i].distance, abs=1e-12)
             assert np.allclose(gradient, drake[i].grad_W, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, -0.5])
+def test_plates_of_one_visual_mesh_measure_as_boxes(tmp_path, scale):
+    """Two plates far apart, drawn and not for collisions, touched by their name."""
+    sizes, places = [(0.1, 0.1, 0.006), (0.08, 0.1, 0.006)], [-0.1, 0.2]
+    plates = [trimesh.creation.box(size) for size in sizes]
+    for plate, z in zip(plates, places):
+        plate.apply_translation([0, 0, z])
+    file = tmp_path / "plates.obj"
+    trimesh.util.concatenate(plates).export(file)
+    builder = DiagramBuilder()
+    plant, _ = AddMultibodyPlantSceneGraph(builder, 1e-3)
+    bodies = [
+        plant.AddRigidBody(name, SpatialInertia.SolidSphereWithMass(1.0, 0.01))
+        for name in ("drawn", "boxes")
+    ]
+    mesh, grey, mu = Mesh(str(file), scale), np.full(4, 0.5), CoulombFriction(0.5, 0.5)
+    plant.RegisterVisualGeometry(bodies[0], RigidTransform(), mesh, "plates", grey)
+    for size, z in zip(sizes, places):
+        X, box = RigidTransform([0, 0, scale * z]), Box(*(abs(scale) * np.array(size)))
+        plant.RegisterCollisionGeometry(bodies[1], X, box, f"at {z}", mu)
+    plant.Finalize()
+    diagram = builder.Build()
+    root = diagram.CreateDefaultContext()
+    context = plant.GetMyMutableContextFromRoot(root)
+    inspector = plant.get_geometry_query_input_port().Eval(context).inspector()
+    assert not rigid_shapes(plant, inspector, bodies[:1])
+    (drawn,) = rigid_shapes(plant, inspector, bodies[:1], ("plates", "ribs"))
+    boxes = rigid_shapes(plant, inspector, bodies[1:], ())
+    points = np.random.default_rng(5).uniform(-0.3, 0.3, (4000, 3)) * [0.25, 0.25, 1]
+    want = np.full(len(points), np.inf)
+    for box in boxes:
+        near, distance, _ = box.near(plant, context, points, 1.0)
+        want[near] = np.minimum(want[near], distance)
+    near, distance, _ = drawn.near(plant, context, points, 4e-3)
+    assert near.tolist() == np.flatnonzero(want < 4e-3).tolist() and len(near) > 20
+    assert np.allclose(distance, want[near], atol=1e-9)
+    assert (distance < 0).any()
+    with pytest.raises(InvalidInput, match="no link has a visual shape named ribs"):
+        rigid_shapes(plant, inspector, bodies, ("ribs",))
 
 
 def test_skin_on_links_keeps_momentum():

@@ -115,7 +115,7 @@ class Tracking:
     """Time between stored shapes of the skin."""
     collisions: Annotated[str, one_of("kind of collisions", COLLISIONS)] = "none"
     """What the skin collides with, besides the ground: "itself", "links", "all" of
-    these or "none"."""
+    these, "bracing" (all, and bracing plates) or "none"."""
     threads: Annotated[int, whole(1, MOST_THREADS)] = 1
     """Number of threads of the sparse solver."""
     time_limit: Annotated[float | None, positive("s")] = None

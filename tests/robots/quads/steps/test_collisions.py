@@ -15,6 +15,7 @@ from drakebots.robots.quads.steps import planner as planning
 from drakebots.robots.quads.steps.planner import StepGoal
 from drakebots.skin import skin_collisions
 from drakebots.skin.coupled import CoupledState, SpringSystem
+from drakebots.skin.file import load_skinned
 from tests.helpers.small_quad import planned_lift, small_quad
 
 DT = 5e-3
@@ -212,6 +213,16 @@ def test_a_lifted_leg_does_not_enter_the_skin(touchy):
     assert depth["links"] < 0
 
 
+def test_the_skin_may_touch_bracing_plates():
+    """Nine more shapes than the links of the beetle have for collisions."""
+    beetle = load_skinned("beetle")
+    count = {
+        kind: len(skin_collisions(beetle, kind).links.shapes)
+        for kind in ("links", "bracing")
+    }
+    assert count == {"links": 21, "bracing": 30}
+
+
 def test_plan_and_track_take_the_words_of_simulate(touchy):
     lift = {"model": touchy, "motion": "lift_single"}
     for kind, held in (("links", (True, False)), ("none", (False, False))):
@@ -221,5 +232,5 @@ def test_plan_and_track_take_the_words_of_simulate(touchy):
     model, plan = planned_lift()
     track = Tracking(load_result(plan), model=str(model), collisions="itself")
     assert track.stepper().collisions.itself is not None
-    with pytest.raises(UnknownName, match="all, itself, links, none"):
+    with pytest.raises(UnknownName, match="all, bracing, itself, links, none"):
         Problem(collisions="feet")
