@@ -1,7 +1,7 @@
 """Plans of skinned quad-robots in which the skin touches links and itself, or not.
 
 python scripts/bench/quad_collisions.py            # four robots, half an hour
-python scripts/bench/quad_collisions.py --quick    # the beetle, a few steps of a lift
+python scripts/bench/quad_collisions.py --quick    # the beetle standing, a few steps
 
 Of each robot one space-time motion is planned, and followed step by step with
 collisions and without. Every few steps of the former, the step is also planned without,
@@ -206,7 +206,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     rows = {}
     with calm_threads():
         for name in args.robots[:1] if args.quick else args.robots:
-            how = (6, 2) if args.quick else (args.steps, args.every)
+            how = (4, 2) if args.quick else (args.steps, args.every)
             rows[name] = measured(name, *how, quick=args.quick)
             print_table(name, rows[name])
     worst = {
