@@ -62,7 +62,8 @@ def measure(name: str, rounds: int) -> dict:
     state = steppers["scipy"].start()
     runs = {k: lambda s=s: condensed(s, state) for k, s in steppers.items()}
     if "pardiso" in runs:
-        quick = robot.stepper(DT, solver="pardiso", threads=1, precision="single")
+        options = {"precision": "single", "keep_factors": False}
+        quick = robot.stepper(DT, solver="pardiso", threads=1, **options)
         runs[REFINED] = lambda: quick.step(state).solution.du
     spent, answers = {name: [] for name in runs}, {}
     with calm_threads():

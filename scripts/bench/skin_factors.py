@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from measurement import Measurement, figure
 from pydrake.geometry import Box
 from skin_hinge import silicone_hinge
 from skin_peers import Ours
@@ -35,7 +36,7 @@ from skin_scene import RADIUS, SETTLE, pad_mesh
 from skin_scene import Ours as Pad
 
 from drakebots import load_result
-from drakebots.cli.output import Measurement, figure, print_rows
+from drakebots.cli.output import print_rows
 from drakebots.core.threads import calm_threads
 from drakebots.robots.quads import Tracking, track
 from drakebots.skin.coupled import CoupledStepper, PatchContact, Servo

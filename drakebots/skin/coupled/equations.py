@@ -363,7 +363,8 @@ class CondensedSystem:
         state, X_k = self.solver.reduce(columns)
         Y = self.solver.expand(state, np.zeros_like(X_k))
         Y[self.solver.kept] = 0.0
-        return TouchedColumns(at, Y, X_k, Y.T @ columns, self.equations.Z)
+        push = Y.T @ columns  # symmetric but for the solver's precision
+        return TouchedColumns(at, Y, X_k, (push + push.T) / 2, self.equations.Z)
 
     @property
     def nv(self) -> int:
