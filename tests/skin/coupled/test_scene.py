@@ -32,6 +32,7 @@ from drakebots.skin.coupled import (
     glue_vertices,
     scene_of,
 )
+from drakebots.skin.coupled import solver as step_solver
 
 G, UP = 9.81, np.array([0, 0, 1.0])
 MIDDLE = np.array([0.05, 0.05, -1e-4])
@@ -147,9 +148,15 @@ def test_a_ball_on_a_pad_keeps_momentum_and_gains_no_energy(precision):
     assert 0.1 < up < 0.5  # it bounces off
 
 
-def test_kept_factors_do_not_change_what_is_touched():
+def test_kept_factors_do_not_change_what_is_touched(monkeypatch):
     """Contact comes and goes, and some steps are solved again without it."""
-    ends = []
+    ends, systems, refined = [], [], step_solver.refined
+
+    def seen(system, *args):
+        systems.append(system)
+        return refined(system, *args)
+
+    monkeypatch.setattr(step_solver, "refined", seen)
     for precision in ("single", "double"):
         pad = Pad(gravity=9.81)
         inertia = SpatialInertia.SolidSphereWithMass(0.05, 0.02)
@@ -164,6 +171,10 @@ def test_kept_factors_do_not_change_what_is_touched():
     change = np.abs(one.skin.velocities - other.skin.velocities).max()
     assert change < 1e-8
     np.testing.assert_allclose(ends[0].forces.on("ball"), ends[1].forces.on("ball"))
+    touched = [each.matrix for each in systems if each.touched is not None]
+    assert touched
+    for R in touched:  # also where Y has the accuracy of float32 only
+        assert np.abs(R - R.T).max() < 1e-12 * np.abs(R).max()
 
 
 def test_forces_are_the_impulses():
