@@ -45,7 +45,7 @@ from drakebots.model import (
     point_jacobian,
     sliding_motors,
 )
-from drakebots.multibody.base import attach_base, set_base_pose
+from drakebots.multibody.base import attach_base, base_body, set_base_pose
 from drakebots.multibody.scaled import copy_scaled
 from drakebots.multibody.surfaces import Terrain
 from drakebots.multibody.terrain import Flat
@@ -199,6 +199,28 @@ class Robot:
             X_WB.rotation(), X_WB.translation() / self.scaling.length
         )
         set_base_pose(self.plant, context, scaled)
+
+    def put_onto(
+        self, context: Context, terrain: Terrain, soles: np.ndarray | None = None
+    ) -> None:
+        """Puts a robot that stands on z = 0 onto a terrain, if that is another.
+
+        Args:
+            context: of its plant.
+            terrain: the ground.
+            soles: the robot's lowest points (n, 3) [m]; by default those of its feet.
+        """
+        if terrain == Flat():
+            return
+        X_WB = self.plant.EvalBodyPoseInWorld(context, base_body(self.plant))
+        p_WB = self.scaling.length * X_WB.translation()
+        if soles is None:
+            down = np.outer([foot.radius for foot in self.model.feet], [0.0, 0.0, 1.0])
+            soles = self.feet_positions(context) - down
+        if not len(soles):
+            soles = np.array([[p_WB[0], p_WB[1], 0.0]])
+        X_WB = RigidTransform(X_WB.rotation(), p_WB)
+        self.set_base_pose(context, terrain.footing(soles) @ X_WB)
 
 
 def _body_frame(plant: MultibodyPlant, body: str) -> Frame:

@@ -41,7 +41,6 @@ from drakebots.model import skin_path
 from drakebots.multibody import (
     Flat,
     Terrain,
-    base_body,
     build_robot,
     floats,
     judged,
@@ -367,9 +366,7 @@ def on_ground(problem: SkinSimulation, robot: SkinnedRobot) -> np.ndarray | None
     points, low = robot.mesh.vertices, robot.mesh.vertices[:, 2].min()
     soles = [points[points[:, 2] < low + SOLE]]
     soles += [patch_points(plant, context, patches)[0]] if patches else []
-    X_WB = plant.EvalBodyPoseInWorld(context, base_body(plant))
-    stands = terrain.footing(np.vstack(soles))
-    robot.robot.set_base_pose(context, stands @ X_WB)
+    robot.robot.put_onto(context, terrain, np.vstack(soles))
     return plant.GetPositions(context)
 
 

@@ -49,7 +49,7 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 52_261,
+    "code_lines": 52_281,
     "modules": 379,
     "single_importer_modules": 43,
     "functions_over_60_lines": 5,

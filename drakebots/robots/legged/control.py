@@ -366,17 +366,9 @@ class Run(ControlRun):
             feet = self.own.feet_positions(self.context)[:, 2]
             radii = [foot.radius for foot in self.model.feet]
             q[axes["z"]] -= (feet - radii).min()
-        return q if self.problem.terrain == Flat() else self._on_ground(q)
-
-    def _on_ground(self, q: np.ndarray) -> np.ndarray:
-        """Positions (nq,) that stand on z = 0, put onto the terrain."""
-        plant, context = self.own.plant, self.context
-        plant.SetPositions(context, q)
-        X_WB = plant.EvalBodyPoseInWorld(context, base_body(plant))
-        down = np.outer([f.radius for f in self.model.feet], [0.0, 0.0, 1.0])
-        points = self.own.feet_positions(context) - down
-        self.own.set_base_pose(context, self.problem.terrain.footing(points) @ X_WB)
-        return plant.GetPositions(context)
+        self.own.plant.SetPositions(self.context, q)
+        self.own.put_onto(self.context, self.problem.terrain)
+        return self.own.plant.GetPositions(self.context)
 
     def _standing(self) -> np.ndarray:
         """Positions (nq,) of the posture, which is left in the context."""

@@ -68,10 +68,8 @@ def place(
         height = p[2] - lowest.min()
     X_WB = RigidTransform(posture.X_WB.rotation(), [p[0], p[1], height])
     robot.set_base_pose(context, X_WB)
-    if given is None and terrain != Flat():
-        feet = robot.feet_positions(context) - np.outer(radii, [0.0, 0.0, 1.0])
-        below = feet if len(feet) else X_WB.translation()[None] * [1.0, 1.0, 0.0]
-        robot.set_base_pose(context, terrain.footing(below) @ X_WB)
+    if given is None:
+        robot.put_onto(context, terrain)
 
 
 def nudge(

@@ -14,6 +14,7 @@ from drakebots.fem import Penalty, SkinState
 from drakebots.fem.assembly import build_model
 from drakebots.fem.material import Material
 from drakebots.fem.mesh import TetMesh, box_mesh
+from drakebots.multibody import Slope
 from drakebots.skin.coupled import (
     Collisions,
     CoupledState,
@@ -231,19 +232,27 @@ def test_a_soft_block_rests_on_the_ground(dt):
     assert np.abs(state.v).max() < 1e-3
 
 
-def test_ground_brakes_a_sliding_skin():
-    """A free skin, no weight on links: friction mu g, once it lies."""
-    leg = Leg()
+@pytest.mark.parametrize("angle", [0.0, 0.3])
+def test_ground_brakes_a_sliding_skin(angle):
+    """A free skin, no weight on links: friction mu g, once it lies; on a slope it is
+    g (sin - mu cos) downhill."""
+    leg, terrain = Leg(), Slope(angle)
+    down, n = (np.array(e) for e in ([1.0, 0, 0], [0, 0, 1.0]))
+    R = terrain.footing(np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])).rotation()
+    down, n = R.multiply(down), R.multiply(n)
     block = box_mesh((0.06, 0.06, 0.02), (3, 3, 1))
-    rest = TetMesh(block.vertices + np.array([1.0, 0, -1e-4]), block.tets)
+    rest = TetMesh(
+        (block.vertices + np.array([1.0, 0, -1e-4])) @ R.matrix().T, block.tets
+    )
     two = TetMesh(
-        np.concatenate([rest.vertices, rest.vertices * [0.1, 1, 1] + [0, 0, 0.2]]),
+        np.concatenate([rest.vertices, rest.vertices * [0.1, 1, 1] + [0, 0, 0.6]]),
         np.concatenate([rest.tets, rest.tets + len(rest.vertices)]),
     )
     model = build_model(two, Material(youngs_modulus=1e6, poisson_ratio=0.3))
-    n = len(rest.vertices)
-    glue = Glue(np.arange(n, 2 * n), ("world",) * n, two.vertices[n:])
-    ground = SkinGround(friction=0.3, stiffness=2e3, damping=5.0, slip_speed=1e-3)
+    count = len(rest.vertices)
+    at = np.arange(count, 2 * count)
+    glue = Glue(at, ("world",) * count, two.vertices[count:])
+    ground = SkinGround(0.3, 2e3, damping=5.0, slip_speed=1e-3, terrain=terrain)
     run = CoupledStepper(
         leg.plant, model, glue, DT, context=leg.context,
         collisions=Collisions(ground=ground),
@@ -252,15 +261,17 @@ def test_ground_brakes_a_sliding_skin():
     for _ in range(60):
         state = run.step(state).state
     x, v = state.skin.positions, np.zeros_like(state.skin.positions)
-    v[:n, 0] = 1.0
+    v[:count] = down
     state = CoupledState(state.q, state.v, SkinState(0.0, x, v))
-    mass = model.node_mass[:n].sum()
+    mass = model.node_mass[:count].sum()
     slid = []
     for _ in range(25):
         state = run.step(state).state
-        slid.append(momentum(model, state.skin)[0][0] / mass)
+        slid.append(momentum(model, state.skin)[0] @ down / mass)
     rate = np.polyfit(DT * np.arange(25), slid, 1)[0]
-    assert rate == pytest.approx(-0.3 * 9.81, rel=0.05)
+    pull = 9.81 * (np.sin(angle) - 0.3 * np.cos(angle))
+    assert rate == pytest.approx(pull, rel=0.05, abs=0.05)
+    assert abs((state.skin.velocities[:count] @ n).mean()) < 0.02
 
 
 def test_links_without_a_scene_are_refused(model):
