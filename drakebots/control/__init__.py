@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         default_cost,
         follow_feet,
     )
+    from drakebots.control.remote import RemoteReplanning
     from drakebots.control.rigid import (
         ContactModel,
         Hard,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         stiff_ground,
     )
     from drakebots.control.solver import MpcSolver
+    from drakebots.control.steered import CLOCKS, Orders, SteeredMotion
     from drakebots.control.system import (
         Command,
         ContactImplicitMpc,

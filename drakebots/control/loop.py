@@ -244,7 +244,6 @@ class ControlRun(SimulatedRun):
         self._samples = self._updates = 0
         duration = self.problem.duration if duration is None else duration
         self._log_period = self.problem.log_period if log_period is None else log_period
-        self._pushes = getattr(self.problem, "pushes", ())
         self.steps = max(1, int(np.ceil(duration / self.plant.time_step - 1e-6)))
         self.controller.start(*self.plant.state())
         self._sample(0.0)
@@ -269,7 +268,7 @@ class ControlRun(SimulatedRun):
         command = self.controller.command(time, *self.plant.state())
         if self._update_time < time + _SAME:
             self._update()
-        forces = [push.at(time) for push in self._pushes]
+        forces = [push.at(time) for push in self.pushes]
         try:
             self.plant.advance(command, [f for f in forces if f.any()])
         except RuntimeError as error:
@@ -285,6 +284,11 @@ class ControlRun(SimulatedRun):
             self.fell = end, why
             return failed(f"{why} at {end:.3g} s")
         return None
+
+    @property
+    def pushes(self) -> Sequence[Push]:
+        """The forces on its base, of the problem."""
+        return getattr(self.problem, "pushes", ())
 
     @property
     def _update_time(self) -> float:

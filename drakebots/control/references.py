@@ -317,10 +317,14 @@ class ReferenceMotion:
                 follow_feet(
                     robot, context, self.q, self._joints, feet + self._steps(times, v)
                 )
-                for v in (np.zeros_like(self._passing), self._passing)
+                for v in self._passings()
             ]
         if not isinstance(self.terrain, Flat):
             self._lifts = self._lifting(robot, context)
+
+    def _passings(self) -> list[np.ndarray]:
+        """Velocities at which the base passes its feet (nc, 3), a table for each."""
+        return [np.zeros_like(self._passing), self._passing]
 
     def _along(self, times: np.ndarray, passing: np.ndarray) -> np.ndarray:
         """Displacements of the feet along the ground (n, nc, 3) when the base passes

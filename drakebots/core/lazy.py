@@ -63,6 +63,12 @@ def late(name: str) -> Any:
     return _Late(name)
 
 
+def resolve(reference: str) -> Any:
+    """Import and return the object that a "module:name" stands for."""
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
 class _Late:
     def __init__(self, name: str):
         self._name = name

@@ -1,10 +1,11 @@
-"""Live: sliders and keys in the browser act on what runs.
+"""Live: sliders, buttons and keys in the browser act on what runs.
 
     panel = Panel([Slider("torque", -1, 1, unit="N m", keys="SW")], meshcat)
     for event in panel.poll(time):
         ...
 
-A :class:`Panel` holds the controls, their events and a script of them. The room knows
+A :class:`Panel` holds the controls, their events and a script of them, and a
+:class:`Pace` keeps simulated time beside the wall clock. The room knows
 no robot: robots name their live parts in the registry.
 """
 
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.live.panel import Panel, Slider
+    from drakebots.live.pace import Pace
+    from drakebots.live.panel import Button, Panel, Slider
     from drakebots.live.pose import Hand, pose_by_hand
     from drakebots.live.script import Event, Live, events_of, read_script, with_events
 

@@ -1,4 +1,4 @@
-"""The controls of a page: sliders with keys, and what came of them.
+"""The controls of a page: sliders and buttons with keys, and what came of them.
 
 panel = Panel([Slider("ahead", -1, 1, unit="m/s", keys="SW")], meshcat)
 for event in panel.poll(time):
@@ -18,6 +18,22 @@ from drakebots.live.script import Event
 
 STEPS = 100
 """Number of steps of a slider's range, where no step is given."""
+
+
+@dataclass(frozen=True)
+class Button:
+    """A button on the page.
+
+    Attributes:
+        name: of the control, unique on its page.
+        keys: the key that presses it: "R", or JavaScript's code, ["Space"].
+        act: called with 1 at every click.
+    """
+
+    name: str
+    keys: Sequence[str] = ()
+    act: Callable[[float], object] | None = None
+    unit, low, high = "", 1.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +73,7 @@ class Slider:
         return (self.high - self.low) / STEPS if self.step is None else self.step
 
 
-def _label(control: Slider) -> str:
+def _label(control: Slider | Button) -> str:
     """The text on the page: name, unit and keys."""
     keys = " ".join(key.removeprefix("Arrow") for key in control.keys if key)
     unit = f" [{control.unit}]" if control.unit else ""
@@ -68,7 +84,7 @@ class Panel:
     """Controls on the page of a Meshcat server, or of none, and a script that acts.
 
     Args:
-        controls: sliders.
+        controls: sliders and buttons.
         meshcat: the server; None for a run without a page.
         script: events that act as if somebody made them.
 
@@ -83,23 +99,26 @@ class Panel:
 
     def __init__(
         self,
-        controls: Sequence[Slider],
+        controls: Sequence[Slider | Button],
         meshcat: Meshcat | None = None,
         script: Iterable[Event] = (),
     ):
         self._controls = {control.name: control for control in controls}
         if len(self._controls) < len(controls):
             raise InvalidInput("two controls of a page have the same name")
-        self.values = {control.name: control.value for control in controls}
+        self.values = {c.name: c.value for c in controls if isinstance(c, Slider)}
         self.events: list[Event] = []
         self._meshcat, self._seen = meshcat, dict.fromkeys(self._controls, 0.0)
         self._script = deque(sorted(script, key=lambda event: event.time))
         for event in self._script:
             self._check(event)
         for control in controls if meshcat is not None else ():
-            room = control.low, control.high, control.smallest, control.value
             codes = [f"Key{k}" if len(k) == 1 else k for k in control.keys]
-            label = _label(control)
+            label, room = _label(control), [control.low, control.high]
+            if isinstance(control, Button):
+                meshcat.AddButton(label, *codes)
+                continue
+            room += [control.smallest, control.value]
             self._seen[control.name] = meshcat.AddSlider(label, *room, *codes)
 
     def _check(self, event: Event) -> None:
@@ -122,10 +141,14 @@ class Panel:
         found = []
         while self._script and self._script[0].time <= time + 1e-9:
             found.append(replace(self._script.popleft(), time=time))
-            self.show(found[-1].control, found[-1].value)
+            if found[-1].control in self.values:
+                self.show(found[-1].control, found[-1].value)
         for name, control in self._controls.items() if self._meshcat else ():
-            value = self._meshcat.GetSliderValue(_label(control))
-            if value != self._seen[name]:
+            label, seen = _label(control), self._seen[name]
+            if isinstance(control, Button):
+                self._seen[name] = self._meshcat.GetButtonClicks(label)
+                found += [Event(time, name, 1.0)] * int(self._seen[name] - seen)
+            elif (value := self._meshcat.GetSliderValue(label)) != seen:
                 self._seen[name] = self.values[name] = value
                 found.append(Event(time, name, value))
         for event in found:

@@ -26,8 +26,8 @@ class Event:
 
     Attributes:
         time: in simulated time [s].
-        control: name of the slider.
-        value: of the slider.
+        control: name of the slider or button.
+        value: of the slider; 1 of a button.
     """
 
     time: float

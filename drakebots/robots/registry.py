@@ -29,18 +29,12 @@ from functools import cache
 from typing import Any
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.core.lazy import late
+from drakebots.core.lazy import late, resolve
 
 metadata = late("importlib.metadata")
 
 TASKS = ("simulate", "mpc", "plan", "live", "track", "refine")
 """Tasks of a robot, and of its plans, each a command of the command line."""
-
-
-def resolve(reference: str) -> Any:
-    """Import and return the object that a "module:name" stands for."""
-    module, _, name = reference.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 @dataclass(frozen=True)

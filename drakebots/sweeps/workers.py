@@ -7,13 +7,7 @@ is tried once more in a new process.
 
 from __future__ import annotations
 
-import os
-import select
 import signal
-import socket
-import subprocess
-import sys
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,14 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from drakebots.core.errors import DrakebotsError, InvalidInput, one_line
+from drakebots.core.process import Child
 from drakebots.results import Result
 from drakebots.robots import resolve
 
 TRIES = 2
 """Number of times that a job is started whose process dies."""
-
-_ONE_THREAD = ("OMP", "OPENBLAS", "MKL", "NUMBA")
-"""Libraries that would use all cores in each of several processes."""
 
 
 @dataclass(frozen=True)
@@ -150,32 +142,12 @@ def run_here(jobs: Sequence[Job], count: int) -> Iterator[tuple[int, Outcome]]:
             worker.stop()
 
 
-class _Worker:
-    """A process that solves one job after the other, sent through a socket.
-
-    Not `multiprocessing.Process`, which would import the user's main program again and
-    so demands `if __name__ == "__main__"` in it.
-    """
+class _Worker(Child):
+    """A process that solves one job after the other."""
 
     def __init__(self, *, alone: bool):
+        super().__init__(f"{__name__}:serve", alone=alone)
         self.alone, self.job = alone, None
-        ours, theirs = socket.socketpair()
-        environment = dict(
-            os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path))
-        )
-        if not alone:
-            for name in _ONE_THREAD:
-                environment.setdefault(f"{name}_NUM_THREADS", "1")
-        code = f"from drakebots.sweeps.workers import serve; serve({theirs.fileno()})"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else None,
-            env=environment,
-        )
-        theirs.close()
-        self.pipe = Connection(ours.detach())
 
     def send(self, index: int, job: Job) -> None:
         """Starts a job. Where the process is gone, nothing but the end will come back.
@@ -204,25 +176,9 @@ class _Worker:
         self.stop()
         return _Worker(alone=self.alone)
 
-    def stop(self) -> None:
-        """Ends the process, in the middle of a job too; its file is not written."""
-        self.pipe.close()
-        self.process.kill()
-        self.process.wait()
 
-
-def _has_descriptor(stream: Any) -> bool:
-    try:
-        return stream.fileno() >= 0
-    except (AttributeError, OSError, ValueError):
-        return False
-
-
-def serve(descriptor: int) -> None:
+def serve(pipe: Connection) -> None:
     """The work of a process of :func:`run_here`: solves jobs until nobody asks."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to handle
-    threading.Thread(target=_end_with_parent, args=[descriptor], daemon=True).start()
-    pipe = Connection(descriptor)
     while True:
         try:
             job = pipe.recv()
@@ -232,13 +188,6 @@ def serve(descriptor: int) -> None:
             pipe.send(Outcome("error", f"{type(error).__name__}: {one_line(error)}"))
             continue
         pipe.send(run_job(job))
-
-
-def _end_with_parent(descriptor: int) -> None:
-    hung_up = select.poll()
-    hung_up.register(descriptor, 0)  # nothing but hang-ups
-    hung_up.poll()
-    os._exit(1)
 
 
 # --- a cluster --------------------------------------------------------------

@@ -312,8 +312,8 @@ def draw_trail(scene: Scene, data: xr.Dataset, terrain: Terrain = Flat()) -> Non
     scene.meshcat.SetLine(f"{ROOT}/path", path[::step].T, 3.0, _TRAIL)
 
 
-def draw_ground_lines(scene: Scene, data: xr.Dataset) -> None:
-    """Lines across the path, at a round distance."""
+def draw_ground_lines(scene: Scene, data: xr.Dataset) -> tuple[str, float]:
+    """Lines across the path, at a round distance; returns their path and it [m]."""
     spacing = round_distance(0.5 * scene.reach)
     base = data.base_position.values
     low = np.floor((base.min(axis=0) - 2 * scene.reach) / spacing)
@@ -323,12 +323,14 @@ def draw_ground_lines(scene: Scene, data: xr.Dataset) -> None:
     ends = [(a, high[1]) for a in x] + [(high[0], b) for b in y]
     height = np.full(len(starts), 0.001 * scene.reach)
     scene.caption.add(_LINES, f"lines every {spacing * 1e3:g} mm")
+    path = f"{ROOT}/lines_every_{spacing * 1e3:g}_mm"
     scene.meshcat.SetLineSegments(
-        f"{ROOT}/lines_every_{spacing * 1e3:g}_mm",
+        path,
         *(np.vstack([spacing * np.transpose(k), height]) for k in (starts, ends)),
         1.0,
         _LINES,
     )
+    return path, spacing
 
 
 def round_distance(length: float) -> float:

@@ -113,6 +113,11 @@ class Stage:
             self.scale * (target - self.ground),
         )
 
+    def follow(self, x: float, y: float) -> None:
+        """Moves the world so that the view is about (x, y) as it was about (0, 0)."""
+        ground = np.add(self.ground, [x, y, 0.0])
+        self.meshcat.SetTransform(ROOT, _scaling(self.scale, ground))
+
     def look_at_box(self, low, high, direction=VIEW) -> None:
         """Places the camera as near as all of a box is in the picture.
 

@@ -49,8 +49,8 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 52_281,
-    "modules": 379,
+    "code_lines": 52_714,
+    "modules": 383,
     "single_importer_modules": 43,
     "functions_over_60_lines": 5,
     "field_declarations": 1,

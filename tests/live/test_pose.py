@@ -78,7 +78,7 @@ def test_a_loop_that_cannot_be_closed_stops_the_joint():
 def test_a_script_and_its_replay(five_bars, tmp_path):
     script = tmp_path / "c.csv"
     script.write_text("time,control,value\n0.1,FL_back,-0.7\n200ms, FR_back, -0.6\n")
-    words = ["live", "minitaur", "--headless"]
+    words = ["live", "minitaur", "--joints", "--headless"]
     first, second = str(tmp_path / "a.nc"), str(tmp_path / "b.nc")
     assert main([*words, "--script", str(script), "-o", first]) == 0
     assert main([*words, "--replay", first, "-o", second]) == 0
@@ -103,7 +103,10 @@ def test_a_script_and_its_replay(five_bars, tmp_path):
 def test_bad_scripts(text, said, tmp_path, capsys):
     script = tmp_path / "c.csv"
     script.write_text(text)
-    assert main(["live", "minitaur", "--headless", "--script", str(script)]) == 2
+    assert (
+        main(["live", "minitaur", "--joints", "--headless", "--script", str(script)])
+        == 2
+    )
     assert said in capsys.readouterr().err.replace("\n", " ")
 
 
@@ -123,7 +126,8 @@ def page(tmp_path):
     if find_browser() is None:
         pytest.skip("needs a browser")
     record = tmp_path / "run.nc"
-    words = [sys.executable, "-m", "drakebots", "live", "minitaur", "-o", str(record)]
+    words = [sys.executable, "-m", "drakebots", "live", "minitaur"]
+    words += ["--joints", "-o", str(record)]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     yield process.stdout.readline().split()[0], process, record
     process.kill()

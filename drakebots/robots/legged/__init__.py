@@ -13,7 +13,7 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.control import Hard, Mpc, Push, Sap, Trot
     from drakebots.robots.legged.control import Control, Rigid, control
-    from drakebots.robots.legged.live import Drive, drive
+    from drakebots.robots.legged.live import Drive, Driven, drive
     from drakebots.robots.legged.plots import plot_control, plot_track
     from drakebots.robots.legged.reference import Reference, reference
     from drakebots.robots.legged.refine import Refinement, refine

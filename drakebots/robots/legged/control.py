@@ -409,7 +409,7 @@ class Run(ControlRun):
         plant = self.plant.plant
         motors = actuators_of(plant)
         order = [motor.input_start() for motor in motors]
-        pushes, none = self.problem.pushes, np.zeros(3)
+        pushes, none = self.pushes, np.zeros(3)
         force = np.array([sum((p.at(t) for p in pushes), none) for t in times])
         data = data.assign_coords(motor=[motor.name() for motor in motors])
         data = data.assign(
@@ -440,7 +440,7 @@ class Run(ControlRun):
         rights = problem.start == "side"
         fell = bool(down[-1] if rights else down.any())
         up = len(down) - np.argmax(down[::-1])
-        found = run_figures(data, self.controller, problem.pushes) | {
+        found = run_figures(data, self.controller, self.pushes) | {
             "fell": fell,
             "fell_at_s": float(times[np.argmax(down)]) if fell and not rights else None,
             "upright_at_s": float(times[up]) if rights and not fell else None,

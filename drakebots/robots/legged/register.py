@@ -52,6 +52,7 @@ ENTRIES = (
         ),
     ),
     Kind("legged.track", f"{_LEGGED}:plot_track", _MOTION[1]),
+    Kind("legged.live", f"{_LEGGED}:plot_control", f"{_LEGGED}:record_control"),
     Kind("legged.mpc", f"{_LEGGED}:plot_control", f"{_LEGGED}:record_control"),
 )
 """Entries of the registry."""

@@ -101,6 +101,10 @@ class Person:
             raise InvalidInput(str(found["exceptionDetails"]))
         return found["result"].get("value")
 
+    def open(self, url: str) -> None:
+        """Goes to another page."""
+        self._ask("Page.navigate", url=url)
+
     def wait(self, script: str, seconds: float = PATIENCE) -> Any:
         """The value of an expression once it is true."""
         until = time.monotonic() + seconds

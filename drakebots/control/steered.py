@@ -1,0 +1,148 @@
+"""A reference that is steered while it is followed.
+
+reference = SteeredMotion(robot, q, step=0.05, knots=20, gait=Trot(), pace=0.4)
+reference.orders = Orders(ahead=0.5, turn=0.3)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from drakebots.control.references import ReferenceMotion, Trot, follow_feet
+from drakebots.multibody import Robot
+
+LEAD = 0.3
+"""The heading asked for is at most so far from the robot's [rad]: a robot that was
+turned round does not owe the way back."""
+
+NUDGE = 0.3
+"""Share of the pace from which on a robot that was asked for nothing steps."""
+
+CLOCKS = ("stand", "auto", "trot")
+"""Clocks of the feet: none; one while there is somewhere to go, or the robot is pushed;
+one at all times."""
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What a steered robot is to do, in its own axes.
+
+    Attributes:
+        ahead, left: speed [m/s].
+        turn: rate of the heading, to the left [rad/s].
+        rise: height of the base over that of the standing pose [m].
+        gait: one of CLOCKS.
+    """
+
+    ahead: float = 0.0
+    left: float = 0.0
+    turn: float = 0.0
+    rise: float = 0.0
+    gait: str = "auto"
+
+    @property
+    def goes(self) -> bool:
+        """Whether they lead anywhere."""
+        return any((self.ahead, self.left, self.turn))
+
+
+class SteeredMotion(ReferenceMotion):
+    """Reference on flat ground by orders that may change before every call.
+
+    The base goes on from where it is measured at the velocity that is asked for, along
+    a heading that turns as asked. The joints are those of feet that step on the spot,
+    and to first order of feet that the base passes ahead, sideways and turning: tables
+    by phase for each, added in proportion. A lower or higher base has the feet where
+    they were.
+
+    Args:
+        robot, q, step, knots: as for :class:`ReferenceMotion`.
+        gait: clock of the feet.
+        pace: speed for which the tables are made [m/s]; they turn at its share of a
+            circle through the feet.
+
+    Attributes:
+        orders: the orders in force.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        q: np.ndarray,
+        *,
+        step: float,
+        knots: int,
+        gait: Trot,
+        pace: float,
+    ):
+        self.orders, self._pace, self._robot = Orders(), pace, robot
+        super().__init__(robot, q, step=step, knots=knots, gait=gait)
+        still, *moving = self._table
+        self._still, self._moving = still, [table - still for table in moving]
+        self._risen = 0.0, self.q
+        self._heading, self._time, self._until = 0.0, 0.0, -np.inf
+
+    def _passings(self) -> list[np.ndarray]:
+        turning = np.cross([0, 0, 1.0], self._arms)
+        self._spin = self._pace / max(np.linalg.norm(turning, axis=1).max(), 1e-9)
+        x, y, none = *self._pace * np.eye(3)[:2], np.zeros_like(self._arms)
+        return [none, none + x, none + y, self._spin * turning]
+
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> Any:
+        """Positions (knots + 1, nq) and velocities (knots + 1, nv) from time t on."""
+        orders, plane = self.orders, self._plane
+        if orders.gait == "stand":
+            orders = replace(orders, ahead=0.0, left=0.0, turn=0.0)
+        nudged = np.linalg.norm(v[plane]) > NUDGE * self._pace
+        if orders.gait == "trot" or (orders.gait == "auto" and (orders.goes or nudged)):
+            self._until = t + self.gait.period
+        elif orders.gait == "stand":
+            self._until = -np.inf
+        times = t + self._times
+        base = self._raised(orders.rise)
+        out = np.tile(base, (len(times), 1))
+        rates = np.zeros_like(out)
+        yaw = self._turned(t, q, orders.turn) + orders.turn * self._times
+        c, s = np.cos(yaw), np.sin(yaw)
+        ahead, left = orders.ahead, orders.left
+        velocity = np.stack([ahead * c - left * s, ahead * s + left * c], axis=1)
+        rates[:, plane] = velocity[:, : len(plane)]
+        out[:, plane] = q[plane]
+        means = (rates[1:, plane] + rates[:-1, plane]) / 2
+        out[1:, plane] += np.cumsum(self._step * means, axis=0)
+        if "yaw" in self.axes:
+            out[:, self.axes["yaw"]] += yaw
+            rates[:, self.axes["yaw"]] = orders.turn
+        if t <= self._until:
+            shares = ahead / self._pace, left / self._pace, orders.turn / self._spin
+            joints = self._joints
+            table = sum((s * m for s, m in zip(shares, self._moving)), self._still)
+            self._table = [table + (base - self.q)[joints]] * 2
+            stepping = self._stepping(times, np.zeros(len(times)))
+            out[:, joints], rates[:, joints] = stepping
+        return out, rates
+
+    def _turned(self, t: float, q: np.ndarray, rate: float) -> float:
+        """The heading asked for at a time, from that of the standing pose [rad]."""
+        if "yaw" not in self.axes:
+            return 0.0
+        here = float((q - self.q)[self.axes["yaw"]])
+        due = self._heading + rate * max(t - self._time, 0.0) - here
+        due -= 2 * np.pi * np.round(due / (2 * np.pi))
+        self._heading, self._time = here + float(np.clip(due, -LEAD, LEAD)), t
+        return self._heading
+
+    def _raised(self, rise: float) -> np.ndarray:
+        """The standing pose with its base higher, its feet where they were (nq,)."""
+        if rise != self._risen[0] and "z" in self.axes:
+            q, robot = self.q.copy(), self._robot
+            context = robot.plant.CreateDefaultContext()
+            robot.plant.SetPositions(context, q)
+            feet = robot.feet_positions(context)[None]
+            q[self.axes["z"]] += rise
+            q[self._joints] = follow_feet(robot, context, q, self._joints, feet)[0]
+            self._risen = rise, q
+        return self._risen[1]

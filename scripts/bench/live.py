@@ -1,0 +1,130 @@
+"""A quadruped in the browser: its real-time factor, and how soon a key acts.
+
+    python scripts/bench/live.py
+    python scripts/bench/live.py --quick
+
+The quadruped trots ahead with a browser connected, 1 kHz of its plant and up to 120
+solves a second. `start_s` is from the command to the robot in the page, or to the
+page's address where there is no browser; `real_time_factor` simulated over wall time;
+`key_to_motion_ms` from a key pressed in Chromium to the velocity that the controller is
+told, the median; `pictures_per_s` the poses that come to the page. The last two need a
+browser. Chromium draws by the processor here, and takes more of it than a page on a
+screen would.
+
+JSON: browser, start_s, real_time_factor, solves_per_s.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from measurement import Measurement, figure
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+from robot_zoo.person import Person, find_browser
+
+from drakebots.robots.legged import Drive, Driven
+
+ROBOT = "mini_cheetah"
+STANDS = f"""viewer.scene_tree.find(["drake", "visualizer", "{ROBOT}", "body"])
+  .object.matrix.elements[14] > 0.1"""
+SIZE = (320, 240)
+
+_COUNT = """
+viewer.pictures = 0;
+const handle = viewer.handle_command.bind(viewer);
+viewer.handle_command = c => {
+  if (c.type == 'set_transform' && c.path.endsWith('/body')) viewer.pictures++;
+  handle(c);
+}; true"""
+
+
+def start_seconds(port: int) -> float:
+    """From the command to the robot in its page, or to the page's address [s]."""
+    words = [sys.executable, "-m", "drakebots", "live", ROBOT, "--port", str(port)]
+    person = Person("about:blank", SIZE) if find_browser() else None
+    began = time.perf_counter()
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    try:
+        url = process.stdout.readline().split()[0]
+        if person is not None:
+            person.open(url)
+            person.wait(STANDS)
+        return time.perf_counter() - began
+    finally:
+        process.kill()
+        process.wait()
+        if person is not None:
+            person.close()
+
+
+def watch(run: Driven, url: str, seconds: float, found: dict) -> None:
+    """Presses keys for a while, then notes what came of it."""
+    try:
+        with Person(url, SIZE) as person:
+            person.wait(STANDS)
+            person.control("ahead")
+            person.value(_COUNT)
+            began, at, delays = time.perf_counter(), run.now, []
+            while time.perf_counter() < began + seconds or not delays:
+                before, pressed = run.controller.orders.ahead, time.perf_counter()
+                person.press("s" if before > 0.35 else "w")
+                while run.controller.orders.ahead == before:
+                    time.sleep(5e-4)
+                delays.append(time.perf_counter() - pressed)
+                time.sleep(0.3)
+            took = time.perf_counter() - began
+            found["real_time_factor"] = (run.now - at) / took
+            found["key_to_motion_ms"] = 1e3 * float(np.median(delays))
+            found["pictures_per_s"] = person.value("viewer.pictures") / took
+    finally:
+        run.until = run.now
+
+
+def main(argv: Sequence[str] | None = None) -> dict:
+    """Measures and prints."""
+    measurement = Measurement(__doc__, quick="a few seconds of each")
+    args = measurement.parse_args(argv)
+    browser, seconds = find_browser() is not None, 3.0 if args.quick else 20.0
+    started = start_seconds(7391)
+    run = Driven(
+        Drive(ROBOT, headless=not browser, duration=600 if browser else seconds)
+    )
+    found: dict[str, float] = {}
+    url = run.page.meshcat.web_url() if browser else ""  # its own thread must ask
+    person = threading.Thread(target=watch, args=(run, url, seconds, found))
+    if browser:
+        person.start()
+    try:
+        result = run.simulate(duration=1e9)
+    finally:
+        run.controller.stop()
+    if browser:
+        person.join()
+    figures = result.metrics
+    factor = found.get("real_time_factor", figures["real_time_factor"])
+    said = {
+        "browser": browser,
+        "start_s": figure(started, "s", 5.0),
+        "real_time_factor": figure(factor, "1", 1.0),
+        "solves_per_s": figure(figures["solves"] / run.now, "1/s", 120),
+        "falls": figures["falls"],
+        "solve_ms": figure(figures["solve_ms"], "ms"),
+    }
+    for name, unit, goal in (
+        ("key_to_motion_ms", "ms", 100),
+        ("pictures_per_s", "1/s", 30),
+    ):
+        if name in found:
+            said[name] = figure(found[name], unit, goal)
+    return measurement.report(said)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""References that are steered: where they lead, and where they have the feet."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from drakebots import build_robot, load
+from drakebots.control import Orders, SteeredMotion, Trot
+from drakebots.multibody.posture import find_posture
+
+STEP, KNOTS = 0.02, 40
+
+
+@pytest.fixture(scope="module")
+def standing():
+    """The quadruped on an euler base, and its standing pose on the ground."""
+    model = load("mini_cheetah")
+    robot = build_robot(model, base="euler", time_step=0)
+    posture, plant = find_posture(model), robot.plant
+    context = plant.CreateDefaultContext()
+    for name, value in posture.joints.items():
+        plant.GetJointByName(name).set_angle(context, value)
+    robot.set_base_pose(context, posture.X_WB)
+    return robot, plant.GetPositions(context)
+
+
+@pytest.fixture
+def motion(standing):
+    robot, q = standing
+    return SteeredMotion(robot, q, step=STEP, knots=KNOTS, gait=Trot(), pace=0.4)
+
+
+def feet(robot, rows) -> np.ndarray:
+    """Feet (n, nc, 3) of positions (n, nq) [m]."""
+    context, found = robot.plant.CreateDefaultContext(), []
+    for q in rows:
+        robot.plant.SetPositions(context, q)
+        found.append(robot.feet_positions(context))
+    return np.array(found)
+
+
+def test_the_base_goes_where_it_is_told_by_its_heading(motion, standing):
+    q = standing[1].copy()
+    axes, v = motion.axes, np.zeros(len(q))
+    motion.orders = Orders(ahead=0.3, left=0.1, turn=0.5)
+    q[axes["yaw"]] = motion._heading = 1.0  # turned to there
+    out, rates = motion(0.0, q, v)
+    times = STEP * np.arange(KNOTS + 1)
+    assert out[:, axes["yaw"]] == pytest.approx(1.0 + 0.5 * times)
+    along = rates[:, [axes["x"], axes["y"]]]
+    yaw = 1.0 + 0.5 * times
+    ahead = along @ [np.cos(yaw), np.sin(yaw)]
+    left = along @ [-np.sin(yaw), np.cos(yaw)]
+    assert np.diag(ahead) == pytest.approx(0.3) and np.diag(left) == pytest.approx(0.1)
+    assert np.linalg.norm(np.diff(out[:, [axes["x"], axes["y"]]], axis=0), axis=1) == (
+        pytest.approx(STEP * np.hypot(0.3, 0.1), rel=2e-2)
+    )
+
+
+@pytest.mark.parametrize(
+    "orders",
+    [Orders(ahead=0.5), Orders(left=-0.2), Orders(turn=0.8), Orders(0.3, 0.1, -0.4)],
+)
+def test_feet_that_stand_stay_on_the_ground_where_they_are(orders, motion, standing):
+    """Tables are added in proportion, which is first order: a foot in stance creeps by
+    less than a tenth of the speed."""
+    robot, q = standing
+    motion.orders = orders
+    out, _ = motion(0.0, q, np.zeros(len(q)))
+    places = feet(robot, out)
+    times = STEP * np.arange(KNOTS + 1)
+    stands = motion.gait.swing(times, motion.first) == 0
+    both = stands[1:] & stands[:-1]
+    creep = np.diff(places, axis=0)[both] / STEP
+    speed = np.hypot(orders.ahead, orders.left) + 0.25 * abs(orders.turn)
+    assert both.sum() > 50
+    assert np.median(np.linalg.norm(creep[:, :2], axis=1)) < 0.1 * speed
+    lifted = places[..., 2].max() - places[0, :, 2].min()
+    assert lifted == pytest.approx(motion.gait.clearance, rel=0.2)
+
+
+@pytest.mark.parametrize("rise", [-0.06, 0.02])
+def test_a_lower_base_leaves_the_feet_where_they_were(rise, motion, standing):
+    robot, q = standing
+    motion.orders = Orders(rise=rise)
+    out, rates = motion(0.0, q, np.zeros(len(q)))
+    assert (rates == 0).all() and (out == out[0]).all()
+    assert out[0, motion.axes["z"]] == pytest.approx(q[motion.axes["z"]] + rise)
+    assert feet(robot, out[:1]) == pytest.approx(feet(robot, q[None]), abs=1e-4)
+
+
+def test_when_it_steps(motion, standing):
+    """By itself while it goes somewhere or is pushed, and a period longer."""
+    q, v = standing[1], np.zeros(len(standing[1]))
+
+    def steps(t, orders, speed=0.0):
+        motion.orders, v[motion.axes["y"]] = orders, speed
+        return np.ptp(motion(t, q, v)[0], axis=0)[motion._joints].max() > 0.1
+
+    assert not steps(0.0, Orders())
+    assert steps(1.0, Orders(), speed=0.3)
+    assert steps(1.4, Orders())
+    assert not steps(1.6, Orders())
+    assert steps(2.0, Orders(gait="trot"))
+    assert not steps(2.1, Orders(ahead=0.5, gait="stand"))
+
+
+def test_a_heading_is_not_owed(motion, standing):
+    """A robot that was turned round by force goes on from there."""
+    q = standing[1].copy()
+    q[motion.axes["yaw"]] += 2.0
+    out, _ = motion(0.0, q, np.zeros(len(q)))
+    assert out[0, motion.axes["yaw"]] == pytest.approx(2.0 - 0.3)

@@ -1,0 +1,143 @@
+"""A quadruped that is driven: by scripts, by keys in a browser, until it falls."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from drakebots import InvalidInput, UnknownName, load, load_result
+from drakebots.cli import main
+from drakebots.control import Mpc
+from drakebots.robots.legged import Drive, drive
+from tests.helpers.scripts import load_script
+
+Person, find_browser = load_script("robot_zoo.person", "Person", "find_browser")
+
+AT_ONCE = Mpc(period=1 / 60, delay=8e-3)
+"""Answers act 8 ms late, whatever else the machine does: runs can be repeated."""
+
+
+def driven(folder, text: str, **more):
+    """The run of commands "time control value; ..."."""
+    lines = [",".join(line.rsplit(" ", 1)) for line in text.split("; ")]
+    lines = [line.replace(" ", ",", 1) for line in lines]
+    script = folder / "commands.csv"
+    script.write_text("time,control,value\n" + "\n".join(lines))
+    given = {"controller": AT_ONCE, "headless": True, "script": script} | more
+    return drive(Drive("mini_cheetah", **given))
+
+
+def velocity(run, begin: float, end: float) -> np.ndarray:
+    """Mean velocity ahead and to the left [m/s] and turning [rad/s] of a while."""
+    data = run.data.sel(time=slice(begin, end))
+    p, yaw = data.base_position.values, data.base_rpy.values[:, 2]
+    x, y, _ = (p[-1] - p[0]) / (end - begin)
+    c, s = np.cos(yaw.mean()), np.sin(yaw.mean())
+    return np.array([c * x + s * y, c * y - s * x, (yaw[-1] - yaw[0]) / (end - begin)])
+
+
+@pytest.mark.long
+def test_it_goes_as_fast_as_it_is_told(tmp_path):
+    """Within 20 % after a second, ahead, to the side and turning; the other
+    velocities stay small."""
+    text = "0 ahead 0.5; 2 ahead 0; 2 left 0.2; 4 left 0; 4 turn 0.8"
+    run = driven(tmp_path, text, duration=6.0)
+    assert run.ok and run.metrics["falls"] == 0, run.message
+    for begin, wanted in ((1, (0.5, 0, 0)), (3, (0, 0.2, 0)), (5, (0, 0, 0.8))):
+        found, k = velocity(run, begin, begin + 0.95), np.argmax(wanted)
+        assert found[k] == pytest.approx(max(wanted), rel=0.2)
+        assert np.abs(np.delete(found, k)).max() < 0.1
+
+
+@pytest.mark.long
+def test_a_run_is_replayed_to_the_bit(tmp_path):
+    first = driven(tmp_path, "0.1 push left 1; 0.2 height -0.04", duration=0.6)
+    path = first.save(tmp_path / "run.nc")
+    again = drive(
+        Drive(
+            "mini_cheetah", headless=True, replay=path, duration=0.6, controller=AT_ONCE
+        )
+    )
+    names = ["position", "velocity", "torque", "push", "command_time"]
+    assert first.data[names].equals(again.data[names])
+    speed = (
+        np.abs(first.data.push.values).max() * 0.1 / load("mini_cheetah").summary.mass
+    )
+    assert speed == pytest.approx(0.4)
+
+
+@pytest.mark.long
+def test_it_falls_and_is_put_on_its_feet(tmp_path):
+    """Two pushes of 1 m/s from one side while it must stand; then a restart."""
+    hard = "0 gait 0; 0 strength 1"
+    pushes = "; ".join(f"0.{k} push right 1" for k in range(1, 5))
+    fallen = driven(tmp_path, f"{hard}; {pushes}", duration=2.0)
+    assert fallen.metrics["falls"] == 1 and not fallen.ok
+    assert "fell" in fallen.message
+    again = driven(tmp_path, f"{hard}; {pushes}; 2 restart 1", duration=2.5)
+    assert again.metrics["falls"] == 1 and again.ok, again.message
+    assert again.data.base_position.values[-1, 2] > 0.25
+
+
+def test_what_cannot_be_controlled_is_posed(tmp_path, capsys):
+    inertia = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    link = f'<link name="%s"><inertial><mass value="1"/>{inertia}</inertial></link>'
+    joint = (
+        '<joint name="elbow" type="revolute"><parent link="a"/><child link="b"/>'
+        '<axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/>'
+        "</joint>"
+    )
+    arm = tmp_path / "arm.urdf"
+    arm.write_text(f'<robot name="arm">{link % "a"}{link % "b"}{joint}</robot>')
+    assert main(["live", str(arm), "--headless", "--duration", "0.1"]) == 0
+    said = capsys.readouterr()
+    assert "arm has no feet to stand on" in said.err.replace("\n", " ")
+    assert "kind: live.pose" in said.out
+
+
+def test_bad_commands(tmp_path):
+    with pytest.raises(UnknownName, match="unknown control 'aheed'"):
+        driven(tmp_path, "0 aheed 1")
+    with pytest.raises(InvalidInput, match="ahead = 5 is not within"):
+        driven(tmp_path, "0 ahead 5")
+
+
+@pytest.mark.long
+def test_keys_of_a_page(tmp_path):
+    """W five times is half a metre a second ahead: the body in the scene comes to move
+    along x and stands on its feet; Ctrl-C ends both processes and keeps the record."""
+    if find_browser() is None:
+        pytest.skip("needs a browser")
+    record = tmp_path / "run.nc"
+    words = ["-m", "drakebots", "live", "mini_cheetah", "-o", str(record)]
+    process = subprocess.Popen(
+        [sys.executable, *words], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        url = process.stdout.readline().split()[0]
+        with Person(url, (200, 150)) as person:
+            person.wait("'real-time factor' in viewer.gui_controllers")
+            body = "drake/visualizer/mini_cheetah/body"
+            start = person.pose(body)
+            person.press("w", 5)
+            assert person.slid("ahead") == pytest.approx(0.5)
+            find = (
+                "viewer.scene_tree.find(['drake','visualizer','mini_cheetah','body'])"
+            )
+            person.wait(f"{find}.object.matrix.elements[12] > {start[12] + 0.1}", 120)
+            now = person.pose(body)
+            assert now[14] == pytest.approx(start[14], abs=0.03)
+            person.press("f")
+            person.wait(f"{person.control('ahead')}.getValue() == 0")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+    finally:
+        process.kill()
+        process.wait()
+    run = load_result(record)
+    assert {"ahead", "stop"} <= set(run.data.control.values)
+    assert run.metrics["falls"] == 0
