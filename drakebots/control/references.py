@@ -234,7 +234,15 @@ class ReferenceMotion:
         self, t: float, q: np.ndarray, v: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Positions (knots + 1, nq) and velocities (knots + 1, nv) from time t on."""
-        return self.sample(t + self._times, q)
+        out, rates = self.sample(t + self._times, q)
+        self.wind(out, q)
+        return out, rates
+
+    def wind(self, out: np.ndarray, q: np.ndarray) -> None:
+        """Turns the base's angles by whole turns to those nearest to a robot at q: one
+        that was turned round, or rolled over, does not owe the way back."""
+        for k in (self.axes[name] for name in ("roll", "yaw") if name in self.axes):
+            out[:, k] += 2 * np.pi * np.round((q[k] - out[0, k]) / (2 * np.pi))
 
     def sample(self, times: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The reference at times (n,) for a robot that is at q at the first of them."""
@@ -251,8 +259,6 @@ class ReferenceMotion:
         if "yaw" in self.axes:
             yaw = self.axes["yaw"]
             out[:, yaw] += self._turn * times
-            # The turn that is nearest to the robot's.
-            out[:, yaw] += 2 * np.pi * np.round((q[yaw] - out[0, yaw]) / (2 * np.pi))
             rates[:, yaw] = self._turn
         if self.gait is not None:
             joints, moving = self._stepping(times, share)

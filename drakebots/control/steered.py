@@ -123,6 +123,7 @@ class SteeredMotion(ReferenceMotion):
             self._table = [table + (base - self.q)[joints]] * 2
             stepping = self._stepping(times, np.zeros(len(times)))
             out[:, joints], rates[:, joints] = stepping
+        self.wind(out, q)
         return out, rates
 
     def _turned(self, t: float, q: np.ndarray, rate: float) -> float:

@@ -19,7 +19,7 @@ import numpy as np
 
 from drakebots.core.convert import as_yaml
 from drakebots.core.run import Progress, run_steps
-from drakebots.core.stages import spent
+from drakebots.core.stages import spent, timed
 from drakebots.formats import model_provenance
 from drakebots.live.panel import Panel, Slider
 from drakebots.live.script import Live, with_events
@@ -151,6 +151,7 @@ class Hand:
         return None
 
 
+@timed("load")
 def pose_by_hand(
     live: Live, model: Model, *, progress: Progress | None = None
 ) -> Result:

@@ -1,4 +1,4 @@
-"""kkt.c by itself, without IPOPT.
+"""kkt.c by itself, without IPOPT; a module without a command.
 
 factors = SymmetricFactors(A)              # the lower triangle, sparse
 factors.factor(values)

@@ -19,6 +19,7 @@ from drakebots import load, load_result, stored_plan, track
 from drakebots.cli import main
 from drakebots.core.run import Progress
 from drakebots.formats import model_provenance
+from drakebots.live import Live, pose_by_hand
 from drakebots.results import Result
 from drakebots.robots import gecko, hamr, kinds, legged, quads, voxels
 from drakebots.robots.legged import Control, Mpc, control
@@ -35,6 +36,9 @@ pytestmark = pytest.mark.long
 
 MINE = ROOT / "examples" / "my_robot.urdf"
 COURSE = gecko.Simulation(targets=((0.65, 0.0),))
+DRIVEN = legged.Drive(
+    "mini_cheetah", headless=True, duration=0.3, controller=Mpc(1 / 60, delay=8e-3)
+)
 
 
 @lru_cache
@@ -88,6 +92,10 @@ CALLS: Mapping[str, Callable[[], Callable[..., Result]]] = {
     ),
     "legged.track": lambda: partial(track, _stands(), cycles=1),
     "legged.mpc": lambda: partial(control, Control(load("monopod"), duration=0.1)),
+    "legged.live": lambda: partial(legged.drive, DRIVEN),
+    "live.pose": lambda: partial(
+        pose_by_hand, Live(headless=True, duration=0.3), load("minitaur")
+    ),
     "hamr.simulation": lambda: partial(
         hamr.simulate, hamr.Simulation(frequency=100, cycles=1)
     ),

@@ -26,6 +26,7 @@ def test_the_same_answer_in_any_memory(name, tmp_path):
 BROKEN = """
 import sys
 sys.argv[0] = {script!r}
+sys.path.insert(0, {folder!r})
 import runpy, numpy as np
 module = runpy.run_path({script!r})
 def unwritten():
@@ -44,7 +45,8 @@ module["main"](sys.argv[1:])
 def test_unwritten_memory_is_seen(name, fills, tmp_path, monkeypatch):
     """An array that nobody writes, NumPy's and C's."""
     broken = tmp_path / "broken.py"
-    broken.write_text(BROKEN.format(script=str(find_script("poisoned.py"))))
+    script = find_script("poisoned.py")
+    broken.write_text(BROKEN.format(script=str(script), folder=str(script.parent)))
     monkeypatch.setattr(poisoned, "__file__", str(broken))
     plain, said = poisoned.answers(name, "none", tmp_path)
     assert said == "" and len(plain) == 1

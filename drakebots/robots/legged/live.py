@@ -38,6 +38,7 @@ from drakebots.core.checks import non_negative
 from drakebots.core.errors import DrakebotsWarning
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict
+from drakebots.core.stages import timed
 from drakebots.formats import load, robot_alone
 from drakebots.live import (
     Button,
@@ -107,6 +108,7 @@ class Drive(Live):
     goes as fast as it can: such runs can be repeated."""
 
 
+@timed("load")
 def drive(problem: Drive, *, progress: Progress | None = None) -> Result:
     """Runs a model in real time until Ctrl-C, its script's end or `duration`.
 

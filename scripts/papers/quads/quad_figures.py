@@ -20,11 +20,16 @@ from drakebots.robots.quads.plots import (
     draw_bars,
     draw_margin,
     draw_torques,
-    tidy,
 )
 from drakebots.robots.quads.steps import support_edges
 
 SUPPORT, OUT, IN = "#5bc0be", "#c1121f", "#2a9d3f"
+
+
+def tidy(axes: Axes, x: str = "time [s]") -> None:
+    """Labels the x axis and removes the upper and right spines."""
+    axes.set_xlabel(x)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def lift_figure(outcome: Outcome) -> Figure:

@@ -40,7 +40,7 @@ class Person:
         browser = find_browser()
         if browser is None:
             raise InvalidInput("needs a browser; install one of " + ", ".join(BROWSERS))
-        self._profile = tempfile.TemporaryDirectory()
+        self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         (theirs, self._to), (self._from, answers) = os.pipe(), os.pipe()
         words = [browser, *FLAGS, "--remote-debugging-pipe"]
         words += [f"--user-data-dir={self._profile.name}"]
