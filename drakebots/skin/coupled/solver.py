@@ -51,6 +51,10 @@ TOLERANCE = 3e-11
 """Largest error of du over its largest entry, and of dq over that of both; and largest
 residual of the skin's rows over max|A| max|du| + max|b|."""
 
+LINKS = 30
+"""Largest residual of the skeleton's rows over TOLERANCE: 1e-9, as
+:meth:`.equations.ScaledCholesky.checked` has it."""
+
 PASSES = 14
 """Largest number of passes. A step that needs more is factored anew; one that needs
 more with factors of its own is solved in double precision."""
@@ -138,12 +142,10 @@ def refined(
         if error <= TOLERANCE and change <= FRICTION_FROM:
             left = equations.left(y)
             left[at] += load
-            if touching is not None:
-                springs = touching.springs
-                left += springs.rows.T @ springs.force(springs.rows @ y)
-            pull, left[:nv], left[glued] = -left[glued], 0.0, 0.0
-            size = np.abs(equations.A_d).max() * size + np.abs(equations.b_d).max()
-            if not np.abs(left).max() <= TOLERANCE * size:
+            laws = [*drive.laws, ground, touching and touching.springs]
+            laws = [law for law in laws if law is not None]
+            pull, on_skin, on_links = _missed(system, y, left, laws)
+            if not (on_skin <= TOLERANCE and on_links <= LINKS * TOLERANCE):
                 break
             found = StepSolution(y[:nv], y[nv:].reshape(-1, 3), pull.reshape(-1, 3))
             return SolvedStep(found, feet(ground, found.dq), REFINED, error, number)
@@ -154,6 +156,33 @@ def refined(
         f"coupled step: not refined to {TOLERANCE:g} in {number} passes; the last one "
         f"changed it by {change:.1e}"
     )
+
+
+def _missed(system, y, left, laws):
+    """The glue's forces on the skin (3 g,) [N], and what is missed with them of the rows
+    of skin and skeleton, in terms of the largest matrix, solution and right side.
+
+    Args:
+        system: the small system, whose diagonal scales the skeleton's rows.
+        y: dq and du (nv + 3 N,).
+        left: what is left of the rows without laws and glue (nv + 3 N,) [N, N m].
+        laws: laws of the step.
+    """
+    equations, nv = system.equations, system.nv
+    for law in laws:
+        n = law.rows.shape[1]
+        left[:n] += law.rows.T @ law.force(law.rows @ y[:n])
+    glued = nv + equations.glue_dofs
+    pull, left[glued] = -left[glued], 0.0
+    left[:nv] -= equations.skeleton.J.T @ pull
+    size = np.abs(equations.A_d).max() * np.abs(y[nv:]).max()
+    on_skin = _share(left[nv:], size + np.abs(equations.b_d).max())
+    # Angles and lengths differ by orders: scaled, R has a diagonal of ones.
+    scale, J = np.diag(system.matrix)[:nv] ** -0.5, np.abs(equations.skeleton.J)
+    load = np.abs(equations.skeleton.b) + J.T @ np.abs(pull)
+    size = np.abs(y[:nv] / scale).max() + (load * scale).max()
+    on_links = _share(left[:nv] * scale, size)
+    return pull, on_skin, on_links
 
 
 def _way(system, drive, y, at, left, ground, touching):

@@ -146,6 +146,31 @@ def test_a_pass_shrinks_the_error(model, monkeypatch):
     assert off(once.du, exact.du) > 100 * errors[-1]
 
 
+@pytest.mark.parametrize("part", ["dq", "du"])
+def test_rows_of_skeleton_and_skin_are_looked_at(model, part):
+    """Servos, feet and contact included: of the solution nothing is missed, and of one
+    that is off by a millionth more than a step may miss."""
+    run, state, _ = deformed(Leg(), model, precision="single")
+    servo = Servo(20.0, 0.2, np.array([0.3, -0.3]))
+    equations = run.equations(state)
+    drive = run.drive(state.q, equations.skeleton.B, np.zeros(2), servo)
+    rest = StepSolution(np.zeros(2), np.zeros_like(state.skin.positions), None)
+    system = run._solver._quick.system(equations, state.skin.positions)
+    found = step_solver.refined(system, drive, rest).solution
+    solved = {"dq": found.dq.copy(), "du": found.du.copy()}
+
+    def missed():
+        y = np.concatenate([solved["dq"], solved["du"].ravel()])
+        left = equations.left(y)
+        left[: system.nv] += drive.right_side(system)[: system.nv]
+        return step_solver._missed(system, y, left, drive.laws)[1:]
+
+    limits = step_solver.TOLERANCE * np.array([1, step_solver.LINKS])
+    assert (missed() <= limits).all()
+    solved[part] *= 1 + 1e-6
+    assert (missed() > limits)[["du", "dq"].index(part)]
+
+
 def test_a_step_that_cannot_be_refined_is_taken_in_double(model):
     """Of a skin of 1e13 Pa little is left in float32."""
     pairs = both(skin_model(RIGID), 2)
