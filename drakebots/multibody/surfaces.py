@@ -125,10 +125,17 @@ class Terrain(ABC):
 
         It turns with the plane through the ground under its lowest points (n, 3), and
         rises until none of them is below the ground.
+
+        Raises:
+            InvalidInput: where there is no ground under one of them.
         """
         x, y, _ = points.T
         sides = np.column_stack([x - x.mean(), y - y.mean()])
         rise = self.heights(x, y)
+        if not np.isfinite(rise).all():
+            raise InvalidInput(
+                f"terrain {type(self).__name__} has no ground under the robot's feet"
+            )
         a, b = np.linalg.lstsq(sides, rise - rise.mean(), rcond=1e-9)[0]
         steep, R = np.hypot(a, b), RotationMatrix()
         if steep > 1e-12:
@@ -310,11 +317,12 @@ class Image(Terrain):
         """The heights, each the mean of its part of the picture."""
         file = _there(self.file)
         try:
-            grey = np.asarray(image.imread(file), float)
+            grey = image.imread(file)
         except (OSError, SyntaxError, ValueError) as error:
             raise FileProblem(self.file, f"is no picture ({error})") from error
+        white = np.iinfo(grey.dtype).max if grey.dtype.kind == "u" else 1.0
         grey = grey[..., :3].mean(axis=2) if grey.ndim == 3 else grey
-        grey = grey.T[:, ::-1] / (255.0 if grey.max() > 1 else 1.0)
+        grey = grey.T[:, ::-1] / white
         across = self.length * grey.shape[1] / grey.shape[0]
         many = self.points, max(2, round(self.points * across / self.length))
         for axis, count in enumerate(many):
@@ -379,6 +387,12 @@ class Mesh(Terrain):
 
     @cached_property
     def _distances(self) -> Distances:
+        if not trimesh.Trimesh(*self.surface).is_watertight:
+            # All that lies behind an open surface would be inside of it.
+            raise InvalidInput(
+                f"terrain Mesh: {self.file} is open, and skins touch closed surfaces "
+                "only; close it, or give an Image"
+            )
         return Distances(mesh_of(*self.surface))
 
     def scaled(self, length_unit: float) -> Mesh:

@@ -224,6 +224,12 @@ def test_bad_terrain_is_refused(files, tmp_path):
             kind(tmp_path / "bad.obj")
     with pytest.raises(InvalidInput, match="no shape for a plant; give Flat"):
         SignedDistance(lambda p: p[2]).solids()
+    sheet = tmp_path / "sheet.obj"
+    sheet.write_text("v 0 0 1\nv 1 0 1\nv 0 1 1\nf 1 2 3\n")
+    with pytest.raises(InvalidInput, match=r"sheet.obj is open.*close it"):
+        Mesh(sheet).evaluate(np.zeros((1, 3)))
+    with pytest.raises(InvalidInput, match="no ground under the robot's feet"):
+        Mesh(sheet, floor=False).footing(np.array([[5.0, 5.0, 0.0]]))
     many = np.linspace(0, 1, 50)
     hills = HeightField(many, many, 0.01 * np.sin(9 * many)[:, None] + np.zeros(50))
     with pytest.raises(InvalidInput, match=r"4802 triangles, too many.*3000"):
