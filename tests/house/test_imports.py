@@ -49,7 +49,7 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 52_721,
+    "code_lines": 52_745,
     "modules": 383,
     "single_importer_modules": 43,
     "functions_over_60_lines": 5,

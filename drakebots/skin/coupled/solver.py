@@ -159,8 +159,8 @@ def refined(
 
 
 def _missed(system, y, left, laws):
-    """The glue's forces on the skin (3 g,) [N], and what is missed with them of the rows
-    of skin and skeleton, in terms of the largest matrix, solution and right side.
+    """The glue's forces on the skin (3 g,) [N], and what is missed with them of the
+    rows of skin and of skeleton, in terms of the largest matrix, solution, right side.
 
     Args:
         system: the small system, whose diagonal scales the skeleton's rows.
