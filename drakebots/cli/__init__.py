@@ -36,10 +36,9 @@ from drakebots.core.errors import (
     UnknownName,
     one_line,
 )
-from drakebots.core.lazy import late
+from drakebots.core.lazy import late, resolve
 from drakebots.core.run import Command as Running
 from drakebots.core.run import Stopped, ended_by, keeping
-from drakebots.robots import resolve
 
 if TYPE_CHECKING:
     from drakebots.cli.options import Command

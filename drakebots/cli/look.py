@@ -42,10 +42,11 @@ from drakebots.cli.output import (
 from drakebots.core.checks import known, positive, whole
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.fields import checked, declared
+from drakebots.core.lazy import resolve
 from drakebots.formats import load
 from drakebots.lattice.shape import names_lattice
 from drakebots.model import available_models, model_contents
-from drakebots.robots import plot, record, resolve, robots, scenario_schema
+from drakebots.robots import plot, record, robots, scenario_schema
 
 # --- models, show -----------------------------------------------------------
 

@@ -25,10 +25,11 @@ from drakebots.core.checks import whole
 from drakebots.core.convert import from_word
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.core.fields import Field, checked, declared
+from drakebots.core.lazy import resolve
 from drakebots.core.run import check_stop, ended_by
 from drakebots.model import find_model
 from drakebots.plots import plot_sweep, shown_metrics
-from drakebots.robots import Task, find_kind, resolve, robots
+from drakebots.robots import Task, find_kind, robots
 from drakebots.sweeps import case_rows, sweep
 
 _WHAT = ("simulate", "mpc", "plan", "track", "refine")

@@ -40,10 +40,10 @@ from drakebots.core.convert import from_word
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked, declared
 from drakebots.core.files import check_output
-from drakebots.core.lazy import late
+from drakebots.core.lazy import late, resolve
 from drakebots.model import Model, available_models
 from drakebots.results import Result
-from drakebots.robots import Task, is_scenario, kinds, read_scenario, resolve, robots
+from drakebots.robots import Task, is_scenario, kinds, read_scenario, robots
 from drakebots.skin import write_vtu
 from drakebots.view import write_mcap
 

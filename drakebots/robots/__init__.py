@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         find_task,
         kinds,
         register,
-        resolve,
         robots,
     )
     from drakebots.robots.scenario import (

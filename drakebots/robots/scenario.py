@@ -32,7 +32,8 @@ from drakebots.core.convert import build, names_of, near, schema
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.core.fields import declared
 from drakebots.core.files import read_yaml, reading
-from drakebots.robots.registry import Robot, Task, resolve, robots
+from drakebots.core.lazy import resolve
+from drakebots.robots.registry import Robot, Task, robots
 
 COMMANDS = ("simulate", "mpc", "plan")
 ENDINGS = (".yaml", ".yml")

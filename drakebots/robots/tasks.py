@@ -18,8 +18,8 @@ from drakebots.core.errors import (
     InvalidInput,
     UnknownName,
 )
-from drakebots.core.lazy import late
-from drakebots.robots.registry import find_kind, find_task, resolve, robots
+from drakebots.core.lazy import late, resolve
+from drakebots.robots.registry import find_kind, find_task, robots
 
 results = late("drakebots.results")
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from drakebots.core.errors import DrakebotsError, InvalidInput, one_line
+from drakebots.core.lazy import resolve
 from drakebots.core.process import Child
 from drakebots.results import Result
-from drakebots.robots import resolve
 
 TRIES = 2
 """Number of times that a job is started whose process dies."""

@@ -44,6 +44,15 @@ def test_every_room_has_a_face(house):
             assert getattr(face, public) is not None, f"{name}.{public}"
 
 
+def test_faces_name_where_things_are_defined(house):
+    """A strict type checker takes what a module only imports for private."""
+    for name, face in house.faces.items():
+        for public, (module, entry) in face.items():
+            imported = {other for _, other, _ in house.texts[module]}
+            if module in house.files and not house.is_package(module):
+                assert entry not in imported, f"{name}.{public} from {module}"
+
+
 def test_folders_are_small(house):
     assert bench.largest_folder(house)[1] <= bench.TARGETS["largest_folder_files"]
 

@@ -10,6 +10,7 @@ import pytest
 import drakebots
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.fields import declared
+from drakebots.core.lazy import resolve
 from drakebots.robots import (
     Kind,
     Robot,
@@ -18,7 +19,6 @@ from drakebots.robots import (
     find_task,
     kinds,
     register,
-    resolve,
     robots,
 )
 

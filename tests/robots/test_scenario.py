@@ -13,11 +13,11 @@ from drakebots.cli import main
 from drakebots.core.convert import from_yaml
 from drakebots.core.errors import FileProblem
 from drakebots.core.files import parse_yaml, read_yaml
+from drakebots.core.lazy import resolve
 from drakebots.multibody import Slope
 from drakebots.robots import (
     is_scenario,
     read_scenario,
-    resolve,
     robots,
     scenario_schema,
 )

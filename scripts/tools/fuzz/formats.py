@@ -169,7 +169,8 @@ def _sidecar(random: Random) -> Case:
 @cache
 def _problem_fields(command: str, word: str) -> tuple[str, ...]:
     """The fields of the problem that a scenario of this command and robot has."""
-    from drakebots.robots import resolve, robots
+    from drakebots.core.lazy import resolve
+    from drakebots.robots import robots
 
     able = [r for r in robots().values() if getattr(r, command) is not None]
     named = [r for r in able if r.name != "any" and r.is_named(word)]
