@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         joint_slices,
         joints_of,
         model_names,
+        one_named,
         point_in_world,
         point_jacobian,
         rotor_inertias,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.skin.diagram import add_skin
+    from drakebots.skin.diagram import PlacedSkin, add_skin
     from drakebots.skin.leaf_systems import CoupledSkeleton, SkinDrawing
     from drakebots.skin.record import (
         SkinRecord,

@@ -11,7 +11,8 @@ skinned = add_skin(builder, plant, "x.skin.yaml", meshcat=meshcat)
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +35,20 @@ from pydrake.geometry import (
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context, DiagramBuilder
+from scipy.spatial import cKDTree
 
 from drakebots.core.errors import InvalidInput
+from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.mesh import TetMesh
-from drakebots.model import effort_limits
-from drakebots.skin.coupled import CoupledStepper, scene_of
-from drakebots.skin.file.description import read_skin
+from drakebots.model import driven_joints, effort_limits, find_body
+from drakebots.skin.coupled import CoupledStepper, Glue, glue_midside, scene_of
+from drakebots.skin.coupled.shapes import robot_numbers
+from drakebots.skin.file.description import (
+    GlueRadius,
+    ServoGains,
+    SkinDescription,
+    read_skin,
+)
 from drakebots.skin.file.robot import dress, rest_positions, skin_mesh
 from drakebots.skin.leaf_systems import CoupledSkeleton, SkinDrawing
 
@@ -47,10 +56,43 @@ COLOUR = np.array([0.85, 0.65, 0.55, 1.0])
 """Colour of a skin before cameras."""
 
 
+@dataclass(frozen=True)
+class PlacedSkin:
+    """One of the skins of a plant.
+
+    Attributes:
+        file: its `.skin.yaml`.
+        model: model instance whose bodies and joints the file names; "" for the plant.
+        X_WS: pose of the mesh's frame in the world, in the plant's default pose.
+    """
+
+    file: str | Path
+    model: str = ""
+    X_WS: RigidTransform = field(default_factory=RigidTransform)
+
+    def read(self) -> tuple[Path, SkinDescription, TetMesh]:
+        """The file, its contents with names of the plant, and its mesh in the world.
+
+        Raises:
+            ModelProblem, FileProblem: for any fault of the file.
+        """
+        path = Path(self.file)
+        skin = read_skin(path)
+        mesh, _ = skin_mesh(path, skin)
+        mesh = replace(mesh, vertices=self.X_WS.multiply(mesh.vertices.T).T)
+        scope = f"{self.model}::" * bool(self.model)
+        glue = skin.glue
+        if not isinstance(glue, GlueRadius):
+            glue = {scope + link: ids for link, ids in glue.items()}
+        joints = {scope + name: value for name, value in skin.joints.items()}
+        patches = tuple(replace(p, body=scope + p.body) for p in skin.patches)
+        return path, replace(skin, glue=glue, joints=joints, patches=patches), mesh
+
+
 def add_skin(
     builder: DiagramBuilder,
     plant: MultibodyPlant,
-    skin: str | Path,
+    skin: str | Path | PlacedSkin | Sequence[PlacedSkin],
     *,
     meshcat: Meshcat | None = None,
     time_step: float = 5e-3,
@@ -71,40 +113,105 @@ def add_skin(
         builder: builder of the diagram, with the scene graph.
         plant: finalized, in SI; registered with the scene graph, and not in the
             builder.
-        skin: the robot's `.skin.yaml`, with bodies and joints of the plant by name.
+        skin: the robot's `.skin.yaml`, with bodies and joints of the plant by name; or
+            all skins of the plant, on one robot or several. Vertices and stress of the
+            system are then those of all meshes, one after the other, and a step that
+            projects the tangent projects that of all.
         meshcat: scene for the skin, coloured by its stress.
         time_step: time step of all bodies and the skin [s].
         path: path of the skin in Meshcat's tree.
         options: options of :class:`~drakebots.skin.coupled.stepper.CoupledStepper`.
 
     Returns:
-        The system; its servos have the gains of the skin's file.
+        The system; its servos have the gains of the skins' files.
 
     Raises:
         InvalidInput: for a plant in the builder, without its scene graph or with a
-            skin, or a skin that starts inside a body.
+            skin, a skin that starts inside a body, or skins that share glue.
         UnknownName, ModelProblem, FileProblem: for any fault of the skin's file.
     """
-    file = Path(skin)
-    description = read_skin(file)
-    mesh, _ = skin_mesh(file, description)
+    given = [skin] if isinstance(skin, (str, Path, PlacedSkin)) else skin
+    given = [p if isinstance(p, PlacedSkin) else PlacedSkin(p) for p in given]
+    read = [each.read() for each in given]
+    joints = {name: at for _, each, _ in read for name, at in each.joints.items()}
     scene_graph = _scene_graph(builder, plant)
-    context = _posed_context(plant, scene_graph, description.joints)
-    fem, glue = dress(plant, context, file, description, mesh)
+    context = _posed_context(plant, scene_graph, joints)
+    skins = [replace(each, joints=joints) for _, each, _ in read]
+    parts = [
+        dress(plant, context, path, each, mesh)
+        for each, (path, _, mesh) in zip(skins, read)
+    ]
+    fem, glue = _joined(parts, skins) if len(parts) > 1 else parts[0]
     inspector = scene_graph.model_inspector()
-    scene = scene_of(plant, inspector, fem, glue, patches=description.patches)
+    patches = [patch for each in skins for patch in each.patches]
+    scene = scene_of(plant, inspector, fem, glue, patches=patches)
     if scene is not None:
         scene.check_apart(plant, context, fem.rest)
-    given = {"context": context, "scene": scene, "effort_limits": effort_limits(plant)}
-    stepper = CoupledStepper(plant, fem, glue, time_step, **given | options)
-    system = CoupledSkeleton(stepper, **asdict(description.servos))
+    usual = {"context": context, "scene": scene, "effort_limits": effort_limits(plant)}
+    stepper = CoupledStepper(plant, fem, glue, time_step, **usual | options)
+    gains = _gains(plant, [glue for _, glue in parts], skins)
+    system = CoupledSkeleton(stepper, **gains)
     others = sum(isinstance(each, CoupledSkeleton) for each in builder.GetSystems())
     builder.AddNamedSystem(system.get_name() + f"_{others + 1}" * bool(others), system)
     _pose(builder, system, scene_graph, plant.get_source_id())
-    _show(builder, system, scene_graph, mesh, shown=meshcat is None)
+    _show(builder, system, scene_graph, fem.space.mesh, shown=meshcat is None)
     if meshcat is not None:
         _draw(builder, system, meshcat, path)
     return system
+
+
+def _joined(
+    parts: Sequence[tuple[FemModel, Glue]], skins: Sequence[SkinDescription]
+) -> tuple[FemModel, Glue]:
+    """Skins as the pieces of one: its elements, and its glue."""
+    meshes = [fem.space.mesh for fem, _ in parts]
+    materials = [one for fem, _ in parts for one in fem.materials]
+    first = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    named = np.cumsum([0, *(len(mesh.regions) for mesh in meshes)])
+    region = [n + np.searchsorted(m.regions, m.region) for n, m in zip(named, meshes)]
+    mesh = TetMesh(
+        np.concatenate([each.vertices for each in meshes]),
+        np.concatenate([n + each.tets for n, each in zip(first, meshes)]),
+        np.concatenate(region),
+    )
+    second = [
+        n + m.regions.index(each)
+        for n, m, skin in zip(named, meshes, skins)
+        for each in skin.second_order
+    ]
+    fem = build_model(mesh, dict(enumerate(materials)), quadratic=second)
+    held = [glue.vertices < len(m.vertices) for m, (_, glue) in zip(meshes, parts)]
+    glue = Glue(
+        np.concatenate([n + g.vertices[h] for n, h, (_, g) in zip(first, held, parts)]),
+        sum((g.bodies[: h.sum()] for h, (_, g) in zip(held, parts)), ()),
+        np.concatenate([g.p_BG[h] for h, (_, g) in zip(held, parts)]),
+    )
+    owner = np.searchsorted(first, glue.vertices, side="right")
+    near = cKDTree(mesh.vertices[glue.vertices]).query_pairs(
+        1e-6, output_type="ndarray"
+    )
+    shared = near[owner[near[:, 0]] != owner[near[:, 1]]]
+    if len(shared):
+        raise InvalidInput(
+            f"add_skin: two skins share glue at {len(shared)} points of body "
+            f"{glue.bodies[shared[0, 0]]!r}; join their meshes, or move one"
+        )
+    return fem, glue_midside(glue, fem.space)
+
+
+def _gains(
+    plant: MultibodyPlant, glues: Sequence[Glue], skins: Sequence[SkinDescription]
+) -> dict[str, np.ndarray]:
+    """Gains of all servos (m,): those of the robot's skin, or else of the first."""
+    held = [find_body(plant, glue.bodies[0]) for glue in glues]
+    robot = robot_numbers(plant, [glue.bodies[0] for glue in glues])
+    ours = robot[[int(body.index()) for body in held]]
+    driven = [int(joint.child_body().index()) for joint in driven_joints(plant)]
+    of = [skins[int(np.argmax(ours == each))].servos for each in robot[driven]]
+    return {
+        gain.name: np.array([getattr(one, gain.name) for one in of])
+        for gain in fields(ServoGains)
+    }
 
 
 def _pose(builder, system: CoupledSkeleton, scene_graph: SceneGraph, source) -> None:

@@ -32,7 +32,7 @@ from pydrake.systems.sensors import CameraInfo, RgbdSensor
 
 from drakebots.core.errors import InvalidInput
 from drakebots.model import package_root
-from drakebots.skin import CoupledSkeleton, add_skin
+from drakebots.skin import CoupledSkeleton, PlacedSkin, add_skin
 from drakebots.skin.coupled import Servo
 from drakebots.skin.file import load_skinned
 from tests.helpers.rendering import needs_camera
@@ -353,6 +353,77 @@ def test_two_skinned_robots_side_by_side():
     simulator.AdvanceTo(0.02)
     states = [s.coupled_state(s.GetMyContextFromRoot(context)) for s in systems]
     assert np.array_equal(states[0].q, states[1].q) and np.any(states[0].q)
+
+
+LEG = FOLDER / "skinned_leg.skin.yaml"
+
+
+def legs(*apart, floor=False):
+    """A plant of legs of the same file, one at each place along y [m]."""
+    builder = DiagramBuilder()
+    scene_graph = builder.AddSystem(SceneGraph())
+    plant = MultibodyPlant(0.0)
+    plant.RegisterAsSourceForSceneGraph(scene_graph)
+    text = (FOLDER / "skinned_leg.sdf").read_text()
+    begin, end = text.index('<joint name="weld"'), text.index('<joint name="hip"')
+    skins = []
+    for k, y in enumerate(apart):
+        parser = Parser(plant, f"leg_{k}")
+        (leg,) = parser.AddModelsFromString(text[:begin] + text[end:], "sdf")
+        X_WB = RigidTransform([0, y, 0.272])
+        base = plant.GetBodyByName("base", leg).body_frame()
+        plant.WeldFrames(plant.world_frame(), base, X_WB)
+        name = plant.GetModelInstanceName(leg)
+        skins.append(PlacedSkin(LEG, name, RigidTransform([0, y, 0])))
+    if floor:
+        world, mu = plant.world_body(), CoulombFriction(0.4, 0.4)
+        X = RigidTransform([0, 0, 9e-4])
+        plant.RegisterCollisionGeometry(world, X, HalfSpace(), "floor", mu)
+    plant.Finalize()
+    return builder, plant, skins
+
+
+def ran(builder, system, goal, steps):
+    builder.ExportInput(system.GetInputPort("desired_position"), "goal")
+    diagram = builder.Build()
+    simulator = Simulator(diagram)
+    diagram.GetInputPort("goal").FixValue(simulator.get_context(), goal)
+    simulator.AdvanceTo(steps * system.stepper.dt)
+    own = system.GetMyContextFromRoot(simulator.get_context())
+    return system.coupled_state(own), own
+
+
+def test_two_skins_in_one_plant_move_as_alone():
+    """On two legs that do different things, from a floor that they press on."""
+    goals, apart = [[0.2, -0.1], [-0.1, 0.2]], (0.0, 0.3)
+    builder, plant, skins = legs(*apart, floor=True)
+    system = add_skin(builder, plant, skins)
+    both, _ = ran(builder, system, np.ravel(goals), 8)
+    n = len(both.skin.positions) // 2
+    for k, y in enumerate(apart):
+        builder, plant, skins = legs(0.0, floor=True)
+        system = add_skin(builder, plant, skins)
+        alone, _ = ran(builder, system, goals[k], 8)
+        np.testing.assert_allclose(both.q[2 * k : 2 * k + 2], alone.q, atol=1e-9)
+        x = both.skin.positions[k * n : (k + 1) * n] - [0, y, 0]
+        np.testing.assert_allclose(x, alone.skin.positions, atol=1e-9)
+
+
+def test_two_skins_of_one_plant_touch_each_others_robots():
+    """And not the robot that they are glued to."""
+    builder, plant, skins = legs(0.0, 0.3)
+    system = add_skin(builder, plant, skins)
+    shapes, nodes = system.stepper.scene.shapes, system.stepper.scene.nodes
+    n = len(system.stepper.model.rest) // 2
+    for shape, may in zip(shapes, nodes, strict=True):
+        other = shape.owner.startswith("leg_0")
+        assert len(may) and ((may >= n) == other).all()
+
+
+def test_skins_that_share_glue_are_refused():
+    builder, plant, skins = legs(0.0)
+    with pytest.raises(InvalidInput, match="two skins share glue"):
+        add_skin(builder, plant, [*skins, *skins])
 
 
 def test_a_second_skin_on_a_plant_is_refused():

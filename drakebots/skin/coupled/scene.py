@@ -34,6 +34,7 @@ from scipy.sparse import csc_array
 from drakebots.core.errors import InvalidInput
 from drakebots.fem import SkinState
 from drakebots.fem.assembly import FemModel
+from drakebots.fem.mesh import connected_pieces
 from drakebots.model import bodies_of, find_body, shape_points
 from drakebots.skin.coupled.collisions import (
     SkinGround,
@@ -48,7 +49,7 @@ from drakebots.skin.coupled.shapes import (
     body_name,
     moving,
     rigid_shapes,
-    robot_bodies,
+    robot_numbers,
 )
 
 PULL = 1e-3
@@ -178,17 +179,15 @@ class Scene:
     """What a skinned robot may touch, and how.
 
     Attributes:
-        shapes: all shapes, those of the robot's own links last.
-        around: number of shapes that are not the robot's.
-        nodes: vertices of the skin that may touch the others (n,).
+        shapes: all shapes.
+        nodes: vertices of the skin that may touch each shape (n,).
         points: points of bodies that may touch shapes.
         skin: law of the skin's vertices.
         links: law of the points of bodies.
     """
 
     shapes: tuple[RigidShape, ...]
-    around: int
-    nodes: np.ndarray
+    nodes: tuple[np.ndarray, ...]
     points: tuple[Points, ...]
     skin: SkinGround
     links: PatchContact
@@ -197,9 +196,11 @@ class Scene:
         self, plant: MultibodyPlant, context: Context, skin: SkinState, dt: float
     ) -> Touched | None:
         """Vertices that touch a shape in a step of dt [s] from the context's q, v."""
-        x, v = skin.positions[self.nodes], skin.velocities[self.nodes]
         v_q, found, law = plant.GetVelocities(context), [], self.skin
-        for number, shape in enumerate(self.shapes[: self.around]):
+        for number, (shape, nodes) in enumerate(zip(self.shapes, self.nodes)):
+            if not len(nodes):
+                continue
+            x, v = skin.positions[nodes], skin.velocities[nodes]
             hit, distance, n = shape.near(plant, context, x, 0.0, v, dt)
             if not len(hit):
                 continue
@@ -214,7 +215,7 @@ class Scene:
             mu = _both(law.friction, shape.friction)
             K, push = law.springs(depth, n, along, slide, dt, damping, mu)
             numbers = np.full(len(hit), number)
-            found.append((self.nodes[hit], numbers, x[hit], J, K, push, n))
+            found.append((nodes[hit], numbers, x[hit], J, K, push, n))
         if not any(len(each[0]) for each in found):
             return None
         return Touched(*map(np.concatenate, zip(*found)))
@@ -275,8 +276,8 @@ class Scene:
         Raises:
             InvalidInput: for a vertex more than a millimetre inside.
         """
-        for shape in self.shapes[: self.around]:
-            deep, distance, _ = shape.near(plant, context, x[self.nodes], -1e-3)
+        for shape, nodes in zip(self.shapes, self.nodes):
+            deep, distance, _ = shape.near(plant, context, x[nodes], -1e-3)
             if len(deep):
                 raise InvalidInput(
                     f"skin: {len(deep)} vertices begin inside {shape.name!r} of body "
@@ -302,6 +303,9 @@ def scene_of(
 ) -> Scene | None:
     """The scene around a skin: the plant's bodies that are not its robot's.
 
+    A skin in pieces may be on several robots, which touch each other too, and so do
+    each piece and the robots that it is not glued to.
+
     Args:
         plant: finalized plant of the robot, with everything that it may touch.
         inspector: inspector of the plant's scene graph.
@@ -316,17 +320,24 @@ def scene_of(
     Raises:
         InvalidInput: for a shape without signed distances.
     """
-    own = robot_bodies(plant, glue.by_body())
-    indices = {body.index() for body in own}
-    others = [body for body in bodies_of(plant) if body.index() not in indices]
-    around = rigid_shapes(plant, inspector, others)
-    if not around:
+    robot = robot_numbers(plant, glue.by_body())
+    shapes = rigid_shapes(plant, inspector, bodies_of(plant))
+    of = [robot[shape.body.index()] for shape in shapes]
+    mesh, nodes = model.space.mesh, free_surface(model, glue)
+    count, piece = connected_pieces(mesh.tets, len(mesh.vertices))
+    glued = np.zeros((plant.num_bodies(), count), bool)
+    for body, rows in glue.by_body().items():
+        held = glue.vertices[rows[glue.vertices[rows] < len(piece)]]
+        glued[robot[find_body(plant, body).index()], piece[held]] = True
+    glued[0] = False
+    touching = tuple(nodes[~glued[k, piece[nodes]]] for k in of)
+    if not any(map(len, touching)):
         return None
-    shapes = around + rigid_shapes(plant, inspector, own)
-    outside = tuple(range(len(around)))
     points = []
     for patch in patches:
         body = find_body(plant, patch.body)
+        own = robot[body.index()]
+        outside = tuple(k for k, other in enumerate(of) if other != own)
         at = body_name(plant, body), patch.p_BC
         points.append(Points(body, *at, 0.0, links.friction, outside))
     by_patches = {each.body.index() for each in points}
@@ -335,7 +346,7 @@ def scene_of(
         touch = tuple(
             k
             for k, other in enumerate(shapes)
-            if min(k, number) < len(around)
+            if not 0 < of[k] == of[number]
             and not inspector.CollisionFiltered(shape.id, other.id)
             and other.body.index() != shape.body.index()
         )
@@ -346,5 +357,4 @@ def scene_of(
         friction = links.friction if shape.friction is None else shape.friction
         p_B = shape.X_BG.multiply(corners.T).reshape(3, -1).T
         points.append(Points(shape.body, shape.owner, p_B, radius, friction, touch))
-    nodes = free_surface(model, glue)
-    return Scene(shapes, len(around), nodes, tuple(points), skin, links)
+    return Scene(shapes, touching, tuple(points), skin, links)

@@ -130,17 +130,26 @@ def body_name(plant: MultibodyPlant, body: RigidBody) -> str:
 
 def robot_bodies(plant: MultibodyPlant, names: Iterable[str]) -> list[RigidBody]:
     """The bodies that joints connect with named ones, without the world."""
+    number = robot_numbers(plant, names)
+    return [body for body in bodies_of(plant)[1:] if number[body.index()]]
+
+
+def robot_numbers(plant: MultibodyPlant, names: Iterable[str]) -> np.ndarray:
+    """Of each body (n,), the number > 0 of its robot, 0 for what lies around.
+
+    Robots are the bodies that joints connect with named ones, without the world.
+    """
     n = plant.num_bodies()
     ends = [
         (int(joint.parent_body().index()), int(joint.child_body().index()))
         for joint in joints_of(plant)
     ]
-    # The world, body 0, connects nothing.
+    # The world, body 0, connects nothing, and so has the tree 0.
     inner = np.array([pair for pair in ends if 0 not in pair], int).reshape(-1, 2)
     joined = csr_array((np.ones(len(inner)), inner.T), shape=(n, n))
     _, tree = connected_components(joined, directed=False)
-    named = {tree[find_body(plant, name).index()] for name in names}
-    return [body for body in bodies_of(plant)[1:] if tree[body.index()] in named]
+    named = [tree[find_body(plant, name).index()] for name in names]
+    return np.where(np.isin(tree, named), tree, 0)
 
 
 def rigid_shapes(

@@ -38,6 +38,7 @@ from drakebots.model import (
     effort_limits,
     find_body,
     joints_of,
+    one_named,
     skin_path,
 )
 from drakebots.multibody import Flat, Ground, Robot, Terrain, build_robot
@@ -310,11 +311,8 @@ def rest_positions(plant: MultibodyPlant, joints: dict[str, float]) -> np.ndarra
         InvalidInput: for a joint of more than one coordinate.
     """
     q = plant.GetPositions(plant.CreateDefaultContext())
-    known = {joint.name(): joint for joint in joints_of(plant)}
     for name, value in joints.items():
-        if name not in known:
-            raise UnknownName("joint", name, known)
-        joint = known[name]
+        joint = one_named(plant, "joint", name, joints_of(plant))
         if joint.num_positions() != 1:
             raise InvalidInput(
                 f"joint {name!r}: has {joint.num_positions()} coordinates; only "
