@@ -40,9 +40,9 @@ from drakebots.robots.hamr import (
     stored_plan,
 )
 from drakebots.robots.hamr.plan import store_plan
-from drakebots.sweeps import STARTS, spread, spread_text, starts
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from hamr_starts import STARTS, spread, spread_text, starts
 from measurement import Measurement
 
 FREQUENCIES = (2.0, 10.0, 30.0)

@@ -29,9 +29,9 @@ from drakebots.plots import write_figure
 from drakebots.results import Result, load_result
 from drakebots.robots.hamr import JumpProblem, Tracking, plan, stored_plan
 from drakebots.robots.hamr.plan import store_plan
-from drakebots.sweeps import STARTS, spread, spread_text, starts
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from hamr_starts import STARTS, spread, spread_text, starts
 from measurement import Measurement
 
 

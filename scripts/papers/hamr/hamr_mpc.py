@@ -33,9 +33,9 @@ from drakebots.formats import load
 from drakebots.results import Result
 from drakebots.robots.hamr.model import surfaces
 from drakebots.robots.legged import Control, Mpc, Push, Rigid, Trot, control
-from drakebots.sweeps import STARTS, spread, spread_text
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from hamr_starts import STARTS, spread, spread_text
 from measurement import Measurement
 
 STRIDE = 0.01

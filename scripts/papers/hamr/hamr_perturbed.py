@@ -34,9 +34,9 @@ from drakebots.robots.hamr import (
     stored_plan,
     stored_plans,
 )
-from drakebots.sweeps import STARTS, spread, spread_text, starts
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from hamr_starts import STARTS, spread, spread_text, starts
 from measurement import Measurement
 
 CASES = {

@@ -18,9 +18,9 @@ from pathlib import Path
 from drakebots.cli.output import one_line_errors, print_table
 from drakebots.robots.hamr import Simulation
 from drakebots.robots.hamr.model import surfaces
-from drakebots.sweeps import STARTS, spread, spread_text, starts
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
+from hamr_starts import STARTS, spread, spread_text, starts
 from measurement import Measurement
 
 MEANS = ("stride_deviation_mm", "slip", "yaw_deg_per_cycle", "loop_gap_max_mm")

@@ -5,7 +5,11 @@ import pytest
 
 from drakebots.core.errors import InvalidInput
 from drakebots.robots.hamr import Simulation, Tracking, stored_plan
-from drakebots.sweeps import spread, spread_text, starts
+from tests.helpers.scripts import load_script
+
+spread, spread_text, starts = load_script(
+    "hamr_starts", "spread", "spread_text", "starts"
+)
 
 
 def test_a_spread_is_mean_deviation_and_least():
