@@ -1,87 +1,33 @@
-"""The result of a walk: its dataset in SI, and the measures of the walk."""
+"""What came of a walk: its dataset in SI, and its measures."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
 from pydrake.math import RotationMatrix
 
-from drakebots.core.run import RunEnd
-from drakebots.core.stages import spent
-from drakebots.formats import model_provenance
-from drakebots.multibody import (
-    judged,
-    looked_at,
-    open_loops,
-    strides_of,
-    trajectory_dataset,
-)
-from drakebots.results import Result, with_units
+from drakebots.multibody import trajectory_dataset
+from drakebots.results import with_units
 from drakebots.robots.voxels.model import (
     ACTUATORS,
     MARKERS,
-    MODEL,
     VoxelRobot,
     node_positions,
     walker,
 )
 
 
-def walk_result(problem, options: dict, walk, log, end: RunEnd) -> Result:
-    """The result of a simulation.
+def walk_dataset(walk, samples: Sequence[tuple]) -> xr.Dataset:
+    """The log of a walk, in SI.
 
     Args:
-        problem: the :class:`drakebots.robots.voxels.simulate.Simulation`.
-        options: its fields, for the provenance.
         walk: the built diagram.
-        log: the monitor.
-        end: end of the simulation.
+        samples: of :class:`drakebots.robots.voxels.simulate.WalkPlant`, as they are
+            kept.
     """
-    data = walk_dataset(walk, log, end.time)
-    worst = {
-        "loop_gap [m]": float(data.loop_gap.max()),
-        "actuator_error [m]": float(
-            abs(data.actuator_length - data.actuator_command).max()
-        ),
-    }
-    walked = travel(data, problem.settle, problem.cycle)
-    findings = [
-        *open_loops(data, float(data.base_position.values[0, 2])),
-        # The first cycle is the start-up.
-        *strides_of(walked.get("travel_mm_of_each_cycle", [])[1:], unit="mm"),
-    ]
-    verdict, message = judged(end, findings, "it walks")
-    if walked["cycles"] == 1:
-        note = "one cycle from rest is the start-up, not the stride; walk two or more"
-        message = "; ".join(filter(None, (message, note)))
-    metrics = {
-        "real_time_factor": end.time / max(end.wall, 1e-12),
-        "tipped_over": log.fallen is not None,
-        **walked,
-        **marker_agreement(data, problem.settle),
-        "front_load_share": front_share(data, problem.settle),
-        "largest_actuator_force_N": float(abs(data.actuator_force).max()),
-        "judged": looked_at(findings),
-    }
-    return Result(
-        kind="voxels.simulation",
-        model=MODEL,
-        verdict=verdict,
-        message=message,
-        data=data,
-        residuals=worst,
-        timings=spent(),
-        metrics=metrics,
-        provenance=model_provenance(walk.robot.model, options),
-    )
-
-
-def walk_dataset(walk, log, until: float = np.inf) -> xr.Dataset:
-    """The log of a simulation up to a time [s], in SI."""
-    times, states, *logged = map(np.array, zip(*log.samples))
-    keep = np.isfinite(states).all(axis=1) & (times <= until + 1e-9)
-    times, states = times[keep], states[keep]
-    forces, commanded, lengths, pushes = (values[keep] for values in logged)
+    times, states, forces, commanded, lengths, pushes = map(np.array, zip(*samples))
     data = trajectory_dataset(walk.robot, times, states)
     plant, cut = walk.plant, walk.built.octahedra
     context = plant.CreateDefaultContext()

@@ -1,28 +1,27 @@
 """The walking voxel robot in Drake: its gait, its feet, the ground.
 
     gait table ──▶ commanded lengths ──▶ the plant's Context (distance constraints)
-                                          │
-    FeetContact ◀── contact results ──────┤ plant + ground
-         └── shift of the friction disc ──┘
 
-Both act from the Simulator's monitor, between two steps.
+The lengths are set between two steps of the plant.
 
 Over 90 % of the weight is on the back feet. At 1 s a pose and 5 mm of stroke the walk
 repeats itself and travels 1.7 mm a cycle forward, 3.7 mm backward, and 2.0 to 2.4 mm
 with friction 0.15 to 1 under all feet; time steps of 1 and 0.5 ms agree to 5 %, 2 ms is
 up to 18 % off. Faster, the robot bounces: it travels 2 to 3 mm at 0.5 s a pose, and 2
 ms steps are too long. The experiment's 3.9 mm were walked with feet and timing that
-are not published; feet that slide 3 % more easily forward give 3.9 mm too, 10 % give
-8.5 mm: a fit, not a prediction (scripts/papers/voxels/voxel_walk.py).
+are not published (scripts/papers/voxels/voxel_spread.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
+import xarray as xr
+from pydrake.geometry import GeometryId
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import (
     AddMultibodyPlant,
@@ -30,8 +29,9 @@ from pydrake.multibody.plant import (
     MultibodyPlantConfig,
 )
 from pydrake.systems.analysis import Simulator
-from pydrake.systems.framework import Diagram, DiagramBuilder, EventStatus
+from pydrake.systems.framework import Diagram, DiagramBuilder
 
+from drakebots.control import Command, ControlRun, Law
 from drakebots.core.checks import (
     between,
     check_log,
@@ -41,20 +41,27 @@ from drakebots.core.checks import (
     positive,
     whole,
 )
-from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import check, checked
-from drakebots.core.run import Progress, RunEnd, Stop, failed
+from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.core.units import SI
 from drakebots.formats import load
-from drakebots.model import LoopClosure, given, parameters_of
-from drakebots.multibody import Ground, Robot, advance, has_fallen
+from drakebots.model import LoopClosure, find_body, given, parameters_of
+from drakebots.multibody import (
+    Finding,
+    Ground,
+    Robot,
+    forces_on_soles,
+    has_fallen,
+    judged,
+    open_loops,
+    strides_of,
+)
 from drakebots.results import Result
 from drakebots.robots.voxels.gait import GAITS, Gait, GaitMotion, find_gait
 from drakebots.robots.voxels.model import (
     ACTUATORS,
-    HEADING,
     MODEL,
     Feet,
     OctahedraPlant,
@@ -65,11 +72,13 @@ from drakebots.robots.voxels.model import (
     walker,
     walker_sdf,
 )
-from drakebots.robots.voxels.plant import (
-    Actuators,
-    FeetContact,
+from drakebots.robots.voxels.plant import Actuators
+from drakebots.robots.voxels.result import (
+    front_share,
+    marker_agreement,
+    travel,
+    walk_dataset,
 )
-from drakebots.robots.voxels.result import walk_result
 
 GROUND_FRICTION = 1.0
 """The mu of the feet is given against this ground; see `surface_friction`."""
@@ -102,7 +111,7 @@ class Simulation:
     of the gaits by name and the limit of a table; an actuator changes its length by
     twice that. By default that of params.yaml."""
     feet: Feet = field(default_factory=Feet)
-    """Friction and shape of the feet, as front=0.8,back=0.5,directional=0.03."""
+    """Friction and shape of the feet, as front=0.8,back=0.5."""
     front_mass: Annotated[float, non_negative("kg")] = 0.0
     """Mass of the parts that either front voxel carries."""
     joint_damping: Annotated[float, non_negative("N m s/rad")] = given(
@@ -170,14 +179,14 @@ class WalkDiagram:
         robot: the plant with its model and units.
         built: the lattice in the plant.
         actuators: the robot's actuators.
-        feet: the robot's feet.
+        soles: row of the foot by the identifier of its collision geometry.
     """
 
     diagram: Diagram
     robot: Robot
     built: OctahedraPlant
     actuators: Actuators
-    feet: FeetContact
+    soles: Mapping[GeometryId, int]
 
     @property
     def plant(self) -> MultibodyPlant:
@@ -191,7 +200,6 @@ class WalkDiagram:
             simulator.get_mutable_context()
         )
         place_at_rest(self.built, context, RigidTransform(rest_pose()))
-        self.feet.apply(context, np.zeros((len(self.feet.feet), 3)))
         return simulator
 
 
@@ -220,89 +228,44 @@ def build(problem: Simulation) -> WalkDiagram:
         joint = plant.GetJointByName(f"node_{shared.node}")
         joint.set_default_damping_vector(np.full(3, problem.joint_damping))
     plant.Finalize()
-    bias = [problem.feet.directional * foot.friction for foot in feet]
-    contact = FeetContact(built, feet, bias, HEADING, scene_graph)
+    inspector, soles = scene_graph.model_inspector(), {}
+    for row, foot in enumerate(points):
+        for key in plant.GetCollisionGeometriesForBody(find_body(plant, foot.body)):
+            if inspector.GetName(key).rpartition("::")[2] == foot.name:
+                soles[key] = row
     robot = Robot(model, plant, scene_graph, SI, LoopClosure(plant, model.loops))
     diagram = builder.Build()
     diagram.set_name("voxel")
-    return WalkDiagram(diagram, robot, built, actuators, contact)
+    return WalkDiagram(diagram, robot, built, actuators, soles)
 
 
-class WalkMonitor:
-    """Simulator monitor: commands actuators, shifts the friction, logs samples.
-
-    It is called after each step of the plant, and once at the start.
-
-    Args:
-        walk: the built diagram.
-        problem: the simulation.
+class WalkPlant:
+    """The robot on its ground, stepped under commanded lengths of its actuators.
 
     Attributes:
-        samples: of each sample its time [s], the plant's state (nq + nv,), forces of
-            the ground on the feet with the shift (F, 3) [N], commanded and present
-            lengths of the actuators (M,) [m], their forces (M,) [N].
-        fallen: time at which the robot tipped over [s], or None.
+        time_step: of the plant [s].
+        context: of the plant.
+        commanded: lengths of the step before (M,) [m].
     """
 
-    def __init__(self, walk: WalkDiagram, problem: Simulation):
-        self.walk, self._step = walk, problem.time_step
-        self._every = max(1, round(problem.log_period / problem.time_step))
-        self._motion = problem.motion()
-        self._shifts = np.zeros((len(walk.feet.feet), 3))
-        self.samples: list[tuple] = []
-        self.fallen: float | None = None
-        self._count = 0
+    def __init__(self, walk: WalkDiagram, commanded: np.ndarray):
+        self.walk, self.commanded = walk, commanded
+        self.time_step = walk.plant.time_step()
+        self._simulator, self._steps = walk.simulator(), 0
+        root = self._simulator.get_mutable_context()
+        self.context = walk.plant.GetMyMutableContextFromRoot(root)
 
-    def watch(self, simulator: Simulator) -> None:
-        """Attaches the monitor to a simulator that is not initialized yet."""
-        root = simulator.get_mutable_context()
-        self._context = self.walk.plant.GetMyMutableContextFromRoot(root)
-        self._command(root.get_time() + self._step)
-        self._sample(root.get_time(), self._shifts)
-        simulator.set_monitor(self._after_step)
+    def state(self) -> tuple[np.ndarray, np.ndarray]:
+        """The plant's q and v."""
+        plant, context = self.walk.plant, self.context
+        return plant.GetPositions(context).copy(), plant.GetVelocities(context).copy()
 
-    def stop(self) -> Stop | None:
-        """Ends the simulation once the robot has tipped over."""
-        if self.fallen is None:
-            return None
-        return failed(f"the robot tipped over at {self.fallen:.4g} s")
-
-    def _after_step(self, root) -> EventStatus:
-        time = root.get_time()
-        # AdvanceTo may also stop between two steps of the plant.
-        count = int(np.floor(time / self._step + 1e-6))
-        if count <= self._count:
-            return EventStatus.DidNothing()
-        self._count = count
-        context, feet = self._context, self.walk.feet
-        directional = bool(feet.bias.any())
-        sample = count % self._every == 0
-        if sample or directional:
-            forces = feet.forces(context)
-        if sample:
-            self._sample(time, forces + self._shifts)
-        if directional:
-            self._shifts = feet.shift(context, np.maximum(forces[:, 2], 0.0))
-            feet.apply(context, self._shifts)
-        self._command(time + self._step)
-        return EventStatus.DidNothing()
-
-    def _command(self, time: float) -> None:
-        """Commands the lengths of a time [s], the end of the next step."""
-        actuators = self.walk.actuators
-        self._commanded = actuators.rest - 2 * np.asarray(self._motion(time))
-        actuators.command(self._context, self._commanded)
-
-    def _sample(self, time: float, forces: np.ndarray) -> None:
-        walk, context = self.walk, self._context
-        length, rate = walk.actuators.lengths(context)
-        state = walk.plant.GetPositionsAndVelocities(context).copy()
-        push = walk.actuators.forces(self._commanded, length, rate)
-        sample = time, state, forces.copy(), self._commanded.copy(), length, push
-        self.samples.append(sample)
-        poses = walk.built.poses(context)
-        if self.fallen is None and has_fallen(core_tilt(poses)):
-            self.fallen = time
+    def advance(self, command: Command, forces: Sequence[np.ndarray] = ()) -> None:
+        """One time step under the lengths that a command has for targets."""
+        self.commanded = command.targets
+        self.walk.actuators.command(self.context, self.commanded)
+        self._steps += 1
+        self._simulator.AdvanceTo(self._steps * self.time_step)
 
 
 @timed("load")
@@ -318,23 +281,84 @@ def simulate(
     Returns:
         A result of kind "voxels.simulation".
     """
-    walk = build(problem)
-    simulator = walk.simulator()
-    log = WalkMonitor(walk, problem)
-    log.watch(simulator)
+    every = max(1, round(problem.log_period / problem.time_step))
+    return _Run(problem).simulate(progress, log_period=every * problem.time_step)
 
-    def reached(end: RunEnd) -> Result:
-        if log.fallen is not None:
-            end = replace(end, time=log.fallen)
-        return walk_result(problem, as_yaml(problem), walk, log, end)
 
-    end = advance(
-        simulator,
-        walk.robot,
-        problem.duration,
-        progress=progress,
-        time_limit=problem.time_limit,
-        stop=log.stop,
-        reached=reached,
-    )
-    return reached(end)
+class _Run(ControlRun):
+    """A walk by a gait, and what came of it."""
+
+    kind = "voxels.simulation"
+
+    def __init__(self, problem: Simulation):
+        self.problem, self.walk = problem, build(problem)
+        self.model = self.walk.robot.model
+        motion, rest = problem.motion(), self.walk.actuators.rest
+
+        def lengths(time: float, q=None, v=None) -> Command:
+            # At the end of the step.
+            moved = motion(time + problem.time_step)
+            return Command(np.zeros(0), rest - 2 * moved)
+
+        self.controller = Law("gait", lengths)
+        self.plant = WalkPlant(self.walk, lengths(0.0).targets)
+        self.samples: list[tuple] = []
+
+    def keep(self, time: float, *, last: bool) -> None:
+        """Stores a sample: its time [s], the plant's state (nq + nv,), forces of the
+        ground on the feet (F, 3) [N], commanded and present lengths of the actuators
+        (M,) [m], their forces (M,) [N]."""
+        walk, context = self.walk, self.plant.context
+        state, commanded = np.concatenate(self.plant.state()), self.plant.commanded
+        count = len(self.model.feet)
+        feet = forces_on_soles(walk.plant, context, walk.soles, count)
+        length, rate = walk.actuators.lengths(context)
+        push = walk.actuators.forces(commanded, length, rate)
+        self.samples.append((time, state, feet, commanded, length, push))
+
+    def fall(self, time: float) -> str:
+        """Whether the core has tipped over, looked at where samples are due."""
+        if time < self._samples * self._log_period - 1e-9:
+            return ""
+        down = has_fallen(core_tilt(self.walk.built.poses(self.plant.context)))
+        return "the robot tipped over" if down else ""
+
+    def dataset(self) -> xr.Dataset:
+        """The log, in SI."""
+        return walk_dataset(self.walk, self.samples)
+
+    def metrics(self, data: xr.Dataset) -> dict:
+        """Figures of the walk."""
+        settle = self.problem.settle
+        return {
+            "real_time_factor": self.end.time / max(self.end.wall, 1e-12),
+            "tipped_over": self.fell is not None,
+            **travel(data, settle, self.problem.cycle),
+            **marker_agreement(data, settle),
+            "front_load_share": front_share(data, settle),
+            "largest_actuator_force_N": float(abs(data.actuator_force).max()),
+        }
+
+    def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
+        """Findings of the verdict, the gravest first."""
+        # The first cycle is the start-up.
+        strides = figures.get("travel_mm_of_each_cycle", [])[1:]
+        height = float(data.base_position.values[0, 2])
+        return [*open_loops(data, height), *strides_of(strides, unit="mm")]
+
+    def verdict(self, figures: dict, findings: list[Finding]) -> tuple[Verdict, str]:
+        """The verdict, and one line on what happened."""
+        verdict, message = judged(self.end, findings, "it walks")
+        if figures["cycles"] == 1:
+            note = (
+                "one cycle from rest is the start-up, not the stride; walk two or more"
+            )
+            message = "; ".join(filter(None, (message, note)))
+        return verdict, message
+
+    def origin(self, data: xr.Dataset) -> dict[str, Any]:
+        """Model, residuals and provenance of the result."""
+        missed = float(abs(data.actuator_length - data.actuator_command).max())
+        gap = float(data.loop_gap.max())
+        residuals = {"loop_gap [m]": gap, "actuator_error [m]": missed}
+        return super().origin(data) | {"residuals": residuals}

@@ -42,11 +42,6 @@ VARIATIONS = {
     "front 0.3, back 0.8": {"feet": Feet(0.3, 0.8)},
     "no joint damping": {"joint_damping": 0.0},
     "joint damping x 5": {"joint_damping": 1e-2},
-    "directional 0.03": {"feet": Feet(directional=0.03)},
-    "directional 0.1": {"feet": Feet(directional=0.1)},
-    "directional 0.3": {"feet": Feet(directional=0.3)},
-    "directional 0.6": {"feet": Feet(directional=0.6)},
-    "directional 0.3, reverse": {"feet": Feet(directional=0.3), "gait": "reverse"},
     "point back feet": {"feet": Feet(points=True)},
     "point back feet, 0.5 s a pose": {"feet": Feet(points=True), "pose_time": 0.5},
 }

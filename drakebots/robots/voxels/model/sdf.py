@@ -225,7 +225,7 @@ def walker(front_mass: float = 0.0) -> Octahedra:
 
 @checked("feet")
 class Feet:
-    """The robot's feet on the ground; friction is the mean of both directions.
+    """The robot's feet on the ground.
 
     Raises:
         InvalidInput: for numbers out of range.
@@ -235,9 +235,6 @@ class Feet:
     """Friction coefficient of the front feet; by default that of params.yaml."""
     back: Annotated[float, between(0, 1.5)] = given("voxel", "friction", "back")
     """Friction coefficient of the back feet; by default that of params.yaml."""
-    directional: Annotated[float, between(0, 1)] = 0.0
-    """Share s by which the feet slide more easily forward: mu (1 - s) forward, mu (1 +
-    s) backward."""
     points: Annotated[bool, flag()] = False
     """Whether the back feet are points, without heel and toe."""
     heel_and_toe: Annotated[float, positive("m")] = given(
@@ -249,8 +246,6 @@ class Feet:
     def __post_init__(self):
         pitch = parameters_of("voxel").number("pitch")
         check(self, "feet", heel_and_toe=between(0, pitch, "m"))
-        if self.directional == 1:
-            raise InvalidInput("feet: directional must be < 1: mu forward would be 0")
 
     def spheres(self) -> tuple[Foot, ...]:
         """The spheres under the robot: FL, FR, and heel and toe of BL and BR."""
