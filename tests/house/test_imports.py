@@ -58,7 +58,7 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 52_825,
+    "code_lines": 52_709,
     "modules": 383,
     "single_importer_modules": 43,
     "functions_over_60_lines": 7,
