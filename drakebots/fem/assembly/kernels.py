@@ -7,17 +7,10 @@ import numpy as np
 from drakebots.core.kernels import njit
 from drakebots.fem.material.energies import (
     LAST_INVARIANT,
-    MOONEY_RIVLIN,
     PSI_1,
-    PSI_1J,
-    PSI_2,
-    PSI_2J,
     PSI_11,
-    PSI_12,
-    PSI_22,
     PSI_J,
     PSI_JJ,
-    ST_VENANT_KIRCHHOFF,
     cofactor,
     determinant,
     energy_density,
@@ -66,46 +59,17 @@ def _blocks_of_any(kind, c, F, G, w, project, P, Ke):
 
 
 @njit(cache=True)
-def _add_second(M, d, w, a, b, f1, f2, fj, dot, B):
-    """M (3, 3) += the terms of I2 in the block of nodes a and b, but for its trace."""
-    psi2 = d[PSI_2]
-    for i in range(3):
-        r1 = w * (d[PSI_12] * f2[a, i] + d[PSI_1J] * fj[a, i])
-        r2 = w * (d[PSI_12] * f1[a, i] + d[PSI_22] * f2[a, i] + d[PSI_2J] * fj[a, i])
-        rj = w * (d[PSI_1J] * f1[a, i] + d[PSI_2J] * f2[a, i])
-        for j in range(3):
-            M[i, j] += (
-                r1 * f1[b, j]
-                + r2 * f2[b, j]
-                + rj * fj[b, j]
-                + w * psi2 * f1[a, i] * f1[b, j]
-                - 0.5 * w * psi2 * f1[b, i] * f1[a, j]
-                - 2.0 * w * psi2 * dot * B[i, j]
-            )
+def blocks_by_invariants(F, K, G, d, w, f1, fj, Ke):
+    """The same from the derivatives of the energy by I1 and J.
 
-
-@njit(cache=True)
-def blocks_by_invariants(F, C, K, G, one, d, w, has_two, f1, f2, fj, B, Ke):
-    """The same from the derivatives of the energy by I1, I2, J.
-
-    With f1 = 2 F g, f2 = dI2/dF g and fj = cof F g of each node,
-    Ke_ab = Psi_mn f^m_a f^n_b' + (2 Psi_1 + ..) g_a.g_b + Psi_J e(F (g_a x g_b)).
+    With f1 = 2 F g and fj = cof F g of each node, Ke_ab =
+    Psi_11 f1_a f1_b' + Psi_JJ fj_a fj_b' + 2 Psi_1 g_a.g_b + Psi_J e(F (g_a x g_b)).
     """
     k = len(G)
     for a in range(k):
         for i in range(3):
             f1[a, i] = 2.0 * (F[i, 0] * G[a, 0] + F[i, 1] * G[a, 1] + F[i, 2] * G[a, 2])
             fj[a, i] = K[i, 0] * G[a, 0] + K[i, 1] * G[a, 1] + K[i, 2] * G[a, 2]
-    if has_two:
-        for i in range(3):
-            for j in range(3):
-                B[i, j] = F[i, 0] * F[j, 0] + F[i, 1] * F[j, 1] + F[i, 2] * F[j, 2]
-        for a in range(k):
-            for i in range(3):
-                f2[a, i] = one * f1[a, i] - (
-                    B[i, 0] * f1[a, 0] + B[i, 1] * f1[a, 1] + B[i, 2] * f1[a, 2]
-                )
-    psi2 = d[PSI_2]
     w1, wj, w11, wjj = w * d[PSI_1], w * d[PSI_J], w * d[PSI_11], w * d[PSI_JJ]
     p = 0
     for a in range(k):
@@ -125,13 +89,6 @@ def blocks_by_invariants(F, C, K, G, one, d, w, has_two, f1, f2, fj, B, Ke):
             u1 = F[1, 0] * x + F[1, 1] * y + F[1, 2] * z
             u2 = F[2, 0] * x + F[2, 1] * y + F[2, 2] * z
             iso = 2.0 * w1 * dot
-            if has_two:
-                _add_second(Ke[p], d, w, a, b, f1, f2, fj, dot, B)
-                gcg = 0.0
-                for i in range(3):
-                    for j in range(3):
-                        gcg += G[a, i] * C[i, j] * G[b, j]
-                iso += 2.0 * w * psi2 * (one * dot - gcg)
             Ke[p, 0, 0] += r0 * p0 + s0 * q0 + iso
             Ke[p, 0, 1] += r0 * p1 + s0 * q1 + u2
             Ke[p, 0, 2] += r0 * p2 + s0 * q2 - u1
@@ -239,16 +196,15 @@ def scatter_force(ids, G, w, P, force):
 def add_tangent(x, points, scale, project, blocks, indptr, force, values):
     """Adds forces as :func:`add_force`, and values += scale[row] d2 energy / dx2.
 
-    For kinds of the invariants the derivative of P is contracted with the gradients
+    For kinds of I1 and J the derivative of P is contracted with the gradients
     without forming the 9 x 9 matrix, in a quarter of the time. With `project` the
     matrix is formed and its negative eigenvalues are removed.
     """
     nodes, grads, weights, row, kinds, table = points
     m, k = nodes.shape
     F, P = np.empty((3, 3)), np.empty((3, 3))
-    C, K = np.empty((3, 3)), np.empty((3, 3))
-    d, B = np.empty(10), np.empty((3, 3))
-    f1, f2, fj = np.empty((k, 3)), np.empty((k, 3)), np.empty((k, 3))
+    d, K = np.empty(5), np.empty((3, 3))
+    f1, fj = np.empty((k, 3)), np.empty((k, 3))
     Ke = np.empty((k * (k + 1) // 2, 3, 3))
     for e in range(m):
         kind, c, s = kinds[row[e]], table[row[e]], scale[row[e]]
@@ -257,15 +213,14 @@ def add_tangent(x, points, scale, project, blocks, indptr, force, values):
             G, w = grads[e, q], weights[e, q]
             gradient_of(x, nodes[e], G, F)
             if kind < LAST_INVARIANT and not project:
-                one, two, J = invariants(F, C)
-                if psi_derivatives(kind, c, one, two, J, d):
+                one, J = invariants(F)
+                if psi_derivatives(kind, c, one, J, d):
                     cofactor(F, K)
-                    invariant_stress(F, C, K, one, d, P)
+                    invariant_stress(F, K, d, P)
                 else:
                     P[:, :] = np.nan
                     d[:] = np.nan
-                has_two = kind in (ST_VENANT_KIRCHHOFF, MOONEY_RIVLIN)
-                blocks_by_invariants(F, C, K, G, one, d, w, has_two, f1, f2, fj, B, Ke)
+                blocks_by_invariants(F, K, G, d, w, f1, fj, Ke)
             else:
                 _blocks_of_any(kind, c, F, G, w, project, P, Ke)
             scatter_force(nodes[e], G, w, P, force)

@@ -3,11 +3,11 @@
 F is the deformation gradient, J = det F, P = dPsi/dF the first Piola-Kirchhoff stress.
 Matrices dP/dF (9, 9) have rows and columns 3 i + j.
 
-Kinds below LAST_INVARIANT are functions of the invariants
+Kinds below LAST_INVARIANT are sums of a function of I1 = |F|^2 and one of J:
 
-    I1 = |F|^2,  I2 = (I1^2 - |F'F|^2)/2,  J
-    P = sum Psi_a dI_a/dF
-    dP_ij/dF_kl = sum Psi_a d2I_a + sum Psi_ab dI_a dI_b
+    P = 2 Psi_1 F + Psi_J cof F
+    dP_ij/dF_kl = 4 Psi_11 F_ij F_kl + 2 Psi_1 d_ik d_jl
+                  + Psi_JJ cof_ij cof_kl + Psi_J d2J_ij,kl
 
 The others are functions of the principal stretches s. With the rotation-variant SVD
 F = U diag(s) V', det U = det V = 1,
@@ -25,14 +25,14 @@ import numpy as np
 
 from drakebots.core.kernels import cholesky, njit
 
-NEO_HOOKEAN, STABLE_NEO_HOOKEAN, ST_VENANT_KIRCHHOFF, MOONEY_RIVLIN = 0, 1, 2, 3
-LINEAR_COROTATED, OGDEN = 4, 5
+NEO_HOOKEAN, STABLE_NEO_HOOKEAN = 0, 1
+ST_VENANT_KIRCHHOFF, LINEAR_COROTATED, OGDEN = 2, 3, 4
 
-LAST_INVARIANT = 4
-"""First kind that is not a function of the invariants."""
+LAST_INVARIANT = 2
+"""First kind that is a function of the stretches."""
 
-PSI_1, PSI_2, PSI_J, PSI_11, PSI_12, PSI_1J, PSI_22, PSI_2J, PSI_JJ = range(1, 10)
-"""Places in the array of derivatives by I1, I2, J; place 0 is the energy density."""
+PSI_1, PSI_11, PSI_J, PSI_JJ = range(1, 5)
+"""Places in the array of derivatives by I1 and J; place 0 is the energy density."""
 
 TERMS = 3
 """Terms an Ogden material may have; c = mu (3), alpha (3), bulk modulus."""
@@ -42,7 +42,7 @@ CLOSE = 1e-5
 rounding of the quotient (1e-16/difference) equals the error of the limit
 (difference^2)."""
 
-# Functions of the invariants.
+# Functions of I1 and J.
 
 
 @njit(cache=True)
@@ -56,21 +56,12 @@ def determinant(F):
 
 
 @njit(cache=True)
-def invariants(F, C):
-    """I1, I2, J of F (3, 3); C = F'F is written to C."""
+def invariants(F):
+    """I1 and J of F (3, 3)."""
+    one = 0.0
     for i in range(3):
-        for j in range(3):
-            C[i, j] = F[0, i] * F[0, j] + F[1, i] * F[1, j] + F[2, i] * F[2, j]
-    one = C[0, 0] + C[1, 1] + C[2, 2]
-    two = (
-        C[0, 0] * C[1, 1]
-        + C[1, 1] * C[2, 2]
-        + C[2, 2] * C[0, 0]
-        - C[0, 1] * C[0, 1]
-        - C[1, 2] * C[1, 2]
-        - C[2, 0] * C[2, 0]
-    )
-    return one, two, determinant(F)
+        one += F[0, i] * F[0, i] + F[1, i] * F[1, i] + F[2, i] * F[2, i]
+    return one, determinant(F)
 
 
 @njit(cache=True)
@@ -88,8 +79,8 @@ def cofactor(F, K):
 
 
 @njit(cache=True)
-def psi_derivatives(kind, c, one, two, J, d):
-    """Writes the energy density and its derivatives by I1, I2, J to d (10,).
+def psi_derivatives(kind, c, one, J, d):
+    """Writes the energy density and its derivatives by I1 and J to d (5,).
 
     c are the coefficients of :func:`drakebots.fem.material.materials.coefficients`.
     Returns False when the energy is infinite (J <= 0 where ln J is taken).
@@ -106,7 +97,7 @@ def psi_derivatives(kind, c, one, two, J, d):
         d[PSI_1] = 0.5 * mu
         d[PSI_J] = (lam * log - mu) / J
         d[PSI_JJ] = (lam * (1.0 - log) + mu) / (J * J)
-    elif kind == STABLE_NEO_HOOKEAN:
+    else:
         # Smith et al. 2018, eq. 14; c holds their mu, lambda and alpha.
         mu, lam, alpha = c[0], c[1], c[2]
         d[0] = (
@@ -118,80 +109,27 @@ def psi_derivatives(kind, c, one, two, J, d):
         d[PSI_11] = 0.5 * mu / (one + 1.0) ** 2
         d[PSI_J] = lam * (J - alpha)
         d[PSI_JJ] = lam
-    elif kind == ST_VENANT_KIRCHHOFF:
-        # mu |E|^2 + lambda/2 (tr E)^2 with E = (F'F - 1)/2
-        mu, lam = c[0], c[1]
-        d[0] = (
-            0.25 * mu * (one * one - 2.0 * one - 2.0 * two + 3.0)
-            + 0.125 * lam * (one - 3.0) ** 2
-        )
-        d[PSI_1] = 0.5 * mu * (one - 1.0) + 0.25 * lam * (one - 3.0)
-        d[PSI_2] = -0.5 * mu
-        d[PSI_11] = 0.5 * mu + 0.25 * lam
-    else:
-        # c10 (J^-2/3 I1 - 3) + c01 (J^-4/3 I2 - 3) + k/2 (ln J)^2
-        c10, c01, bulk = c[0], c[1], c[2]
-        if not J > 0.0:
-            d[0] = np.inf
-            return False
-        log = np.log(J)
-        a = J ** (-2.0 / 3.0)
-        b = a * a
-        d[0] = c10 * (a * one - 3.0) + c01 * (b * two - 3.0) + 0.5 * bulk * log * log
-        d[PSI_1] = c10 * a
-        d[PSI_2] = c01 * b
-        d[PSI_1J] = -2.0 / 3.0 * c10 * a / J
-        d[PSI_2J] = -4.0 / 3.0 * c01 * b / J
-        d[PSI_J] = d[PSI_1J] * one + d[PSI_2J] * two + bulk * log / J
-        d[PSI_JJ] = (
-            10.0 / 9.0 * c10 * a * one + 28.0 / 9.0 * c01 * b * two + bulk * (1.0 - log)
-        ) / (J * J)
     return True
 
 
 @njit(cache=True)
-def invariant_stress(F, C, K, one, d, P):
-    """P = 2 Psi_1 F + Psi_2 2 (I1 F - F C) + Psi_J cof F, written to P."""
+def invariant_stress(F, K, d, P):
+    """P = 2 Psi_1 F + Psi_J cof F, written to P."""
     for i in range(3):
         for j in range(3):
-            FC = F[i, 0] * C[0, j] + F[i, 1] * C[1, j] + F[i, 2] * C[2, j]
-            P[i, j] = (
-                2.0 * (d[PSI_1] + d[PSI_2] * one) * F[i, j]
-                - 2.0 * d[PSI_2] * FC
-                + d[PSI_J] * K[i, j]
-            )
+            P[i, j] = 2.0 * d[PSI_1] * F[i, j] + d[PSI_J] * K[i, j]
 
 
 @njit(cache=True)
-def invariant_tangent(F, C, K, one, d, T):
+def invariant_tangent(F, K, d, T):
     """dP/dF (9, 9), rows 3 i + j, from the derivatives d; written to T."""
-    S2 = np.empty((3, 3))
-    B = np.empty((3, 3))
     for i in range(3):
         for j in range(3):
-            S2[i, j] = one * F[i, j]
-            B[i, j] = 0.0
-            for k in range(3):
-                S2[i, j] -= F[i, k] * C[k, j]
-                B[i, j] += F[i, k] * F[j, k]
-            S2[i, j] *= 2.0
-    for i in range(3):
-        for j in range(3):
-            a1, a2, aJ = 2.0 * F[i, j], S2[i, j], K[i, j]
-            r1 = d[PSI_11] * a1 + d[PSI_12] * a2 + d[PSI_1J] * aJ
-            r2 = d[PSI_12] * a1 + d[PSI_22] * a2 + d[PSI_2J] * aJ
-            rJ = d[PSI_1J] * a1 + d[PSI_2J] * a2 + d[PSI_JJ] * aJ
+            r1, rJ = d[PSI_11] * 2.0 * F[i, j], d[PSI_JJ] * K[i, j]
             for k in range(3):
                 for l in range(3):  # noqa: E741
-                    t = r1 * 2.0 * F[k, l] + r2 * S2[k, l] + rJ * K[k, l]
-                    t += d[PSI_2] * (4.0 * F[i, j] * F[k, l] - 2.0 * F[i, l] * F[k, j])
-                    if i == k:
-                        t -= 2.0 * d[PSI_2] * C[l, j]
-                    if j == l:
-                        t -= 2.0 * d[PSI_2] * B[i, k]
-                    if i == k and j == l:
-                        t += 2.0 * (d[PSI_1] + d[PSI_2] * one)
-                    T[3 * i + j, 3 * k + l] = t
+                    T[3 * i + j, 3 * k + l] = r1 * 2.0 * F[k, l] + rJ * K[k, l]
+            T[3 * i + j, 3 * i + j] += 2.0 * d[PSI_1]
     # d2J_ij,kl = e_ikm e_jln F_mn.
     for i in range(3):
         for j in range(3):
@@ -267,6 +205,20 @@ def signed_svd(F, U, s, V):
 @njit(cache=True)
 def stretch_derivatives(kind, c, s, psi, H):
     """Energy density, and whether it is finite; psi (3,) and H = psi_ij are written."""
+    if kind == ST_VENANT_KIRCHHOFF:
+        # mu |E|^2 + lambda/2 (tr E)^2, E = (F'F - 1)/2
+        mu, lam = c[0], c[1]
+        trace = 0.5 * (s[0] * s[0] + s[1] * s[1] + s[2] * s[2] - 3.0)
+        energy = 0.5 * lam * trace * trace
+        for i in range(3):
+            E = 0.5 * (s[i] * s[i] - 1.0)
+            energy += mu * E * E
+            slope = 2.0 * mu * E + lam * trace
+            psi[i] = slope * s[i]
+            for j in range(3):
+                H[i, j] = lam * s[i] * s[j]
+            H[i, i] += slope + 2.0 * mu * s[i] * s[i]
+        return energy, True
     if kind == LINEAR_COROTATED:
         # mu |F - R|^2 + lambda/2 tr(R'F - 1)^2
         mu, lam = c[0], c[1]
@@ -355,9 +307,9 @@ def stretch_tangent(U, s, V, psi, H, T):
 def energy_density(kind, c, F):
     """Psi(F) [J/m^3]; infinite where the material forbids F."""
     if kind < LAST_INVARIANT:
-        C, d = np.empty((3, 3)), np.empty(10)
-        one, two, J = invariants(F, C)
-        psi_derivatives(kind, c, one, two, J, d)
+        d = np.empty(5)
+        one, J = invariants(F)
+        psi_derivatives(kind, c, one, J, d)
         return d[0]
     U, V, H = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
     s, psi = np.empty(3), np.empty(3)
@@ -372,13 +324,13 @@ def stress_tangent(kind, c, F, P, T, want_tangent):
     Where the energy is infinite, P and T are NaN.
     """
     if kind < LAST_INVARIANT:
-        C, K, d = np.empty((3, 3)), np.empty((3, 3)), np.empty(10)
-        one, two, J = invariants(F, C)
-        if psi_derivatives(kind, c, one, two, J, d):
+        K, d = np.empty((3, 3)), np.empty(5)
+        one, J = invariants(F)
+        if psi_derivatives(kind, c, one, J, d):
             cofactor(F, K)
-            invariant_stress(F, C, K, one, d, P)
+            invariant_stress(F, K, d, P)
             if want_tangent:
-                invariant_tangent(F, C, K, one, d, T)
+                invariant_tangent(F, K, d, T)
             return d[0]
         energy = d[0]
     else:

@@ -20,7 +20,6 @@ from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.fields import checked
 from drakebots.fem.material.energies import (
     LINEAR_COROTATED,
-    MOONEY_RIVLIN,
     NEO_HOOKEAN,
     OGDEN,
     ST_VENANT_KIRCHHOFF,
@@ -34,7 +33,7 @@ KINDS = {
     "neo-hookean": NEO_HOOKEAN,
     "stable-neo-hookean": STABLE_NEO_HOOKEAN,
     "st-venant-kirchhoff": ST_VENANT_KIRCHHOFF,
-    "mooney-rivlin": MOONEY_RIVLIN,
+    "mooney-rivlin": OGDEN,
     "linear-corotated": LINEAR_COROTATED,
     "ogden": OGDEN,
 }
@@ -43,7 +42,8 @@ KINDS = {
 * neo-hookean, mu/2 (I1 - 3) - mu ln J + lambda/2 (ln J)^2 (the paper's);
 * stable-neo-hookean, Smith, de Goes and Kim 2018: finite when inverted;
 * st-venant-kirchhoff, mu |E|^2 + lambda/2 (tr E)^2;
-* mooney-rivlin, c10 (J^-2/3 I1 - 3) + c01 (J^-4/3 I2 - 3) + k/2 (ln J)^2;
+* mooney-rivlin, c10 (J^-2/3 I1 - 3) + c01 (J^-4/3 I2 - 3) + k/2 (ln J)^2, which is
+  Ogden's with a = 2, -2;
 * linear-corotated, mu |F - R|^2 + lambda/2 tr(R'F - 1)^2, with the exact tangent (R is
   not frozen over a step);
 * ogden, sum mu_p/a_p (sum_i b_i^a_p - 3) + k/2 (ln J)^2, b_i = J^-1/3 s_i.
@@ -159,11 +159,11 @@ def coefficients(material: Material) -> np.ndarray:
         # Smith et al., section 3.4: moduli with the meaning of Lame's at rest.
         mu_, lam_ = 4 / 3 * mu, lam + 5 / 6 * mu
         c[:3] = mu_, lam_, 1 + 0.75 * mu_ / lam_
-    elif material.kind == "mooney-rivlin":
-        share = material.second_share
-        c[:3] = (1 - share) * mu / 2, share * mu / 2, material.bulk_modulus
-    elif material.kind == "ogden":
-        for p, (alpha, share) in enumerate(material.ogden_terms):
+    elif KINDS[material.kind] == OGDEN:
+        terms = material.ogden_terms
+        if material.kind == "mooney-rivlin":
+            terms = (2.0, 1 - material.second_share), (-2.0, material.second_share)
+        for p, (alpha, share) in enumerate(terms):
             c[p], c[TERMS + p] = 2 * mu * share / alpha, alpha
         c[2 * TERMS] = material.bulk_modulus
     else:
