@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import bsr_array, csr_array, triu
+from scipy.sparse import bsr_array, csr_array, sparray, triu
 
 from drakebots.core.kernels import njit
 
@@ -26,6 +26,14 @@ class SymmetricPattern:
 
     indptr: np.ndarray
     indices: np.ndarray
+
+    @classmethod
+    def of(cls, matrix: sparray) -> tuple[SymmetricPattern, np.ndarray]:
+        """The pattern of a symmetric matrix, and its upper values (nnz,)."""
+        upper = triu(matrix, format="csr")
+        upper.sort_indices()
+        indptr, indices = (x.astype(np.int32) for x in (upper.indptr, upper.indices))
+        return cls(indptr, indices), upper.data
 
     @property
     def size(self) -> int:
@@ -102,7 +110,4 @@ def node_pattern(
         of_pair.append(np.where(k < 0, -1, block).astype(np.int32))
     # Blocks on the diagonal lose their lower triangle.
     blocks = bsr_array((np.ones((len(column), 3, 3)), column, start))
-    upper = triu(blocks.tocsr(), format="csr")
-    upper.sort_indices()
-    indptr, indices = (x.astype(np.int32) for x in (upper.indptr, upper.indices))
-    return SymmetricPattern(indptr, indices), of_pair
+    return SymmetricPattern.of(blocks.tocsr())[0], of_pair

@@ -1,4 +1,22 @@
-"""Frames: nodes and beams, their supports and their loads."""
+"""Frames: nodes and beams, their supports and their loads.
+
+A beam is straight, between two rigid nodes. It has six deformations: the relative
+motion of its two halves, taken as rigid, at the midpoint (x along the beam, y along the
+side d1 of the section, z along d2):
+
+    e = [R (u2 - u1 + L/2 x cross (t1 + t2)),  R (t2 - t1)] = B [u1, t1, u2, t2]
+
+with displacements u [m] and rotations t [rad] of its ends. They are orthogonal
+in energy, so the 12 x 12 stiffness of the Euler-Bernoulli beam is
+
+    K = B' D B,  D = diag(EA/L, 12 EI1/L^3, 12 EI2/L^3, GJ/L, EI2/L, EI1/L)
+
+which is also why one bushing at the midpoint of a beam is exactly that beam. The
+Timoshenko beam divides the second and third by 1 + Phi, Phi = 12 EI/(G As L^2),
+As = k A, with Cowper's k = 10 (1 + nu)/(12 + 11 nu) of a rectangle. Sources:
+Przemieniecki, "Theory of Matrix Structural Analysis" (1968), ch. 5; Cowper, J. Appl.
+Mech. 33 (1966). The form at the midpoint was derived here.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +39,178 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
-from drakebots.lattice.frame.element import Elements, elements
 from drakebots.lattice.shape import Lattice, Strut, pieces
 
 MOTIONS = ("x", "y", "z", "rotation about x", "rotation about y", "rotation about z")
 """The six motions of a node, in the order of arrays (N, 6)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Elements:
+    """Properties of B beams, each quantity an array over beams.
+
+    Attributes:
+        length: lengths (B,) [m].
+        axes: rows x, y, z of each beam's frame in the world (B, 3, 3).
+        EA: axial stiffness (B,) [N].
+        GJ: torsional stiffness (B,) [N m^2].
+        EI1: bending stiffness against deflection along y (B,) [N m^2].
+        EI2: bending stiffness against deflection along z (B,) [N m^2].
+        phi1, phi2: shear flexibility with EI1 and EI2, 0 for Euler-Bernoulli.
+        area: areas A of the sections (B,) [m^2].
+        rho: densities (B,) [kg/m^3].
+        d1, d2: sides of the sections (B,) [m].
+    """
+
+    length: np.ndarray
+    axes: np.ndarray
+    EA: np.ndarray
+    GJ: np.ndarray
+    EI1: np.ndarray
+    EI2: np.ndarray
+    phi1: np.ndarray
+    phi2: np.ndarray
+    area: np.ndarray
+    rho: np.ndarray
+    d1: np.ndarray
+    d2: np.ndarray
+
+    @property
+    def D(self) -> np.ndarray:
+        """Stiffness of the six deformations (B, 6) [N/m, N m]."""
+        L = self.length
+        return np.column_stack(
+            [
+                self.EA / L,
+                12 * self.EI1 / (L**3 * (1 + self.phi1)),
+                12 * self.EI2 / (L**3 * (1 + self.phi2)),
+                self.GJ / L,
+                self.EI2 / L,
+                self.EI1 / L,
+            ]
+        )
+
+    def B(self) -> np.ndarray:
+        """Matrices from the ends' motions in the world to deformations (B, 6, 12)."""
+        R, half = self.axes, self.length[:, None, None] / 2
+        B = np.zeros((len(R), 6, 12))
+        B[:, :3, :3], B[:, :3, 6:9] = -R, R
+        # x cross t has the components (0, -t_z, t_y) in the beam's frame.
+        arm = np.stack([np.zeros_like(R[:, 0]), -R[:, 2], R[:, 1]], axis=1) * half
+        B[:, :3, 3:6] = B[:, :3, 9:] = arm
+        B[:, 3:, 3:6], B[:, 3:, 9:] = -R, R
+        return B
+
+    def stiffness(self) -> np.ndarray:
+        """Stiffness K = B' D B of each beam in the world (B, 12, 12)."""
+        B = self.B()
+        return np.matmul(B.transpose(0, 2, 1), self.D[:, :, None] * B)
+
+    def to_local(self, motions: np.ndarray) -> np.ndarray:
+        """Vectors (B, 12) of the ends from the world to the beams' frames."""
+        parts = motions.reshape(-1, 4, 3)
+        return np.einsum("bij,bkj->bki", self.axes, parts).reshape(-1, 12)
+
+    def to_world(self, vectors: np.ndarray) -> np.ndarray:
+        """Vectors (B, 12) of the ends from the beams' frames to the world."""
+        parts = vectors.reshape(-1, 4, 3)
+        return np.einsum("bji,bkj->bki", self.axes, parts).reshape(-1, 12)
+
+    @property
+    def masses(self) -> np.ndarray:
+        """Masses of the beams (B,) [kg]."""
+        return self.rho * self.area * self.length
+
+    def weight(self, gravity: np.ndarray) -> np.ndarray:
+        """Fixed-end loads of a uniform weight, in the beams' frames (B, 12).
+
+        w L/2 at each end and +-w L^2/12 about the axes across, w = rho A g.
+        """
+        total = self.masses[:, None] * np.einsum("bij,j->bi", self.axes, gravity)
+        loads = np.zeros((len(total), 12))
+        loads[:, :3] = loads[:, 6:9] = total / 2
+        moment = total * self.length[:, None] / 12
+        loads[:, 5], loads[:, 11] = moment[:, 1], -moment[:, 1]
+        loads[:, 4], loads[:, 10] = -moment[:, 2], moment[:, 2]
+        return loads
+
+
+def elements(
+    positions: np.ndarray,
+    beams: np.ndarray,
+    struts: Strut | Sequence[Strut],
+    up: np.ndarray | None = None,
+    shear: bool = False,
+) -> Elements:
+    """The elements of beams between nodes.
+
+    Args:
+        positions: positions of the nodes (N, 3) [m].
+        beams: nodes of each beam (B, 2).
+        struts: section and material of all beams, or of each.
+        up: a direction (3,) or (B, 3) in the plane of the beam and its side d1;
+            None for world z, and world y for beams along z.
+        shear: whether shear deforms the beams (Timoshenko).
+
+    Raises:
+        InvalidInput: for a beam of no length, a wrong number of struts, or an
+            `up` along its beam, naming the beam.
+    """
+    span = positions[beams[:, 1]] - positions[beams[:, 0]]
+    length = np.linalg.norm(span, axis=1)
+    size = np.ptp(positions, axis=0).max()
+    if not (length > 1e-12 * size).all():
+        bad = int(np.argmin(length))
+        ends = tuple(beams[bad].tolist())
+        raise InvalidInput(
+            f"beam {bad} between nodes {ends} has no length; move a node or leave "
+            "the beam out"
+        )
+    each = [struts] * len(beams) if isinstance(struts, Strut) else list(struts)
+    if len(each) != len(beams):
+        raise InvalidInput(
+            f"{len(beams)} beams need one strut, or one each; got {len(each)}"
+        )
+    kinds = list(dict.fromkeys(each))
+    number = {kind: k for k, kind in enumerate(kinds)}
+    which = np.array([number[s] for s in each])
+
+    def over(value) -> np.ndarray:
+        return np.array([value(s) for s in kinds])[which]
+
+    EI1, EI2 = over(lambda s: s.E * s.I1), over(lambda s: s.E * s.I2)
+    stiff = over(lambda s: s.G * s.area * 10 * (1 + s.nu) / (12 + 11 * s.nu))
+    flexible = 12 / (stiff * length**2) * bool(shear)
+    return Elements(
+        length=length,
+        axes=_axes(span / length[:, None], up),
+        EA=over(lambda s: s.E * s.area),
+        GJ=over(lambda s: s.G * s.J),
+        EI1=EI1,
+        EI2=EI2,
+        phi1=EI1 * flexible,
+        phi2=EI2 * flexible,
+        area=over(lambda s: s.area),
+        rho=over(lambda s: s.rho),
+        d1=over(lambda s: s.d1),
+        d2=over(lambda s: s.d2),
+    )
+
+
+def _axes(x: np.ndarray, up: np.ndarray | None) -> np.ndarray:
+    if up is None:
+        upright = np.abs(x[:, 2]) > 1 - 1e-9
+        up = np.where(upright[:, None], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0])
+    up = np.broadcast_to(np.asarray(up, dtype=float), x.shape)
+    z = np.cross(x, up)
+    norm, size = np.linalg.norm(z, axis=1), np.linalg.norm(up, axis=1)
+    if not (norm > 1e-6 * size).all() or not (size > 0).all():
+        bad = int(np.argmin(norm))
+        raise InvalidInput(
+            f"beam {bad}: `up` {up[bad].tolist()} lies along it; give one across"
+        )
+    z = z / norm[:, None]
+    return np.stack([x, np.cross(z, x), z], axis=1)
 
 
 @checked("frame", eq=False)
@@ -107,11 +292,6 @@ class Frame:
     def stiffness(self) -> scipy.sparse.csc_matrix:
         """Stiffness K of the frame (6 N, 6 N)."""
         return self.assemble(self.beam_stiffness)
-
-    @cached_property
-    def elimination(self) -> np.ndarray:
-        """The nodes in an order of elimination with little fill (N,)."""
-        return nested_dissection(self.positions, self.beams)
 
     def of_ends(self, motions: np.ndarray) -> np.ndarray:
         """Motions of the beams' ends (B, 12) from those of the nodes (N, 6)."""
@@ -216,76 +396,3 @@ def node_pairs(nodes) -> np.ndarray:
             f"actuators must be pairs of node numbers (A, 2), got {pairs.shape}"
         )
     return pairs
-
-
-# --- order of elimination ---------------------------------------------------
-#
-# Nested dissection by position, for little fill: a plane across the longest side
-# splits the nodes; those of one side that beams join to the other are the separator
-# and come last; both parts are split in turn. Source: George, SIAM J. Numer. Anal. 10
-# (1973). In a voxel lattice one layer meets the next in few nodes, so separators are
-# small. Measured with SuperLU on one core, beside its own minimum degree (seconds to
-# factor, million entries of L): 8 x 8 x 8 voxels 0.09 and 1.5 against 0.15 and 1.9;
-# 12 x 12 x 12 0.77 and 8.3 against 1.95 and 12.8.
-
-LEAF = 10
-"""Parts with at most so many nodes are not split."""
-
-
-def nested_dissection(positions: np.ndarray, beams: np.ndarray) -> np.ndarray:
-    """The nodes in the order of elimination (N,).
-
-    Args:
-        positions: positions of the nodes (N, 3).
-        beams: node pairs (B, 2).
-    """
-    # Rounded to levels, so that a layer of nodes is one level.
-    size = max(np.ptp(positions, axis=0).max(), np.finfo(float).tiny)
-    level = np.rint((positions - positions.min(axis=0)) / size * 1e6).astype(int)
-    place = np.zeros(len(positions), dtype=int)
-    pieces: list[np.ndarray] = []
-    # Depth first with the separator written before its parts, then reversed.
-    stack = [(np.arange(len(positions)), beams)]
-    while stack:
-        nodes, inner = stack.pop()
-        found = _part(level, nodes, inner) if len(nodes) > LEAF else None
-        if found is None:
-            pieces.append(nodes)
-            continue
-        separator, below = found
-        pieces.append(separator)
-        place[nodes] = 1
-        place[below] = 2
-        place[separator] = 0
-        for side in (1, 2):
-            mine = nodes[place[nodes] == side]
-            kept = inner[(place[inner] == side).all(axis=1)]
-            stack.append((mine, kept))
-    return np.concatenate(pieces[::-1])
-
-
-def _part(level, nodes, inner) -> tuple[np.ndarray, np.ndarray] | None:
-    """The separator, and the nodes below the cut (which include some of it).
-
-    None when the nodes cannot be split.
-    """
-    places = level[nodes]
-    along = level[:, int(np.argmax(np.ptp(places, axis=0)))]
-    mine = along[nodes]
-    levels = np.unique(mine)
-    if len(levels) < 2:
-        return None
-    middle = int(np.searchsorted(levels, np.median(mine)))
-    best = None
-    low, high = along[inner].min(axis=1), along[inner].max(axis=1)
-    for cut in levels[max(middle - 2, 0) : min(middle + 2, len(levels) - 1)]:
-        crossing = inner[(low <= cut) & (high > cut)].ravel()
-        is_low = along[crossing] <= cut
-        below = nodes[mine <= cut]
-        for side in (is_low, ~is_low):
-            separator = np.unique(crossing[side])
-            balance = min(len(below), len(nodes) - len(below))
-            score = len(separator) / balance
-            if best is None or score < best[0]:
-                best = score, separator, below
-    return best[1:]

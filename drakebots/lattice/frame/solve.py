@@ -15,10 +15,11 @@ from functools import cached_property
 
 import numpy as np
 import scipy.linalg
-from scipy.sparse.linalg import splu
 
 from drakebots.core.checks import array, check_value
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.fem.assembly import SymmetricPattern
+from drakebots.fem.solver import make_solver
 from drakebots.lattice.frame.model import MOTIONS, Frame, Load, Supports, node_pairs
 
 CONVENTIONS = {
@@ -206,7 +207,6 @@ class Factored:
 
     Args:
         matrix: the matrix (n, n), sparse.
-        order: the unknowns in the order of elimination (n,).
         rows: matrix of the constraints (m, n), dense.
 
     Raises:
@@ -214,21 +214,12 @@ class Factored:
         InvalidInput: when the constraints depend on each other, naming one.
     """
 
-    def __init__(self, matrix, order: np.ndarray, rows: np.ndarray):
-        self._order = order
-        # `relax` and `panel_size` keep their defaults: above them SciPy 1.17 writes
-        # past SuperLU's workspace and crashes the interpreter.
-        try:
-            self._lu = splu(
-                matrix[:, order][order].tocsc(),
-                permc_spec="NATURAL",
-                diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True},
-            )
-        except RuntimeError as error:
-            raise NoSolution("the stiffness is singular; hold the frame") from error
+    def __init__(self, matrix, rows: np.ndarray):
+        pattern, values = SymmetricPattern.of(matrix)
+        self._solver = make_solver(pattern, threads=1)
+        self._solver.factor(values)
         self._matrix, self._rows = matrix, rows
-        self._pushed = self.unconstrained(np.ascontiguousarray(rows.T))
+        self._pushed = self.unconstrained(rows.T)
         self._compliance = rows @ self._pushed
         scale = np.sqrt(np.diag(self._compliance))
         if len(rows):
@@ -242,10 +233,7 @@ class Factored:
 
     def unconstrained(self, right: np.ndarray) -> np.ndarray:
         """Solutions (n, k) without the constraints."""
-        found = np.empty_like(right)
-        if right.size:
-            found[self._order] = self._lu.solve(right[self._order])
-        return found
+        return self._solver.solve(right) if right.size else np.zeros(right.shape)
 
     def solve(self, right: np.ndarray, values: np.ndarray | float = 0.0):
         """Unknowns (n, k) and multipliers (m, k) for right sides (n, k).
@@ -309,7 +297,6 @@ class FactoredFrame:
         self._reacts = held | (C != 0).any(axis=0)
         self._factor = Factored(
             self._K[self._free][:, self._free],
-            elimination_order(frame, free),
             C[self._pushing][:, self._free],
         )
 
@@ -387,13 +374,6 @@ def actuator_rows(frame: Frame, supports: Supports) -> np.ndarray:
         axis = frame.axis(first, second)
         row[first, :3], row[second, :3] = -axis, axis
     return rows.reshape(len(rows), 6 * len(frame))
-
-
-def elimination_order(frame: Frame, free: np.ndarray) -> np.ndarray:
-    """The free motions in the order of elimination, counted among the free ones."""
-    number = np.cumsum(free) - 1
-    motions = (frame.elimination[:, None] * 6 + np.arange(6)).ravel()
-    return number[motions[free[motions]]]
 
 
 def nodal_forces(frame: Frame, load: Load) -> np.ndarray:
