@@ -5,7 +5,7 @@ A mesh and materials make a model (:mod:`drakebots.fem.mesh`,
 or brought to equilibrium with the sparse solvers of :mod:`drakebots.fem.solver`:
 
     model = build_model(box_mesh((0.04, 0.04, 0.2), (4, 4, 20)), Material())
-    stepper = ImplicitEuler(model, 5e-3, method="guarded")
+    stepper = ImplicitEuler(model, 5e-3)
     state = stepper.step(at_rest(model)).state
 """
 

