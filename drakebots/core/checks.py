@@ -57,9 +57,6 @@ Where 0 is allowed, so is what is nearly 0."""
 MOST = 2**31 - 1
 """The largest whole number, unless a field has its own limit: C's largest int."""
 
-MOST_THREADS = 1024
-"""More threads are a slip; a solver would try to start them."""
-
 
 class Refused(ValueError):
     """A value breaks its rule; the text says what it must be, as in "> 0 m"."""

@@ -115,6 +115,15 @@ def _processor() -> str:
     return named[1] if named else platform.processor() or platform.machine()
 
 
+def solver_threads() -> int:
+    """Threads of a sparse solver: the environment's OMP_NUM_THREADS, one without it.
+
+    A result so depends on the cores of the machine only where that is asked for.
+    """
+    said = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    return max(1, int(said)) if said.isdecimal() else 1
+
+
 @contextmanager
 def calm_threads() -> Iterator[None]:
     """Context in which dense algebra has one thread, and MKL's do not spin.

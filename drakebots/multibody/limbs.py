@@ -28,7 +28,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 
-from drakebots.core.checks import array, flag, non_negative, positive, text, whole
+from drakebots.core.checks import array, non_negative, positive, text, whole
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.fields import checked, declared
 from drakebots.core.files import TOP, Fields, read_yaml, reading
@@ -75,8 +75,6 @@ class Limb:
     """Mass at its end, e.g. of a foot or a gripper."""
     rgba: Annotated[Sequence[float], array((4,))] = (0.85, 0.55, 0.25, 1.0)
     """Colour of its drawing (4,)."""
-    collide: Annotated[bool, flag()] = False
-    """Whether its drawing also collides."""
 
     def __post_init__(self):
         who = f"limb {self.name!r}"
@@ -162,7 +160,7 @@ def read_limbs(path: str | Path) -> tuple[Limb, ...]:
           mass: {value: 40, unit: g}
           radius: {value: 8, unit: mm}
           rpy: {value: [0, 0, 180], unit: deg}      # so p, damping, range, tip_mass
-          segments: 6                               # so axis, rgba, collide
+          segments: 6                               # so axis, rgba
 
     Raises:
         FileProblem: naming the file, the limb and the entry, for a file that

@@ -15,7 +15,6 @@ from typing import Annotated
 import numpy as np
 
 from drakebots.core.checks import (
-    MOST_THREADS,
     array,
     check_log,
     check_value,
@@ -25,7 +24,6 @@ from drakebots.core.checks import (
     non_negative,
     one_of,
     positive,
-    whole,
 )
 from drakebots.core.convert import as_yaml, changed
 from drakebots.core.errors import FileProblem, InvalidInput
@@ -262,8 +260,6 @@ class SkinSimulation:
     (the paper prints 9e7) or kind."""
     unlimited: Annotated[bool, flag()] = False
     """Whether to ignore the effort limits of the servos."""
-    threads: Annotated[int, whole(1, MOST_THREADS)] = 1
-    """Number of threads of the sparse solver."""
     skin_period: Annotated[float, positive("s")] = 0.02
     """Time between stored shapes of the skin."""
     time_limit: Annotated[float | None, positive("s")] = None
@@ -347,7 +343,6 @@ def build_stepper(problem: SkinSimulation, robot: SkinnedRobot) -> CoupledSteppe
         patches=robot.skin.patches if problem.ground else (),
         patch_contact=contact,
         collisions=skin_collisions(robot, problem.collisions, ground),
-        threads=problem.threads,
     )
 
 

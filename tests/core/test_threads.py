@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info
 
 from drakebots.core import threads
-from drakebots.core.threads import DENSE, calm_threads, find_mkl
+from drakebots.core.threads import DENSE, calm_threads, find_mkl, solver_threads
 from drakebots.skin.file import load_skinned
 from drakebots.trajopt.solvers import solve_exact
 from tests.helpers.lowered_programs import chain
@@ -103,3 +103,13 @@ def test_mkl_is_found_in_any_folder_of_the_import_path(how, tmp_path, monkeypatc
     assert os.path.normpath(found) == str(place)
     monkeypatch.setattr(sys, "path", [])
     assert find_mkl.__wrapped__() is None
+
+
+@pytest.mark.parametrize(
+    "said, number", [(None, 1), ("3", 3), ("2,1", 2), ("0", 1), ("many", 1)]
+)
+def test_sparse_solvers_have_the_threads_of_the_environment(monkeypatch, said, number):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if said is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+    assert solver_threads() == number

@@ -51,7 +51,6 @@ def limb_parts(model: SdfModel, limb: Limb, *, on: str | None) -> None:
     middle = SdfPose(np.array([step / 2, 0, 0]))
     along = SdfPose(middle.p, np.array([0, np.pi / 2, 0]))
     capsule = {"radius": limb.radius, "length": step}
-    kinds = ("visual", "collision") if limb.collide else ("visual",)
     for j, (name, joint) in enumerate(zip(limb.links, limb.joints)):
         if name == limb.tip:
             link = _ball_link(name, cap + limb.tip_mass, limb, "end")
@@ -59,18 +58,10 @@ def limb_parts(model: SdfModel, limb: Limb, *, on: str | None) -> None:
             inertia = UnitInertia.SolidCapsule(
                 limb.radius, step, np.array([1.0, 0, 0])
             ).CopyToFullMatrix3()
-            drawn = [
-                SdfGeometry(
-                    kind,
-                    f"{name}_{kind}",
-                    along,
-                    "capsule",
-                    capsule,
-                    limb.rgba if kind == "visual" else None,
-                )
-                for kind in kinds
-            ]
-            link = SdfLink(name, share, middle, share * inertia, drawn)
+            drawn = SdfGeometry(
+                "visual", f"{name}_visual", along, "capsule", capsule, limb.rgba
+            )
+            link = SdfLink(name, share, middle, share * inertia, [drawn])
         link.pose, link.relative_to = pose, before
         model.links[name] = link
         model.joints[joint] = SdfJoint(

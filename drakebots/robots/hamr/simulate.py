@@ -102,8 +102,6 @@ class HamrRun:
     """Time step of the plant."""
     log_period: Annotated[float | None, positive("s")] = None
     """Period of the stored samples, by default 1/200 of a cycle and at most 1 ms."""
-    encoder_noise: Annotated[float, non_negative("A")] = 0.0
-    """Standard deviation of the encoders' currents."""
     start_error: Annotated[float, non_negative("m or rad")] = 0.0
     """Largest change of the base's position and angles at the start; a
     billionth shows how far rounding moves a run."""
@@ -216,7 +214,7 @@ class LoggedDiagram(Logged):
 
 
 def add_drive(
-    builder: DiagramBuilder, robot: Robot, plant: System, source: System, run: HamrRun
+    builder: DiagramBuilder, robot: Robot, plant: System, source: System, **noise
 ) -> dict[str, OutputPort]:
     """Adds actuators and encoders between a source of voltages and the plant.
 
@@ -225,14 +223,14 @@ def add_drive(
         robot: the robot's plant and its units.
         plant: the system that holds the state.
         source: system with an output "voltages".
-        run: noise of the encoders.
+        noise: noise and seed of :class:`~drakebots.robots.hamr.model.Encoder`.
 
     Returns:
         Ports to log, by name; without that of the contact forces.
     """
     body = robot.plant, robot.scaling
     drive = builder.AddSystem(PiezoDrive(*body))
-    encoder = builder.AddSystem(Encoder(*body, noise=run.encoder_noise, seed=run.seed))
+    encoder = builder.AddSystem(Encoder(*body, **noise))
     voltages, state = source.GetOutputPort("voltages"), plant.GetOutputPort("state")
     for system in (drive, encoder):
         builder.Connect(voltages, system.GetInputPort("voltages"))
@@ -267,7 +265,7 @@ def build(problem: Simulation) -> LoggedDiagram:
     )
     unit = robot.scaling.time
     gait = builder.AddSystem(GaitSource(problem.waveform(), unit))
-    ports = add_drive(builder, robot, robot.plant, gait, problem)
+    ports = add_drive(builder, robot, robot.plant, gait)
     ports["contact"] = contact_port(robot)
     loggers = add_loggers(builder, ports, problem.sample_period / unit)
     diagram = builder.Build()

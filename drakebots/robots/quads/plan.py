@@ -243,7 +243,6 @@ def step_planner(problem: Problem) -> StepPlanner:
         friction=problem.limits.friction,
         cop_margin=problem.limits.cop_margin,
         collisions=skin_collisions(problem.robot.skinned, problem.collisions),
-        threads=problem.threads,
     )
 
 

@@ -14,7 +14,6 @@ from typing import Annotated
 import numpy as np
 
 from drakebots.core.checks import (
-    MOST_THREADS,
     finite,
     known,
     non_negative,
@@ -132,8 +131,6 @@ class Problem:
     collisions: Annotated[str, one_of("kind of collisions", COLLISIONS)] = "none"
     """What the skin collides with in the step-by-step plan: "itself", "links", "all" of
     these, "bracing" (all, and bracing plates) or "none"."""
-    threads: Annotated[int, whole(1, MOST_THREADS)] = 1
-    """Number of threads of the sparse solver."""
     time_limit: Annotated[float | None, positive("s")] = None
     """Limit of the wall time; the best plan so far is kept."""
 

@@ -22,6 +22,7 @@ from pydrake.systems.framework import Context
 from scipy.spatial import cKDTree
 
 from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.threads import solver_threads
 from drakebots.fem import SkinState, equilibrium
 from drakebots.fem.assembly import FemModel, elastic_energy, worst_tet
 from drakebots.fem.solver import Prescribed
@@ -81,7 +82,9 @@ class CoupledStepper(DrivenSkeleton):
             :class:`~drakebots.skin.coupled.driven.DrivenSkeleton`.
         collisions: contacts of the skin.
         scene: other bodies of the plant, which skin and links touch.
-        solver, threads: as for :func:`~drakebots.fem.solver.sparse.make_solver`.
+        solver: as for :func:`~drakebots.fem.solver.sparse.make_solver`.
+        threads: number of threads of the solver; by default the environment's
+            OMP_NUM_THREADS, or one.
         precision: precision of the skin's factors: "double", "single" or "auto", the
             faster; see :class:`~drakebots.skin.coupled.solver.StepSolver`.
         keep_factors: whether they are kept over steps; results are the same to 1e-10.
@@ -118,7 +121,13 @@ class CoupledStepper(DrivenSkeleton):
         self.collisions = Collisions() if collisions is None else collisions
         self.model, self.glue, self.scene = model, glue, scene
         self._solver = StepSolver(
-            model, glue, contacts, precision, keep_factors, name=solver, threads=threads
+            model,
+            glue,
+            contacts,
+            precision,
+            keep_factors,
+            name=solver,
+            threads=threads or solver_threads(),
         )
         self.solver = self._solver.exact
 

@@ -82,14 +82,14 @@ def track_sap(
             )
     reference = problem.reference
     skeleton = _Skeleton(problem)
-    skeleton.start(reference.q[0], reference.v[0], reference.at(0.0)[0])
+    skeleton.start(reference.q[0], reference.v[0], reference.at(0.0))
     links = [str(name) for name in plan.link.values]
     wrench = np.concatenate([plan.skin_moment.values, plan.skin_force.values], axis=2)
-    rows, times = [skeleton.row(reference.at(0.0)[0])], reference.times
+    rows, times = [skeleton.row(reference.at(0.0))], reference.times
 
     def advance(k: int) -> Stop | None:
-        target, speed = reference.at(times[k])
-        skeleton.set_targets(target, speed if problem.feedforward else 0 * speed)
+        target = reference.at(times[k])
+        skeleton.set_targets(target)
         # Forces in row k act during the step that ends there.
         if skin:
             skeleton.set_wrenches(links, wrench[k])
@@ -184,12 +184,13 @@ class _Skeleton:
         """Sets positions and velocities at time 0, and the targets of the servos."""
         self.plant.SetPositions(self.context, q)
         self.plant.SetVelocities(self.context, v)
-        self.set_targets(angles, np.zeros(len(angles)))
+        self.set_targets(angles)
         self.simulator.Initialize()
 
-    def set_targets(self, angles: np.ndarray, speeds: np.ndarray) -> None:
-        """Sets the targets of the servos (m,) [rad], [rad/s]."""
-        self._targets.FixValue(self.context, np.concatenate([angles, speeds]))
+    def set_targets(self, angles: np.ndarray) -> None:
+        """Sets the targets of the servos, at rest (m,) [rad]."""
+        still = np.concatenate([angles, np.zeros(len(angles))])
+        self._targets.FixValue(self.context, still)
 
     def set_wrenches(self, links: Sequence[str], wrenches: np.ndarray) -> None:
         """Sets wrenches [moment, force] on links about their origins, world (L, 6)."""

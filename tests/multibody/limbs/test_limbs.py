@@ -126,7 +126,7 @@ def test_many_limbs_step(tmp_path):
     builder = DiagramBuilder()
     plant, _ = AddMultibodyPlantSceneGraph(builder, 1e-3)
     load("brick").add_to(plant)
-    limbs = tuple(limb(name=f"leg{k}", collide=True) for k in range(8))
+    limbs = tuple(limb(name=f"leg{k}") for k in range(8))
     add_limbs(plant, limbs)
     plant.Finalize()
     limb_map = LimbMap(plant, limbs)

@@ -141,7 +141,6 @@ def test_cannot_be_built(problem, kind, match):
     [
         ("friction", [np.nan, -0.1, np.inf]),
         ("cycles", [0, -1, 1.5]),
-        ("encoder_noise", [np.nan, -1e-6]),
         ("start_error", [np.nan, -1e-9]),
         ("time_step", [0.0, -1e-4, np.nan, 2e-3]),
         ("log_period", [0.0, np.inf]),

@@ -115,6 +115,8 @@ class Tracking(HamrRun):
     after: Annotated[float, non_negative("s")] = 0.03
     """Time to go on after the end of a plan that is not periodic, with its last
     voltages and legs held: a jump's apex may come late."""
+    encoder_noise: Annotated[float, non_negative("A")] = 0.0
+    """Standard deviation of the encoders' currents."""
     mocap_noise: Annotated[float, non_negative("m")] = 0.0
     """Standard deviation of the markers' coordinates."""
 
@@ -209,7 +211,14 @@ def build_tracking_diagram(problem: Tracking) -> TrackingDiagram:
     controller = builder.AddSystem(
         LegController(command, problem.gains, time_unit=unit.time)
     )
-    ports = add_drive(builder, robot, plant, controller, problem)
+    ports = add_drive(
+        builder,
+        robot,
+        plant,
+        controller,
+        noise=problem.encoder_noise,
+        seed=problem.seed,
+    )
     # The frames' noise must differ from the encoders'.
     frames = builder.AddSystem(
         MotionCapture(

@@ -56,8 +56,7 @@ class Reference:
     Attributes:
         times: times of the steps (N,) [s].
         q, v: positions and velocities of the plant (N, nq), (N, nv).
-        joints: targets of the servos: angles and speeds of the actuated joints (N, m)
-            [rad], [rad/s].
+        targets: angles for the servos of the actuated joints (N, m) [rad].
         angles: planned angles of the actuated joints (N, m) [rad].
         contact: feet on the ground (N, feet).
         com: path of the COM (N, 3) [m].
@@ -68,21 +67,17 @@ class Reference:
     times: np.ndarray
     q: np.ndarray
     v: np.ndarray
-    joints: tuple[np.ndarray, np.ndarray]
+    targets: np.ndarray
     angles: np.ndarray
     contact: np.ndarray
     com: np.ndarray
     periodic: bool
     name: str
 
-    def at(self, time: float) -> tuple[np.ndarray, np.ndarray]:
-        """Targets and speeds (m,) at a time [s]; they repeat, or stay at the end."""
-        held = not self.periodic and time > self.times[-1]
+    def at(self, time: float) -> np.ndarray:
+        """Targets (m,) at a time [s]; they repeat, or stay at the end."""
         time = time - self.cycle(time) * self.times[-1]
-        rows = [
-            np.array([np.interp(time, self.times, c) for c in x.T]) for x in self.joints
-        ]
-        return rows[0], 0 * rows[1] if held else rows[1]
+        return np.array([np.interp(time, self.times, c) for c in self.targets.T])
 
     def row(self, time: float) -> int:
         """Index of the step nearest to a time [s]."""
@@ -130,7 +125,7 @@ def servo_targets(
 
 
 def plan_reference(
-    plan: Result, robot: PlannedRobot, *, plain: bool = False, lag: bool = True
+    plan: Result, robot: PlannedRobot, *, plain: bool = False
 ) -> Reference:
     """Takes the motion out of a stored plan.
 
@@ -139,7 +134,6 @@ def plan_reference(
         robot: its robot.
         plain: leave the sag of the servos out of their targets; so it is also for
             plans without torques.
-        lag: whether the servos' damping holds them back, since they get no speeds.
 
     Raises:
         InvalidInput: when the result is no plan of this robot.
@@ -165,16 +159,13 @@ def plan_reference(
         raise InvalidInput("the plan has no steps to track; see its message")
     q, v = data.position.values, data.velocity.values
     at = [int(plant.GetJointByName(n).position_start()) for n in skinned.joints]
-    rate = [int(plant.GetJointByName(n).velocity_start()) for n in skinned.joints]
     period = plan.metrics.get("period", "none")
     times, targets = data.time.values, q[:, at]
     if not plain and "torque" in data:
-        torques, gains = data.torque.values, skinned.skin.servos
-        gains = gains if lag else replace(gains, damping=0.0)
         targets = servo_targets(
             targets,
-            torques,
-            gains,
+            data.torque.values,
+            skinned.skin.servos,
             float(times[1] - times[0]),
             periodic=period in PERIODIC,
         )
@@ -182,7 +173,7 @@ def plan_reference(
         times,
         q,
         v,
-        (targets, v[:, rate]),
+        targets,
         q[:, at],
         data.contact.values > 0,
         data.com.values,

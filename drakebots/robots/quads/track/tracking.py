@@ -24,7 +24,6 @@ from pydrake.math import RotationMatrix
 
 from drakebots.control import Command, ControlRun, Law
 from drakebots.core.checks import (
-    MOST_THREADS,
     check_log,
     finite,
     flag,
@@ -94,9 +93,6 @@ class Tracking:
     """Ground under the contact points: its friction, stiffness and damping."""
     terrain: Terrain = field(default_factory=Flat)
     """Shape of the ground."""
-    feedforward: Annotated[bool, flag()] = False
-    """Whether servos also get the planned speeds as targets; hobby servos take angles
-    only."""
     plain_angles: Annotated[bool, flag()] = False
     """Send the planned angles as they are, not moved by what the servos sag under the
     planned torques."""
@@ -116,8 +112,6 @@ class Tracking:
     collisions: Annotated[str, one_of("kind of collisions", COLLISIONS)] = "none"
     """What the skin collides with, besides the ground: "itself", "links", "all" of
     these, "bracing" (all, and bracing plates) or "none"."""
-    threads: Annotated[int, whole(1, MOST_THREADS)] = 1
-    """Number of threads of the sparse solver."""
     time_limit: Annotated[float | None, positive("s")] = None
     """Limit of the wall time."""
 
@@ -145,9 +139,7 @@ class Tracking:
         Raises:
             InvalidInput: when the result is no plan of the robot.
         """
-        return plan_reference(
-            self.plan, self.robot, plain=self.plain_angles, lag=not self.feedforward
-        )
+        return plan_reference(self.plan, self.robot, plain=self.plain_angles)
 
     def stepper(self, time_step: float | None = None) -> CoupledStepper:
         """The coupled simulation, by default with the time step of this problem [s]."""
@@ -156,7 +148,6 @@ class Tracking:
             patches=self.robot.skinned.skin.patches,
             patch_contact=replace(self.ground, terrain=self.terrain),
             collisions=skin_collisions(self.robot.skinned, self.collisions),
-            threads=self.threads,
         )
 
 
@@ -199,7 +190,7 @@ class _Run(ControlRun):
         stepper = problem.stepper()
         q, v = start_positions(problem), reference.v[0]
         begins = moving_state(stepper, robot.share, q, v)
-        target = reference.at(0.0)[0]
+        target = reference.at(0.0)
         self.plant = SkinnedPlant(robot, stepper, begins, target, problem.stepper)
         self.record = SkinRecord(robot.skinned, stepper, problem.skin_period)
         self.controller = Law("servos", self._command)
@@ -212,13 +203,11 @@ class _Run(ControlRun):
         """Targets of the servos at the end of the time step that begins at a time."""
         dt = self.problem.time_step
         end = (round(time / dt) + 1) * dt
-        target, speeds = self.reference.at(end)
+        target = self.reference.at(end)
         if self._level is not None:
             turned = self._level.attitude(self.plant.positions)
             target = target + self._level.correction(end, turned, dt)
-        if self.problem.feedforward:
-            target = np.concatenate([target, speeds])
-        return Command(np.zeros(len(speeds)), target)
+        return Command(np.zeros(len(target)), target)
 
     def keep(self, time: float, *, last: bool) -> None:
         self.plant.add_to(self.record, last)

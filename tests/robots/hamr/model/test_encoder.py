@@ -16,6 +16,7 @@ from drakebots.robots.hamr.simulate import run_dataset
 
 CIRCUIT = hamr_encoder()
 SUBSTEPS = 200
+VOLTAGES = np.linspace(20, 200, 8)
 
 
 def measure(velocity, drive, samples):
@@ -75,19 +76,15 @@ def test_sine_within_five_percent():
     assert error.max() < 0.05 * amplitude
 
 
-def moving(**options):
+@pytest.fixture(scope="module")
+def run():
     """20 ms of HAMR, logged as often as the encoders sample."""
-    built = build(Simulation(frequency=50, log_period=4e-4, **options))
+    built = build(Simulation(frequency=50, log_period=4e-4))
     simulator = Simulator(built.diagram)
     built.place(simulator.get_mutable_context())
     simulator.Initialize()
     simulator.AdvanceTo(20.0)
     return run_dataset(built, simulator.get_context())
-
-
-@pytest.fixture(scope="module")
-def run():
-    return moving()
 
 
 def test_system_measures_the_plant(run):
@@ -98,32 +95,42 @@ def test_system_measures_the_plant(run):
     assert measured[1:] == pytest.approx(true[:-1], abs=1e-9)
 
 
-@pytest.mark.long
-def test_noise_repeats_with_its_seed(run):
-    noisy = moving(encoder_noise=1e-5, seed=3).encoder_velocity.values
-    again = moving(encoder_noise=1e-5, seed=3).encoder_velocity.values
-    other = moving(encoder_noise=1e-5, seed=4).encoder_velocity.values
-    assert np.array_equal(noisy, again)
-    assert not np.array_equal(noisy[1:], other[1:])
+def resting(**noise):
+    """The encoders of HAMR at rest under constant voltages, not yet run."""
+    robot = build_robot(load("hamr"), scaling=MM_G_MS)
+    plant, system = robot.plant, Encoder(robot.plant, robot.scaling, **noise)
+    simulator = Simulator(system)
+    context = simulator.get_mutable_context()
+    system.GetInputPort("voltages").FixValue(context, VOLTAGES)
+    state = plant.GetPositionsAndVelocities(plant.CreateDefaultContext())
+    system.GetInputPort("state").FixValue(context, state)
+    return simulator
+
+
+def test_noise_repeats_with_its_seed():
+    def measured(**noise):
+        simulator, rows = resting(**noise), []
+        velocity = simulator.get_system().GetOutputPort("velocity")
+        for k in range(50):
+            simulator.AdvanceTo((k + 0.5) * CIRCUIT.period / MM_G_MS.time)
+            rows.append(velocity.Eval(simulator.get_context()).copy())
+        return np.array(rows)
+
+    noisy = measured(noise=1e-5, seed=3)
+    assert np.array_equal(noisy, measured(noise=1e-5, seed=3))
+    assert not np.array_equal(noisy, measured(noise=1e-5, seed=4))
     # In the estimate the deviation is X times that of the current.
-    noise = (noisy - run.encoder_velocity.values)[1:] / CIRCUIT.velocity_per_current
+    noise = (noisy - measured()) / CIRCUIT.velocity_per_current
     assert noise.std() == pytest.approx(1e-5, rel=0.15)
 
 
 def test_system_holds_the_plates_voltage():
-    robot = build_robot(load("hamr"), scaling=MM_G_MS)
-    system = Encoder(robot.plant, robot.scaling)
-    voltages = np.linspace(20, 200, 8)
-    simulator = Simulator(system)
-    context = simulator.get_mutable_context()
-    system.GetInputPort("voltages").FixValue(context, voltages)
-    plant = robot.plant
-    state = plant.GetPositionsAndVelocities(plant.CreateDefaultContext())
-    system.GetInputPort("state").FixValue(context, state)
+    simulator = resting()
     simulator.AdvanceTo(8.0)
+    system, context = simulator.get_system(), simulator.get_context()
     held = system.GetOutputPort("actuator_voltage").Eval(context)
     # At rest: a divider of R and R_s.
     divider = CIRCUIT.resistance / (CIRCUIT.resistance + CIRCUIT.shunt)
-    assert held == pytest.approx(divider * voltages)
+    assert held == pytest.approx(divider * VOLTAGES)
     still = system.GetOutputPort("velocity").Eval(context)
     assert still == pytest.approx(np.zeros(8), abs=1e-9)

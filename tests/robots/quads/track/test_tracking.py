@@ -262,9 +262,8 @@ def test_joints_of_a_periodic_motion_repeat(plan, robot):
     again = replace(once, periodic=True)
     end = once.times[-1]
     for t in (0.03, 0.31, 0.77):
-        assert np.allclose(again.at(t + end)[0], again.at(t)[0], atol=1e-9)
-    assert np.allclose(once.at(end + 3.0)[0], once.joints[0][-1])
-    assert not once.at(end + 3.0)[1].any()
+        assert np.allclose(again.at(t + end), again.at(t), atol=1e-9)
+    assert np.allclose(once.at(end + 3.0), once.targets[-1])
 
 
 def test_a_fall_is_seen(plan, robot):
@@ -372,7 +371,7 @@ def test_the_board_is_told_of_the_sag(plan, run, robot):
     channels, gains = board(plan), robot.skinned.skin.servos
     _, plain = servo_table(ServoTable(plan, rate=200.0), channels)
     _, moved = servo_table(ServoTable(plan, rate=200.0), channels, gains=gains)
-    targets = plan_reference(plan, robot).joints[0]
+    targets = plan_reference(plan, robot).targets
     angles = plan_reference(plan, robot).angles
     signs = [c.direction for c in channels]
     assert np.allclose(moved - plain, np.degrees(targets - angles) * signs, atol=1e-9)
