@@ -58,12 +58,12 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 52_515,
+    "code_lines": 52_502,
     "modules": 382,
     "single_importer_modules": 42,
     "functions_over_60_lines": 7,
     "field_declarations": 1,
-    "option_bag_fields": 15,
+    "option_bag_fields": 14,
     "upward_strings": 0,
 }
 """Limits of the house: a commit lowers these, or says in CHANGELOG.md under "The
