@@ -315,13 +315,18 @@ class PlanProgram(Generic[Plan]):
                 option that the solver does not know.
             UnknownName: for an unknown solver.
         """
-        mine, threads = options_of(self.prog, None, ExactIpoptSolver.id().name())
-        if solver in IDS:
-            mine = self.prog.solver_options().options.get(IDS[solver].name(), {})
+        mine, threads = self._set(solver)
         how = {"threads": threads, **how}
         how |= {"solver": solver, "options": {**mine, **(options or {})}}
         values, cost, solution = self._solved(how)
         return ProgramResult.of(solution, self.prog, values, cost)
+
+    def _set(self, solver: str) -> tuple[Mapping[str, Any], int | None]:
+        """Options that `prog` has for a solver, and its number of threads."""
+        mine, threads = options_of(self.prog, None, ExactIpoptSolver.id().name())
+        if solver in IDS:
+            mine = self.prog.solver_options().options.get(IDS[solver].name(), {})
+        return mine, threads
 
     def _solved(self, how: Mapping[str, Any]) -> tuple[np.ndarray, float, Solution]:
         """Values of all decision variables, the cost with all that was added, and the
@@ -467,7 +472,8 @@ def planning(
         solver: one of :data:`drakebots.trajopt.solvers.SOLVERS`; `ours` are for IPOPT
             with exact Hessians.
         opened: opens a program of the planner with its start.
-        add: adds a user's own terms to every program; None for none.
+        add: adds a user's own terms to every program, and options, which override
+            ours; None for none.
         options: the user's options, which override ours.
         shared: what all calls of :func:`.solvers.solve` share.
 
@@ -484,7 +490,11 @@ def planning(
         if add is None:
             return solve(program, x, **how)
         own = opened(program, x)
+        before = own._set(solver)[0]
         add(own)
+        after, threads = own._set(solver)
+        mine = {k: v for k, v in after.items() if before.get(k) != v}
+        how = {"threads": threads, **how, "options": ours | mine | given}
         return own._solved(how)[2]
 
     given = dict(options or {})

@@ -58,7 +58,7 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 52_502,
+    "code_lines": 52_509,
     "modules": 382,
     "single_importer_modules": 42,
     "functions_over_60_lines": 7,

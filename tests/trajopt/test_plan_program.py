@@ -134,6 +134,18 @@ def test_terms_hold_in_the_planner(problem, first, bound):
     assert height * program.bodies.scaling.length >= bound - 1e-6
 
 
+def test_options_that_are_set_with_terms_count(problem):
+    """They override the planner's, and the call's override them."""
+
+    def hurried(program):
+        program.prog.SetSolverOption(ExactIpoptSolver.id(), "max_iter", 3)
+
+    plan = plan_locomotion(problem, add=hurried)
+    assert plan.metrics["solver_status"] == "Maximum_Iterations_Exceeded"
+    plan = plan_locomotion(problem, add=hurried, options={"max_iter": 200})
+    assert plan.ok
+
+
 def test_a_checkpoint_with_terms_is_one_of_the_problem(problem, bound, tmp_path):
     """Variables that define a user's functions are left out."""
     path = tmp_path / "kept.npz"
