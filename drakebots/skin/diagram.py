@@ -131,25 +131,16 @@ def add_skin(
         UnknownName, ModelProblem, FileProblem: for any fault of the skin's file.
     """
     given = [skin] if isinstance(skin, (str, Path, PlacedSkin)) else skin
-    given = [p if isinstance(p, PlacedSkin) else PlacedSkin(p) for p in given]
-    read = [each.read() for each in given]
-    joints = {name: at for _, each, _ in read for name, at in each.joints.items()}
+    read = [(p if isinstance(p, PlacedSkin) else PlacedSkin(p)).read() for p in given]
     scene_graph = _scene_graph(builder, plant)
-    context = _posed_context(plant, scene_graph, joints)
-    skins = [replace(each, joints=joints) for _, each, _ in read]
-    parts = [
-        dress(plant, context, path, each, mesh)
-        for each, (path, _, mesh) in zip(skins, read)
-    ]
-    fem, glue = _joined(parts, skins) if len(parts) > 1 else parts[0]
+    context, fem, glue, gains = _dressed(plant, scene_graph, read)
     inspector = scene_graph.model_inspector()
-    patches = [patch for each in skins for patch in each.patches]
+    patches = [patch for _, each, _ in read for patch in each.patches]
     scene = scene_of(plant, inspector, fem, glue, patches=patches)
     if scene is not None:
         scene.check_apart(plant, context, fem.rest)
     usual = {"context": context, "scene": scene, "effort_limits": effort_limits(plant)}
     stepper = CoupledStepper(plant, fem, glue, time_step, **usual | options)
-    gains = _gains(plant, [glue for _, glue in parts], skins)
     system = CoupledSkeleton(stepper, **gains)
     others = sum(isinstance(each, CoupledSkeleton) for each in builder.GetSystems())
     builder.AddNamedSystem(system.get_name() + f"_{others + 1}" * bool(others), system)
@@ -158,6 +149,19 @@ def add_skin(
     if meshcat is not None:
         _draw(builder, system, meshcat, path)
     return system
+
+
+def _dressed(plant, scene_graph, read) -> tuple[Context, FemModel, Glue, dict]:
+    """All skins as one on the plant in its rest pose, and the gains of all servos."""
+    joints = {name: at for _, each, _ in read for name, at in each.joints.items()}
+    context = _posed_context(plant, scene_graph, joints)
+    skins = [replace(each, joints=joints) for _, each, _ in read]
+    parts = [
+        dress(plant, context, path, each, mesh)
+        for each, (path, _, mesh) in zip(skins, read)
+    ]
+    gains = _gains(plant, [glue for _, glue in parts], skins)
+    return context, *(_joined(parts, skins) if len(parts) > 1 else parts[0]), gains
 
 
 def _joined(

@@ -51,7 +51,7 @@ class CoupledSkeleton(LeafSystem):
     (:class:`~drakebots.skin.coupled.stepper.CoupledStepper`), stable for any time step.
     Inputs that are left unconnected are zero, and there are no servos without
     `desired_position` [rad, m]; `actuation` [N m, N] adds to theirs. `net_actuation`
-    and `contact_results`, a :class:`~drakebots.skin.coupled.scene.SceneForces`, are
+    and `contact_results`, a :class:`~drakebots.skin.coupled.driven.SceneForces`, are
     those of the last step; `vertices` are the positions of the mesh's vertices in the
     world [m], `stress` is the von Mises stress there [Pa]. The whole coupled state is
     discrete state of the Context.
@@ -190,9 +190,7 @@ class CoupledSkeleton(LeafSystem):
         state.get_mutable_discrete_state().set_value(
             self._packed(result.state, result.torques)
         )
-        if result.forces is not None:
-            kept = state.get_mutable_abstract_state(int(self._forces))
-            kept.set_value(result.forces)
+        state.get_mutable_abstract_state(int(self._forces)).set_value(result.forces)
 
     def _generalized(self, context: Context, state: CoupledState) -> np.ndarray:
         """Forces of both ports on the plant's velocities (nv,) [N, N m]."""

@@ -20,6 +20,7 @@ from drakebots.skin.coupled import (
     CoupledResult,
     CoupledState,
     CoupledStepper,
+    LinkWeights,
     whole_com,
 )
 from drakebots.skin.coupled.driven import DrivenSkeleton
@@ -143,6 +144,9 @@ class SkinRecord:
         self._rows = _Rows()
         self._shapes = SkinShapes(stepper.model)
         self.worst_ratio, self.worst_gap = 1.0, 0.0
+        glue, feet = robot.glue.by_body(), (each.body for each in stepper.patches)
+        self._bodies = list(dict.fromkeys((*glue, *feet)))
+        self._near = LinkWeights(robot.fem, robot.glue).weight.argmax(axis=1)
 
     @property
     def frames(self) -> int:
@@ -177,6 +181,7 @@ class SkinRecord:
             if result is None or result.patch_forces is None or not feet
             else result.patch_forces,
         }
+        row["ground_force"], row["ground_point"] = self._on_ground(result)
         if result is not None:
             self.worst_ratio = min(self.worst_ratio, result.smallest_ratio)
         if isinstance(self.stepper, CoupledStepper):
@@ -184,6 +189,24 @@ class SkinRecord:
         self._rows.add(row)
         if (self.frames - 1) % self._every == 0 or last:
             self._shapes.add(state.skin.time, state.skin.positions)
+
+    def _on_ground(self, result: CoupledResult | None) -> tuple[np.ndarray, np.ndarray]:
+        """Forces of the ground on each link and the skin around it (b, 3) [N], and
+        their centres (b, 3) [m], NaN without force."""
+        force, weight = np.zeros((len(self._bodies), 3)), np.zeros(len(self._bodies))
+        point = np.zeros_like(force)
+        if result is not None and len(result.forces.A):
+            forces, names = result.forces, {b: k for k, b in enumerate(self._bodies)}
+            of = [
+                names[A] if node < 0 else self._near[node]
+                for A, node in zip(forces.A, forces.nodes)
+            ]
+            size = np.linalg.norm(forces.f_AC_W, axis=1)
+            np.add.at(force, of, forces.f_AC_W)
+            np.add.at(weight, of, size)
+            np.add.at(point, of, size[:, None] * forces.p_WC)
+        weight[weight == 0] = np.nan
+        return force, point / weight[:, None]
 
     def _com(self, state: CoupledState) -> np.ndarray:
         """Centre of mass p_WCcm of skeleton and skin together (3,) [m]."""
@@ -240,6 +263,10 @@ class SkinRecord:
             "worst_volume_ratio": (("time",), of("worst_volume_ratio"), "1"),
             "patch_force": (("time", "patch", "axis"), of("patch_force"), "N"),
         }
+        if of("ground_force").any():
+            by_body = ("time", "body", "axis")
+            rows["ground_force"] = by_body, of("ground_force"), "N"
+            rows["ground_point"] = by_body, of("ground_point"), "m"
         rows = {name: row for name, row in rows.items() if row[1].size}
         skin = {**self._shapes.variables(), "skin_glued": (("glued",), glued, "1")}
         q_lengths, v_lengths = robot.robot.length_positions()
@@ -256,6 +283,8 @@ class SkinRecord:
             ),
             "link": list(robot.glue.by_body()),
         }
+        if "ground_force" in rows:
+            coordinates["body"] = self._bodies
         patches = [f"{p.foot}_{k}" for p in stepper.patches for k in range(len(p.p_BC))]
         if patches:
             coordinates["patch"] = patches

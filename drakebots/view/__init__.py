@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ContactMarks,
         Mark,
         check_playback,
+        draw_arrow,
         draw_ground,
         draw_ground_lines,
         draw_trail,

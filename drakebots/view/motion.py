@@ -8,8 +8,16 @@ from typing import Protocol
 
 import numpy as np
 import xarray as xr
-from pydrake.geometry import Box, HalfSpace, Rgba, Shape, Sphere
-from pydrake.math import RigidTransform, RollPitchYaw
+from pydrake.geometry import (
+    Box,
+    Cylinder,
+    HalfSpace,
+    MeshcatCone,
+    Rgba,
+    Shape,
+    Sphere,
+)
+from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.formats import model_of, terrain_of
@@ -263,6 +271,59 @@ class ContactMarks:
                 pose = RigidTransform(self.places[k, i])
                 self.scene.meshcat.SetTransform(path, pose, time)
             self.scene.meshcat.SetProperty(path, "visible", state, time)
+
+
+def draw_arrow(scene: Scene, path: str, length: float, colour: Rgba) -> None:
+    """A hidden arrow along +z of a length [m], its tip at the origin."""
+    meshcat, width = scene.meshcat, 0.02 * scene.reach
+    head = 4 * width
+    meshcat.SetObject(f"{path}/shaft", Cylinder(width, length), colour)
+    meshcat.SetTransform(f"{path}/shaft", RigidTransform([0, 0, -head - length / 2]))
+    meshcat.SetObject(f"{path}/head", MeshcatCone(head, 0.6 * head, 0.6 * head), colour)
+    # The cone's tip is its origin, and it widens along +z.
+    turned = RigidTransform(RotationMatrix.MakeXRotation(np.pi))
+    meshcat.SetTransform(f"{path}/head", turned)
+    meshcat.SetProperty(path, "visible", False)
+
+
+class ForceArrows:
+    """Forces of the ground as arrows from where they act, as long as they are strong.
+
+    Args:
+        scene: to draw in.
+        data: with `ground_force` [N] and `ground_point` [m] (time, body, axis); without
+            them nothing is drawn.
+    """
+
+    def __init__(self, scene: Scene, data: xr.Dataset):
+        self.scene, self.paths = scene, []
+        if "ground_force" not in data:
+            return
+        self.force, self.point = data.ground_force.values, data.ground_point.values
+        self.size = np.linalg.norm(self.force, axis=-1)
+        self.length = 0.35 * scene.reach
+        # One strong blow is not to make all others invisible.
+        self.whole = np.quantile(self.size[self.size > 0], 0.95)
+        scene.caption.add(
+            _CONTACT,
+            f"forces of the ground; {self.whole:.2g} N: a third of the robot's size",
+        )
+        for name in data.body.values:
+            self.paths.append(f"{ROOT}/force/{name}".replace("::", "/"))
+            draw_arrow(scene, self.paths[-1], self.length, _CONTACT)
+
+    def show(self, k: int, time: float | None = None) -> None:
+        """Records, or without a time draws, the forces at sample k of the motion."""
+        meshcat = self.scene.meshcat
+        for i, path in enumerate(self.paths):
+            length = self.size[k, i] / self.whole
+            if seen := length > 0.02:
+                R = RotationMatrix.MakeFromOneVector(self.force[k, i], 2)
+                tip = self.point[k, i] + length * self.length * R.col(2)
+                pose = RigidTransform(R, tip)
+                meshcat.SetTransform(path, pose, time)
+                meshcat.SetProperty(path, "scale", [length] * 3, time)
+            meshcat.SetProperty(path, "visible", bool(seen), time)
 
 
 def draw_ground(scene: Scene, result: Result) -> None:

@@ -65,6 +65,16 @@ def skinned(folder, vertices, frames, seconds):
                 knee(time)[:, None],
                 {"units": "rad"},
             ),
+            "ground_force": (
+                ("time", "body", "axis"),
+                np.outer(knee(time), [0.0, 1.0, 4.0])[:, None],
+                {"units": "N"},
+            ),
+            "ground_point": (
+                ("time", "body", "axis"),
+                np.tile(UP, (len(time), 1, 1)),
+                m,
+            ),
             "skin_position": (
                 ("skin_time", "vertex", "axis"),
                 places.astype(np.float32),
@@ -82,6 +92,7 @@ def skinned(folder, vertices, frames, seconds):
             "time": ("time", time, s),
             "skin_time": ("skin_time", skin_time, s),
             "position_name": ["rods_knee"],
+            "body": ["shin"],
             "axis": list("xyz"),
         },
     )

@@ -83,6 +83,17 @@ def test_what_it_did(result):
     assert np.allclose(data.skin_position.values[0], data.skin_rest.values, atol=1e-7)
 
 
+def test_the_ground_pushes_what_stands_on_it(result, robot):
+    """The skin around the shin, whose sole begins on the ground, upwards."""
+    force = result.data.ground_force
+    assert [str(each) for each in force.body.values] == list(robot.glue.by_body())
+    assert not force.sel(body="thigh").values.any()
+    shin = force.sel(body="shin").values
+    point = result.data.ground_point.sel(body="shin").values[shin[:, 2] > 0]
+    assert shin[:, 2].max() > 0.01 and shin[:, 2].min() >= 0
+    assert np.abs(point[:, 2]).max() < 5e-3 and np.abs(point).max() < 0.1
+
+
 def test_vertex_stress_is_a_mean_of_tets(robot):
     fem = robot.fem
     A = np.diag([1.1, 0.95, 0.98])

@@ -79,6 +79,7 @@ PROBE = """<script>
     const picture = viewer.renderer.domElement.toDataURL("image/png");
     return {places: Array.from(skin.place.array),
             colours: Array.from(skin.colour.array.slice(0, 60)),
+            arrow: viewer.scene_tree.find(["drake", "force", "shin"]).object.scale.z,
             knee: 2 * Math.atan2(shin.quaternion.y, shin.quaternion.w),
             note: document.getElementById("caption-time").textContent, picture};
   });
@@ -113,8 +114,9 @@ def probe(page, times, folder):
 def test_browser_plays_skin_and_skeleton_together(scene, page, result, tmp_path):
     """In headless Chromium: vertices as in the result at a frame and between two.
 
-    The skeleton has the knee's angle of the same time, the picture changes, the
-    blue rods are seen through the skin, and the fold's colour comes in.
+    The skeleton has the knee's angle of the same time, the force's arrow is as long
+    as it is strong, the picture changes, the blue rods are seen through the skin, and
+    the fold's colour comes in.
     """
     data = result.data
     seen = probe(page, [0.0, 0.5, 0.525], tmp_path)
@@ -123,6 +125,9 @@ def test_browser_plays_skin_and_skeleton_together(scene, page, result, tmp_path)
     for got, wanted in zip(seen, (shown[0], shown[10], (shown[10] + shown[11]) / 2)):
         assert np.abs(got["places"] - wanted).max() < step
     assert seen[1]["knee"] == pytest.approx(knee(0.5), abs=2e-3)
+    now = int(np.abs(data.time.values - 0.5).argmin())
+    long = np.linalg.norm(data.ground_force.values[now]) / scene.arrows.whole
+    assert seen[1]["arrow"] == pytest.approx(long, rel=1e-6) and long > 0.9
     assert [s["note"] for s in seen[:2]] == ["t = 0.00 s", "t = 0.50 s"]
     tone = np.rint(255 * scene.view.scale.fraction(data.skin_stress.values[10])) / 255
     colours = linear_rgb(scene.view.scale.rgb(tone * scene.view.scale.top))

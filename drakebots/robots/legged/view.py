@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from pydrake.geometry import Cylinder, MeshcatCone, Rgba
+from pydrake.geometry import Cylinder, Rgba
 from pydrake.math import RigidTransform, RotationMatrix
 
 from drakebots.core.errors import InvalidInput
 from drakebots.model import Model
 from drakebots.results import Result
-from drakebots.view import ROOT, Scene, record_motion
+from drakebots.view import ROOT, Scene, draw_arrow, record_motion
 
 SEEN = 0.4
 """An arrow stays for so long, though its push may be shorter [s]."""
@@ -100,18 +100,8 @@ def _arrows(scene: Scene, result: Result) -> list[tuple[str, dict]]:
     found = []
     for i, push in enumerate(pushes):
         length = scene.reach * abs(push["force"]) / max(strongest, 1e-12)
-        path, width = f"{ROOT}/push/{i}", 0.02 * scene.reach
-        head = 4 * width
-        scene.meshcat.SetObject(f"{path}/shaft", Cylinder(width, length), _PUSH)
-        back = RigidTransform([0, 0, -head - length / 2])
-        scene.meshcat.SetTransform(f"{path}/shaft", back)
-        scene.meshcat.SetObject(
-            f"{path}/head", MeshcatCone(head, 0.6 * head, 0.6 * head), _PUSH
-        )
-        # The cone's tip is its origin, and it widens along +z.
-        turned = RigidTransform(RotationMatrix.MakeXRotation(np.pi), [0, 0, 0])
-        scene.meshcat.SetTransform(f"{path}/head", turned)
-        scene.meshcat.SetProperty(path, "visible", False)
+        path = f"{ROOT}/push/{i}"
+        draw_arrow(scene, path, length, _PUSH)
         scene.caption.add(_PUSH, "a push, while it acts")
         found.append((path, push))
     return found

@@ -16,7 +16,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.skin.coupled.collisions import Collisions, SkinGround, link_contact
-    from drakebots.skin.coupled.driven import CoupledResult
+    from drakebots.skin.coupled.driven import CoupledResult, SceneForces
     from drakebots.skin.coupled.equations import (
         ReducedSystem,
         StepEquations,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         PatchLaw,
         patch_points,
     )
-    from drakebots.skin.coupled.scene import Scene, SceneForces, scene_of
+    from drakebots.skin.coupled.scene import Scene, scene_of
     from drakebots.skin.coupled.skeleton import (
         Servo,
         actuated_joints,

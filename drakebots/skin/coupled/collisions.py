@@ -16,13 +16,13 @@ with f_n0 the normal force and v_t the slip at the start of the step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 from drakebots.core.checks import non_negative, positive
 from drakebots.core.errors import InvalidInput
@@ -30,7 +30,8 @@ from drakebots.core.fields import checked
 from drakebots.fem import Penalty, SkinState, SurfaceContact
 from drakebots.fem.assembly import FemModel
 from drakebots.fem.mesh import surface_triangles
-from drakebots.skin.coupled.equations import StepEquations
+from drakebots.skin.coupled.driven import SceneForces
+from drakebots.skin.coupled.equations import StepEquations, StepSolution
 from drakebots.skin.coupled.glue import Glue
 from drakebots.skin.coupled.laws import CompliantGround
 from drakebots.skin.coupled.shapes import RigidShape, moving, rigid_shapes, robot_bodies
@@ -168,6 +169,71 @@ def link_contact(
 
 # The ground, and all contacts together.
 
+PULL = 1e-3
+"""Largest pull on a vertex in terms of the largest push on another."""
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Vertices of the skin that touch the scene in one step, c of them.
+
+    Attributes:
+        nodes: the vertices (c,).
+        shapes: number of the shape that each touches (c,).
+        p_W: positions of the vertices at the start of the step (c, 3) [m].
+        J: Jacobian in v of the touched points of bodies (c, 3, nv).
+        K: stiffness (c, 3, 3) [N/m].
+        push: forces without motion, k d n (c, 3) [N].
+        normal: normals of the shapes (c, 3).
+    """
+
+    nodes: np.ndarray
+    shapes: np.ndarray
+    p_W: np.ndarray
+    J: np.ndarray
+    K: np.ndarray
+    push: np.ndarray
+    normal: np.ndarray
+
+    def pushing(self, solution: StepSolution) -> Touched | None:
+        """The vertices that are pushed in a solved step: all of them, or None.
+
+        A pull of less than :data:`PULL` of the largest push is let be.
+        """
+        along = np.einsum("ci,ci->c", self.forces(solution), self.normal)
+        keep = along >= -PULL * along.max()
+        # A solution that is not finite fails as it is, and not without contact.
+        if keep.all() or not np.isfinite(along).all():
+            return self
+        parts = [getattr(self, each.name)[keep] for each in fields(self)]
+        return Touched(*parts) if keep.any() else None
+
+    def add_to(self, equations: StepEquations) -> StepEquations:
+        """The equations of the step with the forces on skin and bodies."""
+        equations = with_springs(equations, self.nodes, self.K, self.push)
+        b, skeleton = equations.b_d, equations.skeleton
+        KJ = self.K @ self.J
+        rows, nv = (3 * self.nodes[:, None] + np.arange(3)).ravel(), self.J.shape[2]
+        at, column = np.nonzero(KJ.reshape(-1, nv))
+        if not len(at):
+            return equations
+        values = KJ.reshape(-1, nv)[at, column]
+        X = csc_array((values, (rows[at], column)), shape=(len(b), nv))
+        on_bodies = np.einsum("cik,ci->k", self.J, self.push)
+        JKJ = np.einsum("cik,cil->kl", self.J, KJ)
+        skeleton = replace(skeleton, A=skeleton.A + JKJ, b=skeleton.b - on_bodies)
+        return replace(equations, skeleton=skeleton, X=X, Z=JKJ)
+
+    def forces(self, solution: StepSolution) -> np.ndarray:
+        """Forces on the skin in a solved step (c, 3) [N], world."""
+        apart = solution.du[self.nodes] - self.J @ solution.dq
+        return self.push - np.einsum("cij,cj->ci", self.K, apart)
+
+    def on_skin(self, owners: Sequence[str], solution: StepSolution) -> SceneForces:
+        """Forces on the skin in a solved step by the owners of the shapes."""
+        A, B = ("skin",) * len(self.nodes), tuple(owners[k] for k in self.shapes)
+        return SceneForces(A, B, self.p_W, self.forces(solution), self.nodes)
+
 
 @checked("ground")
 class SkinGround(CompliantGround):
@@ -184,21 +250,20 @@ class SkinGround(CompliantGround):
     slip_speed: Annotated[float, positive("m/s")] = 1e-2
     """Speed v_s below which friction is viscous."""
 
-    def add_to(
-        self, equations: StepEquations, skin: SkinState, dt: float
-    ) -> StepEquations:
-        """The equations of the step with the ground's forces on the skin."""
+    def touched(self, skin: SkinState, nv: int, dt: float) -> Touched | None:
+        """Nodes that touch the ground in a step of dt [s] of a plant of nv speeds."""
         x, v = skin.positions, skin.velocities
         nodes, phi, n = self.terrain.near(x, dt * np.linalg.norm(v, axis=1))
         along = np.einsum("ci,ci->c", v[nodes], n)
         # A node about to leave is released, since the implicit spring would hold it.
         stays = np.flatnonzero(phi + dt * along < 0)
         if not len(stays):
-            return equations
+            return None
         nodes, n, along = nodes[stays], n[stays], along[stays]
         slide = v[nodes] - along[:, None] * n
-        springs = self.springs(-phi[stays], n, along, slide, dt, self.damping)
-        return with_springs(equations, nodes, *springs)
+        K, push = self.springs(-phi[stays], n, along, slide, dt, self.damping)
+        J, shapes = np.zeros((len(nodes), 3, nv)), np.full(len(nodes), -1)
+        return Touched(nodes, shapes, x[nodes], J, K, push, n)
 
     def springs(self, depth, normal, along, slide, dt, damping, friction=None):
         """Stiffness and push of points on what they touch.

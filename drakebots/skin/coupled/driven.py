@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
@@ -29,12 +29,10 @@ from drakebots.skin.coupled.laws import (
     SmallSystem,
     find_friction,
     minimise,
+    patch_points,
     servo_law,
 )
 from drakebots.skin.coupled.skeleton import Servo, actuated_joints, torque_map
-
-if TYPE_CHECKING:
-    from drakebots.skin.coupled.scene import SceneForces
 
 
 def _check_limits(limits: np.ndarray, torques: int) -> np.ndarray:
@@ -119,6 +117,48 @@ def feet(ground: PatchLaw | None, dq: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
+class SceneForces:
+    """Forces between a skin, links, other bodies and the ground in one step, n of them.
+
+    Attributes:
+        A: what each acts on: "skin", or the name of a body, with its model where others
+            have the same.
+        B: names of the bodies that the opposite forces act on.
+        p_WC: points at which they act (n, 3) [m].
+        f_AC_W: forces on A, mean of the step (n, 3) [N].
+        nodes: vertices of the skin (n,), or -1 for points of bodies.
+    """
+
+    A: tuple[str, ...] = ()
+    B: tuple[str, ...] = ()
+    p_WC: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
+    f_AC_W: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
+    nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+
+    def __add__(self, other: SceneForces) -> SceneForces:
+        """These forces and others."""
+        both = zip(vars(self).values(), vars(other).values())
+        return SceneForces(
+            *(
+                a + b if isinstance(a, tuple) else np.concatenate([a, b])
+                for a, b in both
+            )
+        )
+
+    def on(self, name: str, nodes: np.ndarray | None = None) -> np.ndarray:
+        """The sum of the forces on a body, or on the "skin" (3,) [N].
+
+        Args:
+            name: of the body.
+            nodes: vertices of the skin to be counted, of a region of its mesh, say.
+        """
+        A, B = (np.array(each, str) == name for each in (self.A, self.B))
+        if nodes is not None:
+            A &= np.isin(self.nodes, nodes)
+        return self.f_AC_W[A].sum(axis=0) - self.f_AC_W[B].sum(axis=0)
+
+
+@dataclass(frozen=True)
 class CoupledResult:
     """Result of one time step of a skeleton with its skin.
 
@@ -132,7 +172,7 @@ class CoupledResult:
         patch_forces: forces of the ground on the contact points (k, 3) [N].
         solution: solution of the coupled equations of a full skin, or None.
         worst_tet: tet of a full skin with the smallest det F.
-        forces: forces of a full skin's scene, or None without one.
+        forces: all contact forces but those of the skin with links and itself.
     """
 
     state: Any
@@ -143,7 +183,7 @@ class CoupledResult:
     patch_forces: np.ndarray | None = None
     solution: StepSolution | None = None
     worst_tet: int | None = None
-    forces: SceneForces | None = None
+    forces: SceneForces = SceneForces()
 
 
 class DrivenSkeleton(ABC):
@@ -226,12 +266,22 @@ class DrivenSkeleton(ABC):
             )
             if result.converged:
                 note = result.message + ", tangent projected" * project
-                return replace(result, message=note)
+                forces = result.forces + self._under_feet(state, result.patch_forces)
+                return replace(result, message=note, forces=forces)
         message = (
             f"step to {state.time + self.dt:g} s failed: {result.message}; use a "
             f"{self.remedy}"
         )
         return replace(result, message=message)
+
+    def _under_feet(self, state: Any, f_W: np.ndarray | None) -> SceneForces:
+        """Forces of the ground on the contact points (k, 3) [N] in a step."""
+        if f_W is None or not len(f_W):
+            return SceneForces()
+        self.pose(state.q, state.v)
+        p_WC, _ = patch_points(self.plant, self.context, self.patches)
+        on = tuple(patch.body for patch in self.patches for _ in patch.p_BC)
+        return SceneForces(on, ("ground",) * len(on), p_WC, f_W, np.full(len(on), -1))
 
     remedy: ClassVar[str] = "smaller dt"
     """What to use where a step fails."""

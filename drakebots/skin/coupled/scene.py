@@ -22,14 +22,13 @@ against edges are not seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass
 
 import numpy as np
 from pydrake.geometry import SceneGraphInspector
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import RigidBody
 from pydrake.systems.framework import Context
-from scipy.sparse import csc_array
 
 from drakebots.core.errors import InvalidInput
 from drakebots.fem import SkinState
@@ -38,10 +37,11 @@ from drakebots.fem.mesh import connected_pieces
 from drakebots.model import bodies_of, find_body, shape_points
 from drakebots.skin.coupled.collisions import (
     SkinGround,
+    Touched,
     free_surface,
-    with_springs,
 )
-from drakebots.skin.coupled.equations import StepEquations, StepSolution
+from drakebots.skin.coupled.driven import SceneForces
+from drakebots.skin.coupled.equations import StepSolution
 from drakebots.skin.coupled.glue import Glue
 from drakebots.skin.coupled.laws import PatchContact, Patches, PatchLaw
 from drakebots.skin.coupled.shapes import (
@@ -51,66 +51,6 @@ from drakebots.skin.coupled.shapes import (
     rigid_shapes,
     robot_numbers,
 )
-
-PULL = 1e-3
-"""Largest pull on a vertex in terms of the largest push on another."""
-
-
-@dataclass(frozen=True)
-class Touched:
-    """Vertices of the skin that touch the scene in one step, c of them.
-
-    Attributes:
-        nodes: the vertices (c,).
-        shapes: number of the shape that each touches (c,).
-        p_W: positions of the vertices at the start of the step (c, 3) [m].
-        J: Jacobian in v of the touched points of bodies (c, 3, nv).
-        K: stiffness (c, 3, 3) [N/m].
-        push: forces without motion, k d n (c, 3) [N].
-        normal: normals of the shapes (c, 3).
-    """
-
-    nodes: np.ndarray
-    shapes: np.ndarray
-    p_W: np.ndarray
-    J: np.ndarray
-    K: np.ndarray
-    push: np.ndarray
-    normal: np.ndarray
-
-    def pushing(self, solution: StepSolution) -> Touched | None:
-        """The vertices that are pushed in a solved step: all of them, or None.
-
-        A pull of less than :data:`PULL` of the largest push is let be.
-        """
-        along = np.einsum("ci,ci->c", self.forces(solution), self.normal)
-        keep = along >= -PULL * along.max()
-        # A solution that is not finite fails as it is, and not without contact.
-        if keep.all() or not np.isfinite(along).all():
-            return self
-        parts = [getattr(self, each.name)[keep] for each in fields(self)]
-        return Touched(*parts) if keep.any() else None
-
-    def add_to(self, equations: StepEquations) -> StepEquations:
-        """The equations of the step with the forces on skin and bodies."""
-        equations = with_springs(equations, self.nodes, self.K, self.push)
-        b, skeleton = equations.b_d, equations.skeleton
-        KJ = self.K @ self.J
-        rows, nv = (3 * self.nodes[:, None] + np.arange(3)).ravel(), self.J.shape[2]
-        at, column = np.nonzero(KJ.reshape(-1, nv))
-        if not len(at):
-            return equations
-        values = KJ.reshape(-1, nv)[at, column]
-        X = csc_array((values, (rows[at], column)), shape=(len(b), nv))
-        on_bodies = np.einsum("cik,ci->k", self.J, self.push)
-        JKJ = np.einsum("cik,cil->kl", self.J, KJ)
-        skeleton = replace(skeleton, A=skeleton.A + JKJ, b=skeleton.b - on_bodies)
-        return replace(equations, skeleton=skeleton, X=X, Z=JKJ)
-
-    def forces(self, solution: StepSolution) -> np.ndarray:
-        """Forces on the skin in a solved step (c, 3) [N], world."""
-        apart = solution.du[self.nodes] - self.J @ solution.dq
-        return self.push - np.einsum("cij,cj->ci", self.K, apart)
 
 
 @dataclass(frozen=True)
@@ -128,29 +68,6 @@ class Pressed:
     points: np.ndarray
     shapes: np.ndarray
     p_WC: np.ndarray
-
-
-@dataclass(frozen=True)
-class SceneForces:
-    """Forces between a skin, links and other bodies in one step, n of them.
-
-    Attributes:
-        A: what each acts on: "skin", or the name of a body, with its model where others
-            have the same.
-        B: names of the bodies that the opposite forces act on.
-        p_WC: points at which they act (n, 3) [m].
-        f_AC_W: forces on A, mean of the step (n, 3) [N].
-    """
-
-    A: tuple[str, ...] = ()
-    B: tuple[str, ...] = ()
-    p_WC: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
-    f_AC_W: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
-
-    def on(self, name: str) -> np.ndarray:
-        """The sum of the forces on a body, or on the "skin" (3,) [N]."""
-        A, B = np.array(self.A) == name, np.array(self.B) == name
-        return self.f_AC_W[A].sum(axis=0) - self.f_AC_W[B].sum(axis=0)
 
 
 @dataclass(frozen=True)
@@ -255,20 +172,14 @@ class Scene:
         on_points: np.ndarray,
     ) -> SceneForces:
         """The forces of a solved step; those of `pressed` are given (k, 3) [N]."""
-        A, B, p_WC, f_W = [], [], [np.zeros((0, 3))], [np.zeros((0, 3))]
+        owner, found = [shape.owner for shape in self.shapes], SceneForces()
         if touched is not None:
-            A += ["skin"] * len(touched.nodes)
-            B += [self.shapes[k].owner for k in touched.shapes]
-            p_WC.append(touched.p_W)
-            f_W.append(touched.forces(solution))
+            found += touched.on_skin(owner, solution)
         if pressed is not None:
-            A += [self.points[k].owner for k in pressed.points]
-            B += [self.shapes[k].owner for k in pressed.shapes]
-            p_WC.append(pressed.p_WC)
-            f_W.append(on_points)
-        return SceneForces(
-            tuple(A), tuple(B), np.concatenate(p_WC), np.concatenate(f_W)
-        )
+            A = tuple(self.points[k].owner for k in pressed.points)
+            B, none = tuple(owner[k] for k in pressed.shapes), np.full(len(A), -1)
+            found += SceneForces(A, B, pressed.p_WC, on_points, none)
+        return found
 
     def check_apart(self, plant: MultibodyPlant, context: Context, x: np.ndarray):
         """Refuses a skin at x (N, 3) [m] that begins inside a shape.
@@ -289,6 +200,24 @@ class Scene:
 def _both(a: float, b: float | None) -> float:
     """Friction of two materials, as Drake combines it; b None: of a alone."""
     return a if b is None else 2 * a * b / max(a + b, 1e-300)
+
+
+def _touching(plant, robot, of, model, glue) -> tuple[np.ndarray, ...]:
+    """Free vertices that may touch each shape: not the robots of their own piece.
+
+    Args:
+        plant, model, glue: as for :func:`scene_of`.
+        robot: number of the robot of each body, 0 for none.
+        of: that of the body of each shape.
+    """
+    mesh, nodes = model.space.mesh, free_surface(model, glue)
+    count, piece = connected_pieces(mesh.tets, len(mesh.vertices))
+    glued = np.zeros((plant.num_bodies(), count), bool)
+    for body, rows in glue.by_body().items():
+        held = glue.vertices[rows[glue.vertices[rows] < len(piece)]]
+        glued[robot[int(find_body(plant, body).index())], piece[held]] = True
+    glued[0] = False
+    return tuple(nodes[~glued[k, piece[nodes]]] for k in of)
 
 
 def scene_of(
@@ -323,14 +252,7 @@ def scene_of(
     robot = robot_numbers(plant, glue.by_body())
     shapes = rigid_shapes(plant, inspector, bodies_of(plant))
     of = [robot[shape.body.index()] for shape in shapes]
-    mesh, nodes = model.space.mesh, free_surface(model, glue)
-    count, piece = connected_pieces(mesh.tets, len(mesh.vertices))
-    glued = np.zeros((plant.num_bodies(), count), bool)
-    for body, rows in glue.by_body().items():
-        held = glue.vertices[rows[glue.vertices[rows] < len(piece)]]
-        glued[robot[find_body(plant, body).index()], piece[held]] = True
-    glued[0] = False
-    touching = tuple(nodes[~glued[k, piece[nodes]]] for k in of)
+    touching = _touching(plant, robot, of, model, glue)
     if not any(map(len, touching)):
         return None
     points = []

@@ -28,7 +28,11 @@ from drakebots.fem.assembly import FemModel, elastic_energy, worst_tet
 from drakebots.fem.solver import Prescribed
 from drakebots.model import find_body, is_floating, joints_of
 from drakebots.skin.coupled.collisions import Collisions
-from drakebots.skin.coupled.driven import CoupledResult, DrivenSkeleton
+from drakebots.skin.coupled.driven import (
+    CoupledResult,
+    DrivenSkeleton,
+    SceneForces,
+)
 from drakebots.skin.coupled.equations import (
     ReducedSystem,
     StepEquations,
@@ -249,9 +253,13 @@ class CoupledStepper(DrivenSkeleton):
             forces=skin_forces,
             project=project,
         )
-        if self.collisions.ground is not None:
-            equations = self.collisions.ground.add_to(equations, state.skin, self.dt)
-        return equations
+        touched = self._on_ground(state)
+        return equations if touched is None else touched.add_to(equations)
+
+    def _on_ground(self, state):
+        """What of the skin touches the ground in a step, or None."""
+        ground, nv = self.collisions.ground, self.plant.num_velocities()
+        return ground and ground.touched(state.skin, nv, self.dt)
 
     def _solved(self, state, equations, drive, contact_forces, pairs):
         """The solved step, and the forces of the scene."""
@@ -260,7 +268,8 @@ class CoupledStepper(DrivenSkeleton):
         found = StepSolution(self.dt * state.v, self.dt * state.skin.velocities, None)
         x, given = state.skin.positions, (drive, contact_forces, pairs)
         if scene is None:
-            return self._solver.solve(equations, *given, x=x, guess=found), None
+            solved = self._solver.solve(equations, *given, x=x, guess=found)
+            return solved, SceneForces()
         pressed = scene.pressed(*at, self.dt)
         if pressed is not None:
             feet, law = drive.patch, pressed.law
@@ -308,6 +317,9 @@ class CoupledStepper(DrivenSkeleton):
             reason = f"tet {tet} inverted (det F {ratio:.3g})"
             end = {"solution": found, "worst_tet": tet}
             return CoupledResult(state, False, reason, ratio, **end)
+        touched = self._on_ground(state)
+        if touched is not None:
+            forces += touched.on_skin(["ground"], found)
         applied = drive.applied(skeleton.B, found.dq)
         return CoupledResult(
             after,

@@ -22,6 +22,7 @@ from drakebots.model import Model
 from drakebots.results import Result
 from drakebots.view.motion import (
     LOOKS,
+    ForceArrows,
     check_playback,
     draw_ground,
     frame_times,
@@ -64,6 +65,7 @@ class SkinScene(Scene):
             `values` (S, N) in SI.
         slow: factor by which to play slower than real time.
         rate: frames of the skeleton a second of playing [Hz].
+        arrows: forces of the ground at the times of the run.
     """
 
     view: SkinView
@@ -74,6 +76,7 @@ class SkinScene(Scene):
     values: np.ndarray = field(repr=False)
     slow: float
     rate: float
+    arrows: ForceArrows
 
     @property
     def length(self) -> float:
@@ -94,6 +97,7 @@ class SkinScene(Scene):
         k = int(np.abs(self.skin_times - moment).argmin())
         # A pose between two frames of the skin would leave it.
         self.show(self._pose(self.skin_times[k]))
+        self.arrows.show(int(np.abs(self.times - self.skin_times[k]).argmin()))
         self.view.show(self.positions[k], self.values[k])
 
     def html(self) -> str:
@@ -240,6 +244,7 @@ def _with_skin(
         skin_times=data.skin_time.values,
         positions=places,
         values=values,
+        arrows=ForceArrows(scene, data),
         **pace,
     )
 
@@ -247,6 +252,7 @@ def _with_skin(
 def _record(scene: SkinScene, moments: np.ndarray) -> None:
     def show(frame: int, time: float) -> None:
         scene.show(scene._pose(moments[frame]), time)
+        scene.arrows.show(int(np.abs(scene.times - moments[frame]).argmin()), time)
 
     # Published with the page only: a served scene is drawn by `at`, which a
     # playing animation would overrule.

@@ -221,14 +221,23 @@ def test_a_soft_block_rests_on_the_ground(dt):
         plant, model, glue, dt, context=context, collisions=Collisions(ground=ground)
     )
     state = run.start()
+    weight = np.array([0, 0, 9.81 * (MASS + model.total_mass)])
+
+    def momentum(state):
+        return MASS * state.v[3:] + model.node_mass @ state.skin.velocities
+
     for _ in range(round(2.0 / dt)):
         result = run.step(state)
         assert result.converged, result.message
-        state = result.state
+        gained, state = momentum(result.state) - momentum(state), result.state
+        pushed = dt * (result.forces.on("skin") - weight)
+        np.testing.assert_allclose(gained, pushed, atol=1e-9)
     low = state.skin.positions[:, 2]
     carried = 2e3 * np.maximum(-low, 0).sum()
-    weight = 9.81 * (MASS + model.total_mass)
-    assert carried == pytest.approx(weight, rel=1e-3)
+    assert carried == pytest.approx(weight[2], rel=1e-3)
+    bottom = np.flatnonzero(rest.vertices[:, 2] < 0.002)
+    assert np.array_equal(result.forces.on("skin", bottom), -result.forces.on("ground"))
+    assert not result.forces.on("skin", top).any()
     assert np.abs(state.v).max() < 1e-3
 
 
