@@ -58,10 +58,10 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 52_509,
+    "code_lines": 52_586,
     "modules": 382,
     "single_importer_modules": 42,
-    "functions_over_60_lines": 7,
+    "functions_over_60_lines": 5,
     "field_declarations": 1,
     "option_bag_fields": 14,
     "upward_strings": 0,
