@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pydrake.geometry import Meshcat
 
@@ -33,7 +34,7 @@ class Button:
     name: str
     keys: Sequence[str] = ()
     act: Callable[[float], object] | None = None
-    unit, low, high = "", 1.0, 1.0
+    unit, low, high, to = "", 1.0, 1.0, None
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Slider:
         keys: keys that lower and raise it by a step: "SW", or JavaScript's codes
             ("ArrowDown", "ArrowUp").
         act: called with every new value.
+        to: what takes the value in :func:`~drakebots.live.live`: an input port, (port,
+            index) of a longer one, or (object, "field").
     """
 
     name: str
@@ -59,6 +62,7 @@ class Slider:
     unit: str = ""
     keys: Sequence[str] = ("", "")
     act: Callable[[float], object] | None = None
+    to: Any = None
 
     def __post_init__(self):
         if not self.low <= self.value <= self.high or self.low == self.high:
@@ -78,6 +82,12 @@ def _label(control: Slider | Button) -> str:
     keys = " ".join(key.removeprefix("Arrow") for key in control.keys if key)
     unit = f" [{control.unit}]" if control.unit else ""
     return f"{control.name}{unit}" + (f" ({keys})" if keys else "")
+
+
+def _set_field(control: Slider | Button, value: float | None) -> None:
+    """Sets the field that a slider is bound to, if it is."""
+    if isinstance(control.to, tuple) and isinstance(control.to[1], str):
+        setattr(*control.to, value)
 
 
 class Panel:
@@ -109,9 +119,12 @@ class Panel:
         self.values = {c.name: c.value for c in controls if isinstance(c, Slider)}
         self.events: list[Event] = []
         self._meshcat, self._seen = meshcat, dict.fromkeys(self._controls, 0.0)
+        self._said = ""
         self._script = deque(sorted(script, key=lambda event: event.time))
         for event in self._script:
             self._check(event)
+        for control in controls:
+            _set_field(control, self.values.get(control.name))
         for control in controls if meshcat is not None else ():
             codes = [f"Key{k}" if len(k) == 1 else k for k in control.keys]
             label, room = _label(control), [control.low, control.high]
@@ -136,6 +149,16 @@ class Panel:
             label = _label(self._controls[name])
             self._seen[name] = self._meshcat.SetSliderValue(label, value)
 
+    def say(self, text: str) -> None:
+        """Says something on a button of the page; "" says nothing any more."""
+        if self._meshcat is None or text == self._said:
+            return
+        if self._said:
+            self._meshcat.DeleteButton(self._said)
+        self._said = text
+        if text:
+            self._meshcat.AddButton(text)
+
     def poll(self, time: float) -> list[Event]:
         """What was asked for since the last call, up to a time [s]."""
         found = []
@@ -152,8 +175,9 @@ class Panel:
                 self._seen[name] = self.values[name] = value
                 found.append(Event(time, name, value))
         for event in found:
-            act = self._controls[event.control].act
-            if act is not None:
-                act(event.value)
+            control = self._controls[event.control]
+            if control.act is not None:
+                control.act(event.value)
+            _set_field(control, event.value)
         self.events += found
         return found

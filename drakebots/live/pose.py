@@ -12,25 +12,24 @@ its way of closing, and stop where it cannot be closed.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
+import xarray as xr
 
-from drakebots.core.convert import as_yaml
-from drakebots.core.run import Progress, run_steps
-from drakebots.core.stages import spent, timed
-from drakebots.formats import model_provenance
-from drakebots.live.panel import Panel, Slider
-from drakebots.live.script import Live, with_events
+from drakebots.core.run import Progress
+from drakebots.core.stages import timed
+from drakebots.live.loop import Part, RobotPage, robot_origin, run_live
+from drakebots.live.panel import Slider
+from drakebots.live.script import Live
 from drakebots.model import Model, coupled_joints, slides
-from drakebots.multibody import closure_residuals, trajectory_dataset
+from drakebots.multibody import trajectory_dataset
 from drakebots.multibody.posture import Stance, find_posture
 from drakebots.results import Result
-from drakebots.view import Scene, look_at_motion, make_scene
 
 RATE = 60.0
-"""Pictures a second."""
+"""Moves a second."""
 
 STIFF = 100.0
 """Weight of driven joints, which rather stay where they are."""
@@ -77,35 +76,6 @@ class Hand:
             stiff = STIFF if stance.joints[k].index() in driven else 1.0
             self._ease[self._column[k]] = unit**2 / stiff
 
-    def slider(self, k: int) -> Slider:
-        """The slider of a joint of `stance.joints`."""
-        joint, at = self.stance.joints[k], float(self.stance.positions()[k])
-        slide = slides(joint)
-        far, unit = (self.stance.size, "m") if slide else (np.pi, "rad")
-        ends = self.stance.lower[k], self.stance.upper[k]
-        low, high = (float(np.clip(x, -far, far)) if np.isinf(x) else x for x in ends)
-        low, high = min(low, at), max(high, at)
-        step = (high - low) / 400
-        return Slider(joint.name(), low, high, value=at, step=step, unit=unit)
-
-    def follow(self, controls: Mapping[int, Slider], panel: Panel, now: float) -> None:
-        """Goes where the sliders of the joints are, and sets them where it came to."""
-        for event in panel.poll(now):
-            (k,) = (k for k, c in controls.items() if c.name == event.control)
-            self.move(k, event.value)
-        at = self.stance.positions()
-        for k, slider in controls.items():
-            if abs(panel.values[slider.name] - at[k]) > slider.smallest / 2:
-                panel.show(slider.name, float(at[k]))
-
-    def shown(self, scene: Scene) -> np.ndarray:
-        """The positions (nq,) in the order of a scene of the same model."""
-        plant = self.stance.plant
-        names = list(plant.GetPositionNames(always_add_suffix=False))
-        wanted = scene.plant.GetPositionNames(always_add_suffix=False)
-        q = plant.GetPositions(self.stance.context)
-        return q[[names.index(name) for name in wanted]]
-
     def move(self, k: int, value: float) -> float:
         """Moves a joint towards a value [rad, m]; returns where it came to."""
         stance = self.stance
@@ -122,10 +92,14 @@ class Hand:
                 stride /= 2
             else:
                 here = q
-        self._set(here)
-        if stance.can_be_lowered():
-            stance.lower_to_ground()
+        self.put(here)
         return float(here[k])
+
+    def put(self, positions: np.ndarray) -> None:
+        """Poses all joints, and a robot that stands on the ground."""
+        self._set(positions)
+        if self.stance.can_be_lowered():
+            self.stance.lower_to_ground()
 
     def _set(self, positions: np.ndarray) -> None:
         plant, context = self.stance.plant, self.stance.context
@@ -151,16 +125,73 @@ class Hand:
         return None
 
 
+def joint_slider(stance: Stance, k: int) -> Slider:
+    """The slider of a joint of `stance.joints`, within its limits."""
+    joint, at = stance.joints[k], float(stance.positions()[k])
+    slide = slides(joint)
+    far, unit = (stance.size, "m") if slide else (np.pi, "rad")
+    ends = stance.lower[k], stance.upper[k]
+    low, high = (float(np.clip(x, -far, far)) if np.isinf(x) else x for x in ends)
+    low, high = min(low, at), max(high, at)
+    step = (high - low) / 400
+    return Slider(joint.name(), low, high, value=at, step=step, unit=unit)
+
+
+class Posed(Part):
+    """A model whose joints' sliders a hand moves, as a live part."""
+
+    kind, period, pace, done = "live.pose", 1 / RATE, None, "posed by hand"
+
+    def __init__(self, live: Live, model: Model):
+        self.hand = hand = Hand(model)
+        self.name, self.robot = model.name, hand.stance.robot
+        self._first = hand.stance.positions()
+        sliders = {int(k): joint_slider(hand.stance, k) for k in hand.joints}
+        self._sliders = {
+            k: replace(slider, act=partial(hand.move, k))
+            for k, slider in sliders.items()
+        }
+        self.controls = [*self._sliders.values()]
+        self._states = [self._state()]
+        if not live.headless:
+            self.page = RobotPage(model, live.port, hand.stance.can_be_lowered())
+            self.meshcat = self.page.scene.meshcat
+            self.draw()
+            self.page.look()
+
+    def _state(self) -> np.ndarray:
+        plant = self.robot.plant
+        q = plant.GetPositions(self.hand.stance.context)
+        return np.append(q, np.zeros(plant.num_velocities()))
+
+    def advance(self, time: float) -> None:
+        self._states.append(self._state())
+
+    def told(self) -> None:
+        """Sets the sliders to where their joints came to."""
+        at = self.hand.stance.positions()
+        for k, slider in self._sliders.items():
+            if abs(self.panel.values[slider.name] - at[k]) > slider.smallest / 2:
+                self.panel.show(slider.name, float(at[k]))
+
+    def restart(self) -> None:
+        self.hand.put(self._first)
+
+    def draw(self) -> None:
+        self.page.show(self.robot, self.hand.stance.context)
+
+    def dataset(self) -> xr.Dataset:
+        times = self.period * np.arange(len(self._states))
+        return trajectory_dataset(self.robot, times, np.array(self._states))
+
+    origin = robot_origin
+
+
 @timed("load")
 def pose_by_hand(
     live: Live, model: Model, *, progress: Progress | None = None
 ) -> Result:
-    """Shows a model whose joints are moved by sliders, until Ctrl-C or `duration`.
-
-    Args:
-        live: options of the run.
-        model: any model.
-        progress: called as progress("live", time, end) [s].
+    """A page with a slider for every joint; runs until it is ended.
 
     Returns:
         The motion and the commands, kind "live.pose".
@@ -168,38 +199,4 @@ def pose_by_hand(
     Raises:
         InvalidInput: for a model without a joint that can move.
     """
-    hand, scene, events = Hand(model), None, live.events()
-    controls = {int(k): hand.slider(k) for k in hand.joints}
-    if not live.headless:
-        ground = 0.0 if hand.stance.can_be_lowered() else None
-        scene = make_scene(model, ground_height=ground, port=live.port)
-        look_at_motion(scene, hand.shown(scene)[None])
-        live.announce(scene)
-    panel = Panel([*controls.values()], scene and scene.meshcat, events)
-    plant, states = hand.stance.plant, []
-    rest = np.zeros(plant.num_velocities())
-
-    def step(k: int) -> None:
-        now = (k - 1) / RATE
-        hand.follow(controls, panel, now)
-        states.append(np.append(plant.GetPositions(hand.stance.context), rest))
-        if scene is not None:
-            scene.show(hand.shown(scene))
-            time.sleep(1 / RATE)
-
-    count = int(min(np.ceil(live.end(events) * RATE) + 1, 1e12))
-    more = {"success": "posed by hand", "progress": progress}
-    end = run_steps(step, count, stage="live", **more)
-    times = np.arange(len(states)) / RATE
-    data = trajectory_dataset(hand.stance.robot, times, np.array(states))
-    return Result(
-        kind="live.pose",
-        model=model.name,
-        verdict=end.verdict,
-        message=end.message,
-        data=with_events(data, panel.events),
-        residuals=closure_residuals(data),
-        timings=spent(),
-        metrics={"commands": len(panel.events)},
-        provenance=model_provenance(model, as_yaml(live)),
-    )
+    return run_live(live, Posed(live, model), progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +11,15 @@ from typing import Annotated
 
 import numpy as np
 import xarray as xr
+from pydrake.geometry import Meshcat
 
 from drakebots.core.checks import check_value, non_negative, positive, whole
 from drakebots.core.convert import finite_word
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.files import reading
+from drakebots.core.lazy import late
 from drakebots.results import Result, load_result
-from drakebots.view import Stage
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,13 @@ class Live:
         last = max((event.time for event in events), default=0.0)
         return last + 1.0 if self.scripted else np.inf
 
-    def announce(self, stage: Stage) -> None:
-        """Says where the page is."""
-        print(f"{stage.meshcat.web_url()} (Ctrl-C ends)", flush=True)
+    def announce(self, meshcat: Meshcat) -> None:
+        """Says where the page is; a notebook shows it."""
+        url = meshcat.web_url()
+        print(f"{url} (Ctrl-C ends)", flush=True)
+        if "ipykernel" in sys.modules:
+            ipython = late("IPython.display")
+            ipython.display(ipython.IFrame(url, "100%", 480))
 
 
 _TIME = non_negative("s")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         base_body,
         floats,
         root_bodies,
+        set_base_pose,
     )
     from drakebots.multibody.extent import Cover, Distances, covers, lowest_points
     from drakebots.multibody.hard_contact import SteppedPlant, TimeStepper, solve_lcp
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
         Sampled,
         add_loggers,
         advance,
+        advance_to,
         closure_residuals,
         trajectory_dataset,
     )

@@ -56,22 +56,11 @@ def advance(
     """
     unit = robot.scaling.time
     context = simulator.get_mutable_context()
-    plant_context = robot.plant.GetMyContextFromRoot(context)
     chunks = max(100, int(np.ceil(duration / poll_period)))
 
     def chunk(k: int) -> Stop | None:
-        end = duration * k / chunks
-        try:
-            simulator.AdvanceTo(end / unit)
-        except RuntimeError as error:
-            reason = one_line(error)[:160]
-            return failed(f"the simulation failed ({reason}); reduce the time step")
-        state = robot.plant.GetPositionsAndVelocities(plant_context)
-        if not np.isfinite(state).all():
-            return failed(
-                f"the state diverged before {end:.4g} s; reduce the time step"
-            )
-        return None if stop is None else stop()
+        stopped = advance_to(simulator, robot, duration * k / chunks)
+        return stop() if stopped is None and stop is not None else stopped
 
     run = run_steps(
         chunk,
@@ -83,6 +72,21 @@ def advance(
         reached=reached,
     )
     return replace(run, time=context.get_time() * unit)
+
+
+def advance_to(simulator: Simulator, robot: Robot, end: float) -> Stop | None:
+    """Advances a simulator to a time [s]; what fails or diverges ends the run."""
+    context = simulator.get_context()
+    try:
+        simulator.AdvanceTo(end / robot.scaling.time)
+    except RuntimeError as error:
+        reason = one_line(error)[:160]
+        return failed(f"the simulation failed ({reason}); reduce the time step")
+    plant = robot.plant
+    state = plant.GetPositionsAndVelocities(plant.GetMyContextFromRoot(context))
+    if not np.isfinite(state).all():
+        return failed(f"the state diverged before {end:.4g} s; reduce the time step")
+    return None
 
 
 @dataclass(frozen=True)

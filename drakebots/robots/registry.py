@@ -220,7 +220,12 @@ def _tasks(what: Iterable[str]) -> list[Task]:
     return [task for task in found if task is not None]
 
 
+_MOTION = "drakebots.view:record_motion"
+
 register(
     Kind("sweep", "drakebots.plots:plot_sweep"),
-    Kind("live.pose", "drakebots.plots:plot_motion", "drakebots.view:record_motion"),
+    *(
+        Kind(f"live.{what}", "drakebots.plots:plot_motion", _MOTION)
+        for what in ("pose", "joints", "diagram")
+    ),
 )

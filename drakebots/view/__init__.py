@@ -28,6 +28,13 @@ if TYPE_CHECKING:
         record_motion,
         serve,
     )
-    from drakebots.view.scene import ROOT, Scene, Stage, make_scene, make_stage
+    from drakebots.view.scene import (
+        ROOT,
+        Scene,
+        Stage,
+        make_scene,
+        make_stage,
+        stage_of,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

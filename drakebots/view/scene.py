@@ -22,6 +22,7 @@ from pydrake.geometry import (
     MeshcatVisualizerParams,
     Rgba,
     Role,
+    SceneGraph,
     Sphere,
 )
 from pydrake.math import RigidTransform, RotationMatrix
@@ -32,6 +33,7 @@ from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import write_text
 from drakebots.model import Model, bodies_of, joints_of
+from drakebots.multibody import Robot, base_body, set_base_pose
 from drakebots.view.page import Caption
 
 VIEW = (0.72, -0.90, 0.58)
@@ -207,6 +209,26 @@ class Scene(Stage):
         self.context.SetTime(time)
         self.diagram.ForcedPublish(self.context)
 
+    def show_state(self, robot: Robot, context: Context) -> RigidTransform:
+        """Publishes a robot as it is in a plant of its own; returns X_WB of its base.
+
+        The plant may have other units and another kind of base.
+        """
+        plant, own = self.plant, robot.plant
+        mine = plant.GetMyMutableContextFromRoot(self.context)
+        names = own.GetPositionNames(always_add_suffix=False)
+        values = own.GetPositions(context) * robot.position_units()
+        joints = dict(zip(names, values))
+        wanted = plant.GetPositionNames(always_add_suffix=False)
+        plant.SetPositions(mine, [joints.get(name, 0.0) for name in wanted])
+        X_WB = own.EvalBodyPoseInWorld(context, base_body(own))
+        p_WB = robot.scaling.length * X_WB.translation()
+        X_WB = RigidTransform(X_WB.rotation(), p_WB)
+        if any(name not in joints for name in wanted):
+            set_base_pose(plant, mine, X_WB)
+        self.diagram.ForcedPublish(self.context)
+        return X_WB
+
 
 def make_scene(
     model: Model,
@@ -237,12 +259,18 @@ def make_scene(
     context = diagram.CreateDefaultContext()
     if positions is not None:
         plant.SetPositions(plant.GetMyContextFromRoot(context), positions)
-    low, high = _bounds(scene_graph, scene_graph.GetMyContextFromRoot(context), role)
-    stage = set_stage(meshcat, low, high, ground_height)
+    inner = scene_graph.GetMyContextFromRoot(context)
+    stage = set_stage(meshcat, *_bounds(scene_graph, inner, role), ground_height)
     scene = Scene(**vars(stage), plant=plant, diagram=diagram, context=context)
     scene.look()
     diagram.ForcedPublish(context)
     return scene
+
+
+def stage_of(graph: SceneGraph, context: Context, *, port: int | None = None) -> Stage:
+    """A new Meshcat server's stage for what a SceneGraph draws in a context of it."""
+    low, high = _bounds(graph, context, Role.kIllustration)
+    return make_stage(low, high, port=port)
 
 
 def make_stage(

@@ -11,7 +11,7 @@ import pytest
 
 from drakebots import InvalidInput, load, load_result
 from drakebots.cli import main
-from drakebots.live import Hand, Live, pose_by_hand
+from drakebots.live import Hand, Live, joint_slider, pose_by_hand
 from tests.helpers.scripts import load_script
 
 Person, find_browser = load_script("robot_zoo.person", "Person", "find_browser")
@@ -55,7 +55,7 @@ def test_loops_stay_closed_wherever_one_drags(name):
     hand, random = Hand(load(name)), np.random.default_rng(0)
     stance = hand.stance
     for k in random.choice(hand.joints, 10):
-        slider = hand.slider(k)
+        slider = joint_slider(stance, k)
         value = random.uniform(slider.low, slider.high)
         assert hand.move(k, value) == stance.positions()[k]
         assert np.abs(stance.loop_rows()).max() < 1e-7 * stance.size
@@ -78,7 +78,7 @@ def test_a_loop_that_cannot_be_closed_stops_the_joint():
 def test_a_script_and_its_replay(five_bars, tmp_path):
     script = tmp_path / "c.csv"
     script.write_text("time,control,value\n0.1,FL_back,-0.7\n200ms, FR_back, -0.6\n")
-    words = ["live", "minitaur", "--joints", "--headless"]
+    words = ["live", "minitaur", "--joints", "posed", "--headless"]
     first, second = str(tmp_path / "a.nc"), str(tmp_path / "b.nc")
     assert main([*words, "--script", str(script), "-o", first]) == 0
     assert main([*words, "--replay", first, "-o", second]) == 0
@@ -104,7 +104,17 @@ def test_bad_scripts(text, said, tmp_path, capsys):
     script = tmp_path / "c.csv"
     script.write_text(text)
     assert (
-        main(["live", "minitaur", "--joints", "--headless", "--script", str(script)])
+        main(
+            [
+                "live",
+                "minitaur",
+                "--joints",
+                "posed",
+                "--headless",
+                "--script",
+                str(script),
+            ]
+        )
         == 2
     )
     assert said in capsys.readouterr().err.replace("\n", " ")
@@ -127,7 +137,7 @@ def page(tmp_path):
         pytest.skip("needs a browser")
     record = tmp_path / "run.nc"
     words = [sys.executable, "-m", "drakebots", "live", "minitaur"]
-    words += ["--joints", "-o", str(record)]
+    words += ["--joints", "posed", "-o", str(record)]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     yield process.stdout.readline().split()[0], process, record
     process.kill()
@@ -140,7 +150,7 @@ def test_sliders_of_a_page(page):
     url, process, record = page
     link = "drake/visualizer/minitaur/FL_front_upper"
     with Person(url, SMALL) as one, Person(url, SMALL) as other:
-        one.wait("Object.keys(viewer.gui_controllers).length == 16")
+        one.wait("Object.keys(viewer.gui_controllers).length == 17")
         before, knee = other.pose(link), other.slid("FL_front_knee")
         target = one.slid("FL_front ") + 0.3
         one.slide("FL_front ", target)

@@ -136,10 +136,11 @@ class Servos:
             motor.set_controller_gains(PdControllerGains(p=p, d=d))
 
     def connect(self, builder: DiagramBuilder, plant: MultibodyPlant) -> None:
-        """Connects the held positions and torques to a finalized plant's ports."""
+        """Connects the held positions and torques to a finalized plant's ports; the
+        system "targets" gives the positions, and rates of zero."""
         motors = actuators_of(plant)
         held = np.concatenate([self.positions, np.zeros(len(motors))])
-        source = builder.AddSystem(ConstantVectorSource(held))
+        source = builder.AddNamedSystem("targets", ConstantVectorSource(held))
         connect_targets(builder, source.get_output_port(), plant)
         torques = np.zeros(plant.num_actuated_dofs())
         for motor, torque in zip(motors, self.rest.torques):

@@ -10,6 +10,7 @@ not minimise the pose-step objective.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -42,7 +43,7 @@ def check_motion(result: Result) -> xr.Dataset:
     Raises:
         InvalidInput: for another kind of result, or fewer than two poses.
     """
-    if result.kind != "gecko.simulation":
+    if "marker_position" not in result.data:
         raise InvalidInput(
             f"the result is a {result.kind}, not a gecko's motion over time; make one "
             "with `drakebots simulate gecko -o run.nc`"
@@ -57,19 +58,19 @@ def epsilon_of(result: Result) -> float:
     return 1e-2 * float(result.metrics.get("epsilon_cm", 0.0))
 
 
-def obstacles_of(result: Result) -> list[np.ndarray]:
+def obstacles_of(data: xr.Dataset) -> list[np.ndarray]:
     """Obstacles, polygons (m, 2) [m]."""
-    if "obstacle" not in result.data:
+    if "obstacle" not in data:
         return []
-    owner = result.data.obstacle_index.values
-    return [result.data.obstacle.values[owner == k] for k in np.unique(owner)]
+    owner = data.obstacle_index.values
+    return [data.obstacle.values[owner == k] for k in np.unique(owner)]
 
 
-def corners_of(result: Result) -> np.ndarray:
+def corners_of(data: xr.Dataset) -> np.ndarray:
     """Waypoints that are not targets (k, 2) [m]."""
-    if "waypoint" not in result.data:
+    if "waypoint" not in data:
         return np.zeros((0, 2))
-    points, targets = result.data.waypoint.values, result.data.target.values
+    points, targets = data.waypoint.values, data.target.values
     return points[~(points[:, None] == targets).all(axis=-1).any(axis=1)]
 
 
@@ -152,19 +153,31 @@ def frames(data: xr.Dataset, count: int) -> Frames:
         joints = data.joint_angle.values[rows] if "joint_angle" in data else None
         return Frames(times, stored_poses(data, rows), held, joints)
     ends, holding = stored_poses(data), data.fixation.values > 0.5
-    phase = parameters().table("phase_times")
-    parts = np.array([phase["fix"], phase["free"], phase["move"]])
-    fix, free, _ = parts / parts.sum()
     poses, held = [], np.zeros((count, holding.shape[1]), bool)
     for i, time in enumerate(times):
         k = int(np.clip(np.searchsorted(stored, time, "right") - 1, 0, len(ends) - 2))
         share = (time - stored[k]) / (stored[k + 1] - stored[k])
-        held[i] = True if share < fix else holding[k + 1]
-        moved = np.clip((share - fix - free) / (1 - fix - free), 0.0, 1.0)
-        # The limbs start and stop smoothly.
-        moved = moved * moved * (3 - 2 * moved)
-        poses.append(between(ends[k], ends[k + 1], holding[k + 1], float(moved)))
+        pose, held[i] = between_half_cycles(*ends[k : k + 2], holding[k + 1], share)
+        poses.append(pose)
     return Frames(times, poses, held)
+
+
+def between_half_cycles(a: Pose, b: Pose, held, share: float) -> tuple[Pose, Any]:
+    """The pose at a share of a half cycle, and which feet are fixed then (4,).
+
+    Args:
+        a, b: before and after the half cycle.
+        held: whether each foot is fixed in it.
+        share: of its time, within 0..1.
+    """
+    phase = parameters().table("phase_times")
+    parts = np.array([phase["fix"], phase["free"], phase["move"]])
+    fix, free, _ = parts / parts.sum()
+    moved = np.clip((share - fix - free) / (1 - fix - free), 0.0, 1.0)
+    # The limbs start and stop smoothly.
+    moved = moved * moved * (3 - 2 * moved)
+    fixed = np.ones(4, bool) if share < fix else np.asarray(held, bool)
+    return between(a, b, held, float(moved)), fixed
 
 
 def between(a: Pose, b: Pose, held, share: float) -> Pose:

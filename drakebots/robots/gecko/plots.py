@@ -169,7 +169,7 @@ def _draw_paths(axis, data) -> None:
 
 def _draw_course(axis, result: Result) -> None:
     data, epsilon = result.data, CM * epsilon_of(result)
-    for polygon in obstacles_of(result):
+    for polygon in obstacles_of(data):
         axis.add_patch(Polygon(CM * polygon, fc="0.75", ec="0.35", zorder=1))
         axis.plot(*(CM * polygon.T), alpha=0)
     if "path" in data:
@@ -178,7 +178,7 @@ def _draw_course(axis, result: Result) -> None:
         start = data.marker_position.sel(marker="front").values[:1]
         planned = CM * np.vstack([start, data.waypoint.values])
         axis.plot(*planned.T, "--", color=PATH_COLOUR, lw=1, label="planned path")
-        axis.plot(*(CM * corners_of(result).T), "s", ms=4, color=PATH_COLOUR)
+        axis.plot(*(CM * corners_of(data).T), "s", ms=4, color=PATH_COLOUR)
     for k, point in enumerate(CM * data.target.values if "target" in data else ()):
         axis.plot(*point, "*", ms=11, color=TARGET_COLOUR, zorder=7)
         axis.add_patch(Circle(point, epsilon, fill=False, ec=TARGET_COLOUR, zorder=6))

@@ -15,6 +15,12 @@ ENTRIES = (
             'drakebots simulate gecko --targets "65cm,0 65cm,65cm" '
             "--epsilon 10cm -o run.nc",
         ),
+        live=Task(
+            f"{_GECKO}:Drive",
+            f"{_GECKO}:drive",
+            "move the gecko's target and an obstacle in the browser while it walks",
+            "drakebots live gecko",
+        ),
         plan=Task(
             f"{_GECKO}:Problem",
             f"{_GECKO}:plan",
@@ -22,6 +28,7 @@ ENTRIES = (
             "drakebots plan gecko -o space.nc",
         ),
     ),
+    Kind("gecko.live", f"{_GECKO}:plot_course", f"{_GECKO}:record_gecko"),
     Kind("gecko.simulation", f"{_GECKO}:plot_course", f"{_GECKO}:record_gecko"),
     Kind("gecko.velocity_space", f"{_GECKO}:plot_velocity_space"),
 )

@@ -305,7 +305,7 @@ def simulate(
         time_limit=problem.time_limit,
         progress=progress,
     )
-    data = _add_course(result.data, problem, course)
+    data = with_course(result.data, problem, course)
     verdict, message = result.verdict, result.message
     generator = course.generator
     # A generator that gives up on the final heading ends without an error.
@@ -329,7 +329,7 @@ def simulate(
 # --- the results ---------------------------------------------------------------
 
 
-def _add_course(data: xr.Dataset, problem, course: Course) -> xr.Dataset:
+def with_course(data: xr.Dataset, problem, course: Course) -> xr.Dataset:
     """The dataset with targets, waypoints, obstacles and path of the course."""
 
     def points(name: str, rows) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import manifold3d
 import numpy as np
+import xarray as xr
 from matplotlib.textpath import TextPath
 from pydrake.geometry import Capsule, Cylinder, Meshcat, Rgba, Sphere
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
@@ -65,7 +66,7 @@ _TORSO = Rgba(0.90, 0.42, 0.05)
 _FRONT, _REAR = Rgba(0.05, 0.50, 0.18), Rgba(0.60, 0.25, 0.03)
 _HOLDS, _FREE = Rgba(0.85, 0.05, 0.08), Rgba(0.42, 0.44, 0.48)
 _ALONG_X = RollPitchYaw(0, np.pi / 2, 0).ToRotationMatrix()
-_CAMERA = (0.0, -0.45, 0.9)
+CAMERA = (0.0, -0.45, 0.9)
 
 _TARGET = Rgba(0.45, 0.16, 0.60)
 _RING = Rgba(0.45, 0.16, 0.60, 0.55)
@@ -128,9 +129,11 @@ def record_gecko(
     stage = make_stage(low, high, ground_height=0.0, port=port)
     draw_grid(stage.meshcat, low, high)
     walked = motion.markers if in_half_cycles(data) else data.marker_position.values
-    draw_course(stage.meshcat, result, walked[:, MARKERS.index("front")])
+    draw_course(
+        stage.meshcat, data, epsilon_of(result), walked[:, MARKERS.index("front")]
+    )
     joints = [None] * len(motion.poses) if motion.joints is None else motion.joints
-    body = _Body(stage.meshcat, motion.poses[0], joints[0])
+    body = Body(stage.meshcat, motion.poses[0], joints[0])
     count = len(motion.times)
 
     def show(k: int, time: float) -> None:
@@ -140,11 +143,11 @@ def record_gecko(
         stage.caption.add(colour, meaning)
     start = data.time.values[0]
     play(stage, count / length, count, show, start=start, slow=slow)
-    stage.look_at_box(stage.low, stage.high, _CAMERA)
+    stage.look_at_box(stage.low, stage.high, CAMERA)
     return stage
 
 
-class _Body:
+class Body:
     """The robot in Meshcat: a frame at its front end, and five chains."""
 
     def __init__(self, meshcat: Meshcat, first: Pose, joints: np.ndarray | None):
@@ -221,19 +224,21 @@ class _Body:
 # --- the course ----------------------------------------------------------------
 
 
-def draw_course(meshcat: Meshcat, result: Result, walked: np.ndarray) -> None:
-    """Draws the course and the path (n, 2) [m] of the robot's front end."""
-    data, epsilon = result.data, epsilon_of(result)
+def draw_course(
+    meshcat: Meshcat, data: xr.Dataset, epsilon: float, walked: np.ndarray
+) -> None:
+    """Draws a course, where targets count as reached at epsilon [m], and the path
+    (n, 2) [m] of the robot's front end."""
     ribbon(meshcat, f"{COURSE}/walked", walked, 0.004, _LAYER["walked"], _WALKED)
     if "path" in data:
         path = data.path.values
         ribbon(meshcat, f"{COURSE}/path", path, 0.006, _LAYER["path"], _PATH)
-    for k, polygon in enumerate(obstacles_of(result)):
+    for k, polygon in enumerate(obstacles_of(data)):
         prism(meshcat, f"{COURSE}/obstacle/{k}", polygon, OBSTACLE_HEIGHT, _OBSTACLE)
     if "waypoint" in data:
         planned = np.vstack([walked[:1], data.waypoint.values])
         ribbon(meshcat, f"{COURSE}/planned", planned, 0.002, _LAYER["path"], _PATH)
-        for k, point in enumerate(corners_of(result)):
+        for k, point in enumerate(corners_of(data)):
             _disc(meshcat, f"{COURSE}/waypoint/{k}", point, 0.007, _PATH)
     for k, point in enumerate(data.target.values if "target" in data else ()):
         path = f"{COURSE}/target/{k + 1}"

@@ -163,13 +163,21 @@ class GaitSource(LeafSystem):
     Args:
         waveform: waveform to play.
         time_unit: unit of the diagram's clock [s].
+
+    Attributes:
+        waveform: the waveform, which may change between two steps.
+        start: time at which it begins, of the diagram's clock.
     """
 
     def __init__(self, waveform: Waveform, time_unit: float = 1.0):
         super().__init__()
         self.set_name("gait_source")
-        self._waveform, self._unit = waveform, time_unit
+        self.waveform, self._unit, self.start = waveform, time_unit, 0.0
         self.DeclareVectorOutputPort("voltages", 8, self._calc)
 
     def _calc(self, context, output):
-        output.SetFromVector(self._waveform.voltages(context.get_time() * self._unit))
+        output.SetFromVector(self.waveform.voltages(self.since(context)))
+
+    def since(self, context) -> float:
+        """Time since its beginning [s]."""
+        return (context.get_time() - self.start) * self._unit

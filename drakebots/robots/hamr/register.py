@@ -16,6 +16,12 @@ ENTRIES = (
             "drakebots simulate hamr --gait trot --frequency 10 --surface card "
             "--cycles 15 -o run.nc",
         ),
+        live=Task(
+            f"{_HAMR}:Drive",
+            f"{_HAMR}:drive",
+            "change HAMR's gait in the browser while it runs, in slow motion",
+            "drakebots live hamr --gait trot --surface card",
+        ),
         plan=Task(
             f"{_HAMR}:GaitProblem",
             f"{_HAMR}:plan",
@@ -27,6 +33,7 @@ ENTRIES = (
         stored_plan=f"{_HAMR}:stored_plan",
     ),
     Kind("hamr.simulation", *_MOTION),
+    Kind("hamr.live", *_MOTION),
     Kind(
         "hamr.plan",
         *_MOTION,

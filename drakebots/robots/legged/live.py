@@ -11,7 +11,6 @@ factor falls, and answers act as late as they come.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,8 +33,8 @@ from drakebots.control import (
     SteeredMotion,
     Trot,
 )
-from drakebots.core.checks import non_negative
-from drakebots.core.errors import DrakebotsWarning
+from drakebots.core.checks import non_negative, one_of
+from drakebots.core.errors import DrakebotsWarning, InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict
 from drakebots.core.stages import timed
@@ -43,13 +42,17 @@ from drakebots.formats import load, robot_alone
 from drakebots.live import (
     Button,
     Live,
-    Pace,
-    Panel,
+    Loop,
+    Part,
+    RobotPage,
+    SimulatedPart,
     Slider,
+    joint_slider,
     pose_by_hand,
+    run_live,
     with_events,
 )
-from drakebots.model import Model, free_bodies, gravity
+from drakebots.model import Model, actuators_of, gravity
 from drakebots.multibody import (
     Finding,
     base_body,
@@ -61,16 +64,8 @@ from drakebots.multibody import (
 )
 from drakebots.results import Result
 from drakebots.robots.legged.control import SIZE, SPEED, Control, Rigid, Run
-from drakebots.view import ROOT, draw_ground_lines, look_at_motion, make_scene
-
-PICTURE = 1 / 40
-"""Time between two pictures [s]."""
-
-LOOK = 5e-3
-"""Time between two looks at the page's controls [s]."""
-
-READING = 0.5
-"""Time between two readings of the meters [s]."""
+from drakebots.robots.legged.simulate import HeldRun, Simulation
+from drakebots.view import ROOT
 
 PUSH = 0.1
 """Duration of a push [s]."""
@@ -85,8 +80,11 @@ RISE = 0.3
 MOVES = ("ahead", "left", "turn", "height")
 """Names of the sliders that move it."""
 
-FACTOR, SOLVE = "real-time factor", "solve"
-"""Names of the meters: sliders that the run sets."""
+SOLVE = "solve"
+"""Name of a meter."""
+
+JOINTS = ("posed", "servos", "passive")
+"""What sliders of joints do."""
 
 _FORCE = Rgba(0.85, 0.35, 0.10, 1)
 
@@ -97,8 +95,9 @@ class Drive(Live):
 
     model: str | Path | Model
     """The model: a name, a path, or a loaded model."""
-    joints: bool = False
-    """Whether to pose its joints by hand, without control."""
+    joints: Annotated[str | None, one_of("kind of joints", JOINTS)] = None
+    """Sliders of its joints instead of control: posed (by hand, loops closed), servos
+    (they set the targets of servos) or passive (none: it is left to itself)."""
     friction: Annotated[float, non_negative()] = 0.7
     """Friction coefficient that the controller counts on."""
     plant: Rigid = Rigid()
@@ -126,10 +125,13 @@ def drive(problem: Drive, *, progress: Progress | None = None) -> Result:
     if why and not problem.joints:
         text = f"{model.name} {why}, so that its joints are posed by hand"
         warnings.warn(DrakebotsWarning(text), stacklevel=2)
+    if problem.joints in ("servos", "passive"):
+        return run_live(problem, Jointed(problem), progress)
     if why or problem.joints:
         return pose_by_hand(problem, model, progress=progress)
     run = Driven(problem)
-    end = run.until if np.isfinite(run.until) else 0.0
+    until = run.loop.until
+    end = until if np.isfinite(until) else 0.0
     told = progress and (lambda stage, *_: progress(stage, run.now, end))
     try:
         return run.simulate(told, duration=1e9)
@@ -142,6 +144,36 @@ def _uncontrolled(model: Model) -> str:
     if not model.feet:
         return "has no feet to stand on (--feet names them)"
     return "" if model.summary.actuators else "has no motors (--actuate all adds them)"
+
+
+class Jointed(SimulatedPart):
+    """A model on the ground whose servos have sliders, or that is left to itself."""
+
+    kind = "live.joints"
+
+    def __init__(self, live: Drive):
+        passive = live.joints == "passive"
+        run = HeldRun(Simulation(live.model, friction=live.friction, passive=passive))
+        super().__init__(run.simulator, run.robot, live)
+        if passive:
+            return
+        self._targets = run.simulator.get_system().GetSubsystemByName("targets")
+        own = {joint.name(): k for k, joint in enumerate(run.stance.joints)}
+        motors = actuators_of(run.robot.plant)
+        names = [motor.joint().name() for motor in motors]
+        if not names:
+            raise InvalidInput(
+                f"{self.name} has no motors for servos; --actuate all adds them"
+            )
+        self.controls = [joint_slider(run.stance, own[name]) for name in names]
+
+    def told(self) -> None:
+        """Gives the servos their targets."""
+        if self.controls:
+            context = self._targets.GetMyMutableContextFromRoot(self.root)
+            held = self._targets.get_mutable_source_value(context)
+            for k, slider in enumerate(self.controls):
+                held.SetAtIndex(k, self.panel.values[slider.name])
 
 
 def steered(problem: Control) -> Replanning:
@@ -165,7 +197,7 @@ class Steered(Run):
         )
 
 
-class Driven(Steered):
+class Driven(Steered, Part):
     """A robot that is driven, its page, and the record of it."""
 
     kind = "legged.live"
@@ -195,14 +227,12 @@ class Driven(Steered):
         self._upright, self._done = self.plant.state()[0], 0
         self._mass = self.own.plant.CalcTotalMass(self.context)
         self.weight = self._mass * gravity(self.own.plant)
-        events, at_once = drive.events(), drive.controller.delay is not None
-        self.until = drive.end(events)
-        self.page = None if drive.headless else _Page(self, drive.port)
-        self.panel = Panel(self._controls(), self.page and self.page.meshcat, events)
-        self.pace = Pace(np.inf if drive.headless and at_once else 1.0)
+        self.period, self.controls = self.plant.time_step, self._controls()
+        self.meters = [Slider(SOLVE, 0, 50, 0, 0.1, "ms")]
         self.controller.orders = Orders()
-        if self.page is not None:
-            drive.announce(self.page.scene)
+        if not drive.headless:
+            self._open(drive.port)
+        self.loop = Loop(drive, self, freely=drive.controller.delay is not None)
 
     def pose(self) -> RigidTransform:
         """X_WB of the base, whose positions are then in the context of `own`."""
@@ -229,11 +259,6 @@ class Driven(Steered):
             Button("stop", "F", self._halt),
             Slider("strength", 0, 1, 0.4, 0.05, "m/s of a push"),
             *map(push, "IJKL", ("ahead", "left", "back", "right"), range(4)),
-            Slider("pace", 0.05, 1, 1, 0.05, "", ["Comma", "Period"], self._slow),
-            Button("pause", ["Space"], self._pause),
-            Button("restart", "R", self._restart),
-            Slider(FACTOR, 0, 2, 0, 0.01),
-            Slider(SOLVE, 0, 50, 0, 0.1, "ms"),
         ]
 
     # --- what the controls do ---
@@ -250,20 +275,17 @@ class Driven(Steered):
         if force > 0:
             self.pushes.append(Push(force, self.now, PUSH, float(angle)))
 
-    def _slow(self, pace: float) -> None:
-        if np.isfinite(self.pace.speed):
-            self.pace.speed = pace
+    def told(self) -> None:
+        moves = (self.panel.values[name] for name in MOVES)
+        gait = CLOCKS[round(self.panel.values["gait"])]
+        self.controller.orders = Orders(*moves, gait=gait)
 
-    def _pause(self, _: float) -> None:
-        self.pace.paused = not self.pace.paused
-
-    def _restart(self, _: float) -> None:
+    def restart(self) -> None:
         self.plant.start(self._upright, np.zeros(len(self.plant.state()[1])))
         self.controller.start(*self.plant.state())
         self._down = False
         self._halt(0.0)
-        if self.page is not None:
-            self.page.say("")
+        self.panel.say("")
 
     # --- the loop ---
 
@@ -274,24 +296,11 @@ class Driven(Steered):
 
     def step(self, k: int) -> Stop | None:
         """One time step of the plant, or a while of a pause."""
-        if self.page is None or self.page.looks:
-            self._look()
-        if self.pace.paused:
-            time.sleep(LOOK)
-            return None
-        self.pace.wait(self.now)
-        if self.now >= self.until - 1e-9:
-            return Stop(Verdict.SUCCESS, f"driven for {self.now:g} s")
+        due = self.loop.turn(self.now)
+        if due is not True:
+            return due or None
         self._done += 1
         return super().step(self._done)
-
-    def _look(self) -> None:
-        if self.panel.poll(self.now):
-            moves = (self.panel.values[name] for name in MOVES)
-            gait = CLOCKS[round(self.panel.values["gait"])]
-            self.controller.orders = Orders(*moves, gait=gait)
-        if self.page is not None:
-            self.page.draw(self)
 
     def keep(self, time: float, *, last: bool) -> None:
         super().keep(time, last=last)
@@ -300,9 +309,39 @@ class Driven(Steered):
         fallen = bool(has_fallen(tilted, X_WB.translation()[2] / self._stood))
         if fallen and not self._down:
             self.falls.append(time)
-            if self.page is not None:
-                self.page.say(f"fell at {time:.2f} s: R restarts")
+            self.panel.say(f"fell at {time:.2f} s: R restarts")
         self._down = self._down or fallen
+
+    # --- the page ---
+
+    def _open(self, port: int | None) -> None:
+        self.page = RobotPage(self.model, port)
+        self.meshcat = self.page.scene.meshcat
+        for k in range(len(self.model.feet)):
+            bar = Cylinder(0.02 * self.page.scene.reach, 1.0)
+            self.meshcat.SetObject(f"{ROOT}/force/{k}", bar, _FORCE)
+        self.draw()
+        self.page.look()
+
+    def readings(self) -> dict[str, float]:
+        """The processor time of the last solve."""
+        seconds = self.controller.log.seconds
+        return {SOLVE: 1e3 * seconds[-1]} if seconds else {}
+
+    def draw(self) -> None:
+        """The robot, and the forces of the ground."""
+        self.pose()
+        self.page.show(self.own, self.context)
+        places = self.own.feet_positions(self.context)
+        for k, (force, foot) in enumerate(zip(self.plant.forces(), places)):
+            bar, length = np.eye(4), self.height * np.linalg.norm(force) / self.weight
+            if length > 1e-3 * self.height:
+                R = RotationMatrix.MakeFromOneVector(force, 2).matrix()
+                bar[:3, :3] = R * [1.0, 1.0, length]
+            else:
+                bar[:3, :3] *= 1e-6
+            bar[:3, 3] = foot + bar[:3, 2] / 2
+            self.meshcat.SetTransform(f"{ROOT}/force/{k}", bar)
 
     # --- what came of it ---
 
@@ -328,81 +367,3 @@ class Driven(Steered):
         verdict, message = judged(self.end, findings, self.end.message)
         speed = f"real-time factor {figures['real_time_factor']:.2f}"
         return verdict, f"{message}; {speed}; {len(self.falls)} falls"
-
-
-class _Page:
-    """The page of a run: the robot, followed by the view, and its contact forces.
-
-    Attributes:
-        meshcat: its server.
-    """
-
-    def __init__(self, run: Driven, port: int | None):
-        self.scene = scene = make_scene(run.model, ground_height=0.0, port=port)
-        self.meshcat, self._said = scene.meshcat, ""
-        self._looked = self._drawn = self._read = 0.0
-        wide = np.outer([-6, 6], scene.reach * np.array([1, 1, 0]))
-        around = xr.Dataset({"base_position": (("time", "axis"), wide)})
-        self._lines, self._spacing = draw_ground_lines(scene, around)
-        for k in range(len(run.model.feet)):
-            bar = Cylinder(0.02 * scene.reach, 1.0)
-            self.meshcat.SetObject(f"{ROOT}/force/{k}", bar, _FORCE)
-        self._place(run)
-        context = scene.plant.GetMyContextFromRoot(scene.context)
-        look_at_motion(scene, scene.plant.GetPositions(context)[None])
-
-    @property
-    def looks(self) -> bool:
-        """Whether it is time to look at the controls."""
-        return time.perf_counter() > self._looked + LOOK
-
-    def say(self, text: str) -> None:
-        """Says something on a button of the page; "" says nothing any more."""
-        if self._said:
-            self.meshcat.DeleteButton(self._said)
-        self._said = text
-        if text:
-            self.meshcat.AddButton(text)
-
-    def draw(self, run: Driven) -> None:
-        """Shows how it is now, where a picture or a reading of the meters is due."""
-        self._looked = wall = time.perf_counter()
-        if wall > self._drawn + PICTURE:
-            self._drawn = wall
-            self._place(run)
-        if wall > self._read + READING:
-            self._read = wall
-            shown = {FACTOR: run.pace.factor}
-            if run.controller.log.seconds:
-                shown[SOLVE] = 1e3 * run.controller.log.seconds[-1]
-            for name, value in shown.items():
-                if np.isfinite(value):
-                    run.panel.show(name, float(value))
-
-    def _place(self, run: Driven) -> None:
-        """The robot, its forces and the ground about it."""
-        scene, X_WB, own = self.scene, run.pose(), run.own
-        plant = scene.plant
-        context = plant.GetMyMutableContextFromRoot(scene.context)
-        names = own.plant.GetPositionNames(always_add_suffix=False)
-        joints = dict(zip(names, own.plant.GetPositions(run.context)))
-        wanted = plant.GetPositionNames(always_add_suffix=False)
-        plant.SetPositions(context, [joints.get(name, 0.0) for name in wanted])
-        if run.base == "euler":
-            base = plant.get_body(free_bodies(plant)[0].index())
-            plant.SetFloatingBaseBodyPoseInWorldFrame(context, base, X_WB)
-        scene.diagram.ForcedPublish(scene.context)
-        places = own.feet_positions(run.context)
-        for k, (force, foot) in enumerate(zip(run.plant.forces(), places)):
-            bar, length = np.eye(4), run.height * np.linalg.norm(force) / run.weight
-            if length > 1e-3 * run.height:
-                R = RotationMatrix.MakeFromOneVector(force, 2).matrix()
-                bar[:3, :3] = R * [1.0, 1.0, length]
-            else:
-                bar[:3, :3] *= 1e-6
-            bar[:3, 3] = foot + bar[:3, 2] / 2
-            self.meshcat.SetTransform(f"{ROOT}/force/{k}", bar)
-        x, y, _ = X_WB.translation()
-        scene.follow(x, y)
-        near = self._spacing * np.round(np.array([x, y]) / self._spacing)
-        self.meshcat.SetTransform(self._lines, RigidTransform([*near, 0.0]))

@@ -151,7 +151,7 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
         UnknownName: for an unknown joint in the pose.
         InvalidInput: for a model that cannot be built.
     """
-    run = _Run(problem)
+    run = HeldRun(problem)
     end = advance(
         run.simulator,
         run.robot,
@@ -163,7 +163,7 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
     return run.result(end)
 
 
-class _Run(SimulatedRun):
+class HeldRun(SimulatedRun):
     """A model on its ground, held by servos or not, and what came of it."""
 
     kind = "legged.simulation"

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from drakebots.robots.gecko.engines.pose_step import (
         CycleMotion,
         PoseStep,
+        Step,
         cycle_motion,
         half_cycle,
         pose_step,
+        poses_dataset,
         relative_motion,
         run_poses,
         walk,

@@ -378,7 +378,7 @@ def run_poses(
         model=MODEL,
         verdict=end.verdict,
         message=end.message,
-        data=_dataset(robot, start, steps, decisions),
+        data=poses_dataset(robot, start, steps, decisions),
         residuals=worst,
         timings=spent(),
         metrics={"half_cycles": len(steps)},
@@ -386,7 +386,7 @@ def run_poses(
     )
 
 
-def _dataset(robot: Gecko, start: Pose, steps, decisions) -> xr.Dataset:
+def poses_dataset(robot: Gecko, start: Pose, steps, decisions) -> xr.Dataset:
     """Poses after each half cycle; row 0 is the pose at the start.
 
     The time is nominal: half cycles times their duration.

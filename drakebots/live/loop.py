@@ -1,0 +1,339 @@
+"""One loop for all that runs live: commands, pace, pause, pictures, and the record.
+
+class Turntable(Part):
+    kind, name, period = "turntable", "turntable", 0.01
+    controls = [Slider("speed", -1, 1, unit="rad/s", keys="SW")]
+
+    def advance(self, time):
+        self.angle += self.period * self.panel.values["speed"]
+
+run_live(Live(headless=True, duration=2.0), Turntable())
+
+A robot's live part is a :class:`Part` of its room; what they share is here, once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from pydrake.geometry import Meshcat
+from pydrake.math import RigidTransform
+from pydrake.systems.analysis import Simulator
+from pydrake.systems.framework import Context
+
+from drakebots.core.convert import as_yaml
+from drakebots.core.run import Progress, Stop, Verdict, run_steps
+from drakebots.core.stages import spent
+from drakebots.formats import model_provenance
+from drakebots.live.pace import Pace
+from drakebots.live.panel import Button, Panel, Slider
+from drakebots.live.script import Live, with_events
+from drakebots.model import Model
+from drakebots.multibody import (
+    Robot,
+    advance_to,
+    closure_residuals,
+    floats,
+    trajectory_dataset,
+)
+from drakebots.results import Result, provenance
+from drakebots.view import draw_ground_lines, look_at_motion, make_scene
+
+PICTURE = 1 / 40
+"""Time between two pictures [s]."""
+
+LOOK = 5e-3
+"""Time between two looks at the page's controls [s]."""
+
+READING = 0.5
+"""Time between two readings of the meters [s]."""
+
+FACTOR = "real-time factor"
+"""Name of a meter: a slider that the run sets."""
+
+_ENDLESS = 10**12
+
+
+class Part:
+    """What is driven: its controls, its steps in time, its pictures.
+
+    Attributes:
+        kind: of the result.
+        name: of the model.
+        period: simulated time of a step [s].
+        pace: simulated over wall time at first; None for what has no time of its own.
+        done: said of a run that was not ended early.
+        controls: its sliders and buttons.
+        meters: sliders that only show :meth:`readings`.
+        meshcat: server of its page; None without one.
+        panel: of its controls, once it runs.
+    """
+
+    kind: str
+    name: str
+    period: float
+    pace: float | None = 1.0
+    done = "driven"
+    controls: Sequence[Slider | Button] = ()
+    meters: Sequence[Slider] = ()
+    meshcat: Meshcat | None = None
+    panel: Panel
+
+    def advance(self, time: float) -> Stop | None:
+        """One step, to a time [s]."""
+
+    def told(self) -> None:
+        """Called after controls changed."""
+
+    def restart(self) -> None:
+        """Goes back to where it began; time goes on."""
+
+    def draw(self) -> None:
+        """Shows how it is now."""
+
+    def readings(self) -> Mapping[str, float]:
+        """Values of the meters; those that are not finite are not shown."""
+        return {}
+
+    def dataset(self) -> xr.Dataset:
+        """What was reached, in SI."""
+        return xr.Dataset()
+
+    def metrics(self) -> dict[str, Any]:
+        """Figures of the run."""
+        return {}
+
+    def origin(self, live: Live, data: xr.Dataset) -> dict[str, Any]:
+        """Residuals and provenance of the result."""
+        return {"residuals": {}, "provenance": provenance(None, as_yaml(live))}
+
+
+class Loop:
+    """The commands, the pace and the pictures of a live run, between its time steps.
+
+    Args:
+        live: how it runs.
+        part: what runs.
+        freely: whether a run without a page may go as fast as it can.
+
+    Attributes:
+        until: time at which it ends by itself [s].
+        panel: the part's controls, and those of time.
+        pace: of the run.
+    """
+
+    def __init__(self, live: Live, part: Part, *, freely: bool = True):
+        events = live.events()
+        self.until, self._part, self._now = live.end(events), part, 0.0
+        self._looked = self._drawn = self._read = self._until_step = 0.0
+        own = part.pace
+        self.pace = Pace(np.inf if live.headless and freely else own or 1.0)
+        controls, restart = [*part.controls], Button("restart", "R", self._restart)
+        if own is not None:
+            keys = ["Comma", "Period"]
+            controls += [
+                Slider("pace", 0.05, 1, own, 0.05, keys=keys, act=self._slow),
+                Button("pause", ["Space"], self._pause),
+                Button("step", "N", self._step),
+                restart,
+                Slider(FACTOR, 0, 2, 0, 0.01),
+            ]
+        else:
+            controls.append(restart)
+        self._meshcat = part.meshcat
+        self.panel = part.panel = Panel(
+            [*controls, *part.meters], self._meshcat, events
+        )
+        if self._meshcat is not None:
+            live.announce(self._meshcat)
+
+    def turn(self, now: float) -> Stop | bool:
+        """Looks at the controls and draws where that is due, and waits for a time [s].
+
+        Returns:
+            Whether to do the next step, or the end of the run.
+        """
+        self._now, wall, part = now, time.perf_counter(), self._part
+        if self._meshcat is None or wall > self._looked + LOOK:
+            self._looked = wall
+            if self.panel.poll(now):
+                part.told()
+        if self._meshcat is not None:
+            if wall > self._drawn + PICTURE:
+                self._drawn = wall
+                part.draw()
+            if wall > self._read + READING:
+                self._read = wall
+                self._show_readings()
+        if self.pace.paused and now >= self._until_step - 1e-9:
+            time.sleep(LOOK)
+            return False
+        self.pace.wait(now)
+        if now >= self.until - 1e-9:
+            return Stop(Verdict.SUCCESS, f"{part.done} for {now:g} s")
+        return True
+
+    def _show_readings(self) -> None:
+        found = dict(self._part.readings())
+        if self._part.pace is not None:
+            found[FACTOR] = self.pace.factor
+        for name, value in found.items():
+            if np.isfinite(value):
+                self.panel.show(name, float(value))
+
+    def _slow(self, pace: float) -> None:
+        if np.isfinite(self.pace.speed):
+            self.pace.speed = pace
+
+    def _pause(self, _: float) -> None:
+        # Without a page nobody would end it.
+        self.pace.paused = not self.pace.paused and self._meshcat is not None
+
+    def _step(self, _: float) -> None:
+        """A picture's time further, and pause."""
+        self.pace.paused = self._meshcat is not None
+        pace = self.pace.speed if np.isfinite(self.pace.speed) else 1.0
+        self._until_step = self._now + max(pace * PICTURE, self._part.period)
+
+    def _restart(self, _: float) -> None:
+        self._part.restart()
+
+
+def run_live(live: Live, part: Part, progress: Progress | None = None) -> Result:
+    """Runs a part until Ctrl-C, the end of its script, or the end of `duration`.
+
+    Returns:
+        What was reached, with the commands in it.
+    """
+    loop, done = Loop(live, part), 0
+    end = loop.until if np.isfinite(loop.until) else 0.0
+    told = progress and (lambda stage, *_: progress(stage, done * part.period, end))
+
+    def step(_: int) -> Stop | None:
+        nonlocal done
+        due = loop.turn(done * part.period)
+        if due is not True:
+            return due or None
+        done += 1
+        return part.advance(done * part.period)
+
+    ended = run_steps(step, _ENDLESS, stage="live", progress=told)
+    data = with_events(part.dataset(), loop.panel.events)
+    factor = done * part.period / max(ended.wall, 1e-9)
+    return Result(
+        kind=part.kind,
+        model=part.name,
+        verdict=ended.verdict,
+        message=ended.message,
+        data=data,
+        timings=spent(),
+        metrics={
+            "commands": len(loop.panel.events),
+            "real_time_factor": factor,
+            **part.metrics(),
+        },
+        **part.origin(live, data),
+    )
+
+
+# --- robots -------------------------------------------------------------------
+
+
+def robot_origin(part: Any, live: Live, data: xr.Dataset) -> dict[str, Any]:
+    """:meth:`Part.origin` of a part with a `robot`."""
+    return {
+        "residuals": closure_residuals(data),
+        "provenance": model_provenance(part.robot.model, as_yaml(live)),
+    }
+
+
+class RobotPage:
+    """The page of a robot, whose view follows its base.
+
+    Args:
+        model: the robot, alone.
+        port: of its server.
+        stands: whether it stands on the ground; by default where its base is free.
+
+    Attributes:
+        scene: the robot in Meshcat.
+    """
+
+    def __init__(self, model: Model, port: int | None, stands: bool | None = None):
+        self._floats = floats(model) if stands is None else stands
+        height = 0.0 if self._floats else None
+        self.scene = scene = make_scene(model, ground_height=height, port=port)
+        wide = np.outer([-6, 6], scene.reach * np.array([1, 1, 0]))
+        around = xr.Dataset({"base_position": (("time", "axis"), wide)})
+        if self._floats:
+            self._lines, self._spacing = draw_ground_lines(scene, around)
+
+    def look(self) -> None:
+        """Turns the camera to the robot as it is shown."""
+        plant, context = self.scene.plant, self.scene.context
+        shown = plant.GetPositions(plant.GetMyContextFromRoot(context))
+        look_at_motion(self.scene, shown[None])
+
+    def show(self, robot: Robot, context: Context) -> None:
+        """Shows the robot as it is in a plant of its own."""
+        scene = self.scene
+        x, y, _ = scene.show_state(robot, context).translation()
+        if not self._floats:
+            return
+        scene.follow(x, y)
+        near = self._spacing * np.round(np.array([x, y]) / self._spacing)
+        scene.meshcat.SetTransform(self._lines, RigidTransform([*near, 0.0]))
+
+
+class SimulatedPart(Part):
+    """A robot in a diagram that a Simulator steps.
+
+    Args:
+        simulator: of the diagram; it is initialized here.
+        robot: the robot's plant, and its units.
+        live: how it runs.
+    """
+
+    period = 1 / 200
+
+    def __init__(self, simulator: Simulator, robot: Robot, live: Live):
+        self.simulator, self.robot, self.name = simulator, robot, robot.model.name
+        self.root = simulator.get_mutable_context()
+        self._first = self.root.Clone()
+        self.context = robot.plant.GetMyMutableContextFromRoot(self.root)
+        simulator.Initialize()
+        self._kept: list[tuple[float, np.ndarray]] = []
+        self._keep()
+        if not live.headless:
+            self.page = RobotPage(robot.model, live.port)
+            self.meshcat = self.page.scene.meshcat
+            self.draw()
+            self.page.look()
+
+    def _keep(self) -> None:
+        state = self.robot.plant.GetPositionsAndVelocities(self.context)
+        self._kept.append((self.root.get_time(), state))
+
+    def advance(self, time: float) -> Stop | None:
+        stop = advance_to(self.simulator, self.robot, time)
+        if stop is None:
+            self._keep()
+        return stop
+
+    def restart(self) -> None:
+        now = self.root.get_time()
+        self.root.SetTimeStateAndParametersFrom(self._first)
+        self.root.SetTime(now)
+        self.simulator.Initialize()
+
+    def draw(self) -> None:
+        self.page.show(self.robot, self.context)
+
+    def dataset(self) -> xr.Dataset:
+        return trajectory_dataset(self.robot, *map(np.array, zip(*self._kept)))
+
+    origin = robot_origin
