@@ -66,6 +66,7 @@ class Part:
         name: of the model.
         period: simulated time of a step [s].
         pace: simulated over wall time at first; None for what has no time of its own.
+        picture: time between two pictures [s].
         done: said of a run that was not ended early.
         controls: its sliders and buttons.
         meters: sliders that only show :meth:`readings`.
@@ -77,6 +78,7 @@ class Part:
     name: str
     period: float
     pace: float | None = 1.0
+    picture = PICTURE
     done = "driven"
     controls: Sequence[Slider | Button] = ()
     meters: Sequence[Slider] = ()
@@ -163,7 +165,7 @@ class Loop:
             if self.panel.poll(now):
                 part.told()
         if self._meshcat is not None:
-            if wall > self._drawn + PICTURE:
+            if wall > self._drawn + part.picture:
                 self._drawn = wall
                 part.draw()
             if wall > self._read + READING:
@@ -197,7 +199,7 @@ class Loop:
         """A picture's time further, and pause."""
         self.pace.paused = self._meshcat is not None
         pace = self.pace.speed if np.isfinite(self.pace.speed) else 1.0
-        self._until_step = self._now + max(pace * PICTURE, self._part.period)
+        self._until_step = self._now + max(pace * self._part.picture, self._part.period)
 
     def _restart(self, _: float) -> None:
         self._part.restart()

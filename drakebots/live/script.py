@@ -127,12 +127,12 @@ def read_script(path: str | Path) -> list[Event]:
 
 def with_events(data: xr.Dataset, events: Sequence[Event]) -> xr.Dataset:
     """A dataset with commands: command_time and command_value by `command`, whose
-    label `control` names the control."""
+    label `command_name` names the control."""
     names = np.array([event.control for event in events], dtype=str)
     return data.assign(
         command_time=("command", [e.time for e in events], {"units": "s"}),
         command_value=("command", [e.value for e in events], {"units": "1"}),
-    ).assign_coords(control=("command", names))
+    ).assign_coords(command_name=("command", names))
 
 
 def events_of(result: Result) -> list[Event]:
@@ -146,6 +146,6 @@ def events_of(result: Result) -> list[Event]:
         raise InvalidInput(
             f"a {result.kind} holds no commands; replay the result of `drakebots live`"
         )
-    columns = data.command_time, data.control, data.command_value
+    columns = data.command_time, data.command_name, data.command_value
     rows = zip(*(column.values for column in columns))
     return [Event(float(t), str(name), float(value)) for t, name, value in rows]

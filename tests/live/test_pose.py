@@ -86,7 +86,7 @@ def test_a_script_and_its_replay(five_bars, tmp_path):
     assert run.data.equals(again.data)
     q = run.data.position.sel(coordinate="minitaur_FL_back").values
     assert q[0] != -0.7 and q[-1] == pytest.approx(-0.7)
-    assert list(run.data.control.values) == ["FL_back", "FR_back"]
+    assert list(run.data.command_name.values) == ["FL_back", "FR_back"]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_sliders_of_a_page(page):
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=20) == 130
     run = load_result(record)
-    assert "FL_front" in run.data.control.values
+    assert "FL_front" in run.data.command_name.values
     assert np.nanmax(run.data.loop_gap.values) < 1e-8
 
 

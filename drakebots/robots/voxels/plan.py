@@ -423,7 +423,11 @@ def _result(problem: Problem, found: _Plan, targets, w: np.ndarray) -> Result:
         model=MODEL if robot else "lattice",
         verdict=Verdict.FAILED if lines else Verdict.SUCCESS,
         message="; ".join(lines) or done,
-        data=_dataset(found.lattice, actuators, u, moved),
+        data=lattice_dataset(
+            *(found.lattice, actuators, np.array([0.0, 1.0])),
+            np.stack([0 * u, u]),
+            np.stack([0 * moved, moved]),
+        ),
         residuals=dict(zip(requested, map(float, missed))),
         timings=spent(),
         metrics={
@@ -444,18 +448,18 @@ def _result(problem: Problem, found: _Plan, targets, w: np.ndarray) -> Result:
     )
 
 
-def _dataset(lattice: Lattice, actuators, u, moved: np.ndarray) -> xr.Dataset:
-    """The lattice at rest, and in the planned pose."""
+def lattice_dataset(lattice: Lattice, actuators, times, u, moved) -> xr.Dataset:
+    """Nodes that moved (T, N, 3) [m] with their actuators u (T, M) [m] at times [s]."""
     metre, by_actuator = {"units": "m"}, ("time", "actuator")
-    places = lattice.positions + np.stack([0 * moved, moved])
+    places = lattice.positions + moved
     nodes = np.array([a.node for a in actuators])
     return xr.Dataset(
         {
-            "control": (by_actuator, np.vstack([0 * u, u]), metre),
+            "control": (by_actuator, u, metre),
             "node_position": (("time", "node", "axis"), places, metre),
         },
         {
-            "time": ("time", np.array([0.0, 1.0]), {"units": "s"}),
+            "time": ("time", times, {"units": "s"}),
             "actuator": [a.name for a in actuators],
             "actuator_node": (("actuator", "axis"), nodes, {"units": "1"}),
             "actuator_axis": ("actuator", [AXES[a.axis] for a in actuators]),

@@ -4,6 +4,13 @@ from drakebots.robots import Kind, Robot, Task
 
 _VOXELS = __name__.rpartition(".")[0]
 
+_LIVE = Task(
+    f"{_VOXELS}:Drive",
+    f"{_VOXELS}:drive",
+    "move a lattice's actuators in the browser by sliders",
+    "drakebots live voxel",
+)
+
 ENTRIES = (
     Robot(
         "voxel",
@@ -14,6 +21,7 @@ ENTRIES = (
             "walk the voxel robot with a gait",
             "drakebots simulate voxel --gait forward --cycles 4 -o run.nc",
         ),
+        live=_LIVE,
         plan=Task(
             f"{_VOXELS}:Problem",
             f"{_VOXELS}:plan",
@@ -25,6 +33,7 @@ ENTRIES = (
     Robot(
         "lattice",
         "a voxel lattice of any shape, from a file",
+        live=_LIVE,
         plan=Task(
             f"{_VOXELS}:Problem",
             f"{_VOXELS}:plan",
@@ -34,10 +43,13 @@ ENTRIES = (
         matches="drakebots.lattice.shape:names_lattice",
     ),
     Kind("voxels.simulation", f"{_VOXELS}:plot_walk", f"{_VOXELS}:record_voxel"),
-    Kind(
-        "voxels.plan",
-        f"{_VOXELS}:plot_actuator_plan",
-        "drakebots.view.lattice:record_nodes",
+    *(
+        Kind(
+            f"voxels.{what}",
+            f"{_VOXELS}:plot_actuator_plan",
+            "drakebots.view.lattice:record_nodes",
+        )
+        for what in ("plan", "live")
     ),
     Kind("voxels.gait_search", f"{_VOXELS}:plot_gait_search"),
 )

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from drakebots.view.lattice.page import rod_colour, rod_colours, show_lattice
     from drakebots.view.lattice.record import (
         actuators_of,
+        draw_lattice,
         lattice_of,
         record_lattice,
         record_nodes,

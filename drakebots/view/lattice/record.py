@@ -111,17 +111,13 @@ def record_lattice(
     check_playback(slow=slow, magnify=magnify, frames_per_second=frames_per_second)
     rest = lattice.positions
     places = rest + magnify * (places - rest)
-    radius = strut_radius(lattice, thickness)
-    every = np.vstack([rest, *places])
-    margin = 3 * radius
-    stage = make_stage(
-        every.min(axis=0) - margin, every.max(axis=0) + margin, port=port
+    room = np.abs(places - rest).max()
+    stage, body = draw_lattice(
+        lattice, actuators, thickness=thickness, room=room, port=port
     )
-    draw_rest(stage.meshcat, lattice, _REST)
     for i, place in enumerate(trails):
         path = places[:, lattice.node(place)]
         stage.meshcat.SetLine(f"{LATTICE}/trails/{i}", path.T, 4.0, _TRAIL)
-    body = _Body(stage.meshcat, lattice, actuators, radius)
     most = max(MIN_FRAMES, MAX_TRANSFORMS // body.objects)
     rate, moments = frame_times(times, slow, frames_per_second, most)
     between = make_interp_spline(times, places, k=1)
@@ -131,6 +127,22 @@ def record_lattice(
 
     play(stage, rate, len(moments), show, start=times[0], slow=slow)
     return stage
+
+
+def draw_lattice(
+    lattice: Lattice,
+    actuators: Sequence[Control] = (),
+    *,
+    thickness: float = 1.27e-3,
+    room: float = 0.0,
+    port: int | None = None,
+) -> tuple[Stage, LatticeBody]:
+    """A lattice in a new Meshcat scene with room to move [m], and what moves it."""
+    radius, rest = strut_radius(lattice, thickness), lattice.positions
+    margin = room + 3 * radius
+    stage = make_stage(rest.min(axis=0) - margin, rest.max(axis=0) + margin, port=port)
+    draw_rest(stage.meshcat, lattice, _REST)
+    return stage, LatticeBody(stage.meshcat, lattice, actuators, radius)
 
 
 def _checked(lattice: Lattice, node_positions, times) -> tuple[np.ndarray, np.ndarray]:
@@ -147,7 +159,7 @@ def _checked(lattice: Lattice, node_positions, times) -> tuple[np.ndarray, np.nd
     return times, places
 
 
-class _Body:
+class LatticeBody:
     """Struts, nodes and actuators as objects with a pose each."""
 
     def __init__(self, meshcat: Meshcat, lattice: Lattice, actuators, radius: float):

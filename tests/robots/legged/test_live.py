@@ -139,5 +139,5 @@ def test_keys_of_a_page(tmp_path):
         process.kill()
         process.wait()
     run = load_result(record)
-    assert {"ahead", "stop"} <= set(run.data.control.values)
+    assert {"ahead", "stop"} <= set(run.data.command_name.values)
     assert run.metrics["falls"] == 0
