@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         SkinRecord,
         SkinShapes,
         skeleton_coordinates,
+        vertex_stress,
         write_vtu,
     )
     from drakebots.skin.simulate import (
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
         MOTIONS,
         SkinSimulation,
         TableMotion,
+        build_stepper,
+        on_ground,
         read_motion_file,
         simulate_skinned,
         skin_collisions,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Stage,
         make_scene,
         make_stage,
+        set_stage,
         stage_of,
     )
 

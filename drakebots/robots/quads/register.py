@@ -56,6 +56,12 @@ ENTRIES = (
             "trot in an elastic skin under contact-implicit control, pushed",
             "drakebots mpc monster --speed 0.2 --push 20N@1s -o run.nc",
         ),
+        live=Task(
+            f"{_QUADS}:Drive",
+            f"{_QUADS}:drive",
+            "move the servos of a robot in its skin in the browser",
+            "drakebots live skinned-leg",
+        ),
         plan=Task(
             f"{_QUADS}:Problem",
             f"{_QUADS}:plan",
@@ -65,6 +71,7 @@ ENTRIES = (
         matches=f"{__name__}:names_skinned",
     ),
     Kind("skin.simulation", "drakebots.plots:plot_skin", _SKIN),
+    Kind("skin.live", "drakebots.plots:plot_skin", _SKIN),
     *(
         Kind(
             f"quads.{name}", f"{_QUADS}:plot_plan", _SKIN, track=_TRACK, export=_EXPORT
