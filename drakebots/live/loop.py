@@ -102,8 +102,8 @@ class Part:
         return {}
 
     def dataset(self) -> xr.Dataset:
-        """What was reached, in SI."""
-        return xr.Dataset()
+        """What was reached over time, in SI."""
+        return xr.Dataset(coords={"time": ("time", [0.0], {"units": "s"})})
 
     def metrics(self) -> dict[str, Any]:
         """Figures of the run."""

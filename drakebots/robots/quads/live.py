@@ -62,7 +62,7 @@ class Skinned(Part):
     """The servos and the skin of a live robot."""
 
     kind, done = "skin.live", "driven"
-    picture = 1 / 25
+    picture = 1 / 30
 
     def __init__(self, live: Drive):
         given = ("model", "time_step", "collisions", "ground", "threads")

@@ -13,6 +13,7 @@ from drakebots import InvalidInput, UnknownName, load, load_result
 from drakebots.cli import main
 from drakebots.control import Mpc
 from drakebots.robots.legged import Drive, drive
+from tests.helpers.live_runs import scripted
 from tests.helpers.scripts import load_script
 
 Person, find_browser = load_script("robot_zoo.person", "Person", "find_browser")
@@ -23,11 +24,8 @@ AT_ONCE = Mpc(period=1 / 60, delay=8e-3)
 
 def driven(folder, text: str, **more):
     """The run of commands "time control value; ..."."""
-    lines = [",".join(line.rsplit(" ", 1)) for line in text.split("; ")]
-    lines = [line.replace(" ", ",", 1) for line in lines]
-    script = folder / "commands.csv"
-    script.write_text("time,control,value\n" + "\n".join(lines))
-    given = {"controller": AT_ONCE, "headless": True, "script": script} | more
+    given = {"controller": AT_ONCE, "headless": True} | more
+    given["script"] = scripted(folder, text)
     return drive(Drive("mini_cheetah", **given))
 
 
