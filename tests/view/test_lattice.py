@@ -23,7 +23,7 @@ from drakebots.view.lattice.page import (
     lattice_stage,
     tubes,
 )
-from drakebots.view.lattice.record import _Body
+from drakebots.view.lattice.record import LatticeBody
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def test_everything_moves_with_the_nodes():
     """Struts lie between their nodes; rods and sleeves overlap on one line."""
     robot, seen = VoxelRobot(), Seen()
     lattice = robot.lattice
-    body = _Body(seen, lattice, ACTUATORS, 1e-3)
+    body = LatticeBody(seen, lattice, ACTUATORS, 1e-3)
     for u in paper_gait().poses:
         places = lattice.positions + robot.displacements(u)[0]
         body.show(places, 0.0)

@@ -43,7 +43,7 @@ def check_motion(result: Result) -> xr.Dataset:
     Raises:
         InvalidInput: for another kind of result, or fewer than two poses.
     """
-    if "marker_position" not in result.data:
+    if result.kind not in ("gecko.simulation", "gecko.live"):
         raise InvalidInput(
             f"the result is a {result.kind}, not a gecko's motion over time; make one "
             "with `drakebots simulate gecko -o run.nc`"
