@@ -58,9 +58,9 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 52_586,
-    "modules": 382,
-    "single_importer_modules": 42,
+    "code_lines": 53_301,
+    "modules": 388,
+    "single_importer_modules": 47,
     "functions_over_60_lines": 5,
     "field_declarations": 1,
     "option_bag_fields": 14,
