@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -19,7 +18,8 @@ from rich.text import Text
 
 from drakebots.cli.options import wanted
 from drakebots.cli.progress import warn
-from drakebots.core.errors import DrakebotsError, DrawingProblem, printable
+from drakebots.core.convert import plain
+from drakebots.core.errors import DrakebotsError, DrawingProblem, printable, text_of
 from drakebots.core.run import check_stop, ended_by, saving
 
 if TYPE_CHECKING:
@@ -132,17 +132,6 @@ def one_line_errors(program: str) -> Iterator[None]:
         raise SystemExit(error.exit_code) from None
 
 
-def plain(value: Any) -> Any:
-    """Converts a value to what JSON can hold: no NaN, tuples or read-only mappings."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
 _json: ContextVar[TextIO | None] = ContextVar("_json", default=None)
 
 
@@ -199,19 +188,6 @@ def _print(title: str, table: Table, rows: Iterable, lines: Iterable[str]) -> No
     for row in rows:
         table.add_row(*(Text(printable(text_of(value))) for value in row))
     Console(soft_wrap=False).print(table)
-
-
-def text_of(value: Any) -> str:
-    """Formats a value for a person."""
-    if isinstance(value, bool):
-        return "yes" if value else ""
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{k} {text_of(v)}" for k, v in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(text_of, value))
-    return "–" if value is None else str(value)
 
 
 def report_of(result: Result) -> dict[str, Any]:

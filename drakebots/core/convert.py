@@ -175,6 +175,17 @@ def as_yaml(value: Any, kind: Any = None) -> Any:
     return str(value) if isinstance(value, Path) else repr(value)
 
 
+def plain(value: Any) -> Any:
+    """Converts a value to what JSON can hold: no NaN, tuples or read-only mappings."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
 def _number(value: Any, where: str) -> float:
     try:
         if isinstance(value, bool):

@@ -8,8 +8,9 @@ that line and exits with :attr:`DrakebotsError.exit_code`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 
 def one_line(text: object) -> str:
@@ -24,6 +25,19 @@ def printable(text: str) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
     )
+
+
+def text_of(value: Any) -> str:
+    """Formats a value for a person."""
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {text_of(v)}" for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(text_of, value))
+    return "–" if value is None else str(value)
 
 
 class DrakebotsError(Exception):

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
-from drakebots.core.errors import InvalidInput
+from drakebots.core.checks import array, check_value
 from drakebots.lattice.pom import Control, actuator_nodes
 from drakebots.lattice.shape import Lattice, LatticeSpec
 from drakebots.plots.file import check_ending, save
@@ -52,11 +52,8 @@ def plot_lattice(
         draw_struts(axis, lattice, places)
         draw_nodes(axis, lattice, places)
     else:
-        displacement = np.asarray(displacement, float)
-        if displacement.shape != places.shape or not np.isfinite(displacement).all():
-            raise InvalidInput(
-                f"displacement must be {places.shape}, finite; {displacement.shape}"
-            )
+        rule = array(places.shape, "m")
+        displacement = check_value("displacement", displacement, rule)
         draw_struts(axis, lattice, places, colour="#c4c8cf", width=0.6)
         moved = places + magnify * displacement
         draw_struts(axis, lattice, moved)

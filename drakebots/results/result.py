@@ -19,6 +19,7 @@ from drakebots.core.errors import (
     ResultProblem,
     UnknownName,
     one_line,
+    text_of,
 )
 from drakebots.core.files import write_csv
 from drakebots.core.run import Verdict
@@ -167,12 +168,12 @@ class Result:
     def _repr_html_(self) -> str:
         """Summary for a notebook: the verdict, every short figure, and the data."""
         facts: dict[str, Any] = {"verdict": self.verdict, "": self.message}
-        facts |= {k: v for k, v in self.metrics.items() if len(_shown(v)) <= _SHORT}
+        facts |= {k: v for k, v in self.metrics.items() if len(text_of(v)) <= _SHORT}
         facts |= {f"residual {k}": v for k, v in list(self.residuals.items())[:3]}
         facts |= {f"{k} [s]": v for k, v in self.timings.items()}
         rows = "".join(
             f'<tr><th style="text-align:left">{html.escape(name)}</th>'
-            f'<td style="text-align:left">{html.escape(_shown(value))}</td></tr>'
+            f'<td style="text-align:left">{html.escape(text_of(value))}</td></tr>'
             for name, value in facts.items()
         )
         title = html.escape(f"{self.kind} of {self.model}")
@@ -275,14 +276,6 @@ def load_result(path: str | Path) -> Result:
 
 def _folder(path: str | Path) -> str:
     return os.path.dirname(os.path.abspath(path))
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{k} {_shown(v)}" for k, v in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_shown, value))
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _title(name: str, text: Any) -> str:

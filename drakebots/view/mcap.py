@@ -27,6 +27,7 @@ import xarray as xr
 from pydrake.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, Mesh, Sphere
 from pydrake.math import RigidTransform
 
+from drakebots.core.convert import plain
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.core.files import check_output, replacing
 from drakebots.formats import Part, model_of, obj_mesh, plain_robot, read_parts
@@ -112,21 +113,15 @@ def _series(data: xr.Dataset) -> Iterator[tuple[str, str, float, dict[str, Any]]
         labels = [[str(x) for x in data[dim].values] for dim in others]
         values = variable.transpose("time", *others).values
         units = str(variable.attrs.get("units", ""))
-        for time, sample in zip(data.time.values, values):
-            message = _labelled(sample, labels) if others else {"value": _plain(sample)}
-            yield str(name), units, float(time), message
+        for time, sample in zip(data.time.values, values.tolist()):
+            message = _labelled(sample, labels) if others else {"value": sample}
+            yield str(name), units, float(time), plain(message)
 
 
-def _labelled(values: np.ndarray, labels: list[list[str]]) -> dict[str, Any]:
+def _labelled(values: list, labels: list[list[str]]) -> dict[str, Any]:
     if len(labels) == 1:
-        return {label: _plain(value) for label, value in zip(labels[0], values)}
+        return dict(zip(labels[0], values))
     return {label: _labelled(v, labels[1:]) for label, v in zip(labels[0], values)}
-
-
-def _plain(value: Any) -> Any:
-    """A number or text as JSON knows it: no NaN."""
-    value = value.item() if hasattr(value, "item") else value
-    return value if not isinstance(value, float) or np.isfinite(value) else None
 
 
 # --- the robot --------------------------------------------------------------

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.design.geometry import Surface, distances
+from drakebots.design.geometry import Surface, distances, frame_of
 from drakebots.design.skeleton import Link, Plate, Skeleton, Solid, Trimmed
 from drakebots.design.skin import Shell, SkinSettings, in_folds
 
@@ -216,12 +216,8 @@ def _distance(points, p_A, p_B):
 
 def _polar(points, link: Link):
     """Share of a link's length, distance from its axis, angle about it (n,)."""
-    along = (link.p_WB - link.p_WA) / link.length
-    side = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
-    side /= np.linalg.norm(side)
-    offset = points - link.p_WA
-    x, y = offset @ side, offset @ np.cross(along, side)
-    return offset @ along / link.length, np.hypot(x, y), np.arctan2(y, x)
+    x, y, z = ((points - link.p_WA) @ frame_of(link.p_WB - link.p_WA)).T
+    return z / link.length, np.hypot(x, y), np.arctan2(y, x)
 
 
 def _radius(away, angle) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from drakebots.core.checks import check_value, direction
 from drakebots.core.kernels import njit
-from drakebots.design.geometry import Surface
+from drakebots.design.geometry import Surface, frame_of
 from drakebots.fem import triangle_grid
 
 SLACK = 1e-4
@@ -134,14 +134,6 @@ def directions_around() -> np.ndarray:
     r = np.sqrt(1 - z * z)
     spread = np.column_stack([r * np.cos(angle), r * np.sin(angle), z])
     return np.concatenate([np.eye(3)[[1, 2, 0]], spread])
-
-
-def frame_of(direction: np.ndarray) -> np.ndarray:
-    """A rotation whose third column is the direction (3, 3)."""
-    z = check_value("direction", direction, _UNIT)
-    x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
-    x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(z, x), z])
 
 
 @njit(cache=True)

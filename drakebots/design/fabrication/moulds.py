@@ -21,12 +21,17 @@ from drakebots.design.fabrication.demould import (
     best_parting,
     blocked,
     directions_around,
-    frame_of,
     held_back,
     lifted,
 )
 from drakebots.design.fabrication.pieces import SkinPiece, bowl_undercut
-from drakebots.design.geometry import Surface, heavy_parts, to_manifold, to_surface
+from drakebots.design.geometry import (
+    Surface,
+    frame_of,
+    heavy_parts,
+    to_manifold,
+    to_surface,
+)
 
 _WALL = 0.015
 """Thickness of the box around the piece [m]."""

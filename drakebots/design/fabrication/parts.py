@@ -17,8 +17,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
-from drakebots.design.fabrication.demould import frame_of
-from drakebots.design.geometry import Surface, to_surface, write_surface
+from drakebots.design.geometry import Surface, frame_of, to_surface, write_surface
 from drakebots.design.skeleton import Build, Link, Plate, Skeleton, Trimmed
 
 _DRAIN = 0.004

@@ -13,11 +13,12 @@ import numpy as np
 from scipy.spatial import ConvexHull, cKDTree
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.design.fabrication.demould import frame_of, held_back
+from drakebots.design.fabrication.demould import held_back
 from drakebots.design.geometry import (
     Surface,
     contains,
     face_on_plane,
+    frame_of,
     heavy_parts,
     to_manifold,
     to_surface,

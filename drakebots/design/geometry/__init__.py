@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         check_surface,
         contains,
         face_on_plane,
+        frame_of,
         heavy_parts,
         read_surface,
         to_manifold,

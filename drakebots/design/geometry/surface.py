@@ -19,7 +19,7 @@ import trimesh
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from drakebots.core.checks import check_value, one_of
+from drakebots.core.checks import check_value, direction, one_of
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import replacing
 from drakebots.core.kernels import njit
@@ -119,6 +119,14 @@ def turn_of(forward: str, up: str) -> np.ndarray:
     if np.dot(x, z) != 0:
         raise InvalidInput(f"forward {forward} and up {up} must be perpendicular")
     return np.array([x, np.cross(z, x), z], float)
+
+
+def frame_of(axis: np.ndarray) -> np.ndarray:
+    """A rotation whose third column is along an axis (3, 3)."""
+    z = check_value("direction", axis, direction())
+    x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
 
 
 def _cross(surface):

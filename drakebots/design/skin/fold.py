@@ -21,7 +21,14 @@ import numpy as np
 from drakebots.core.checks import array, direction, non_negative, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
-from drakebots.design.geometry import DistanceGrid, Implicit, Ring, RoundCone, Surface
+from drakebots.design.geometry import (
+    DistanceGrid,
+    Implicit,
+    Ring,
+    RoundCone,
+    Surface,
+    frame_of,
+)
 from drakebots.design.skeleton import Skeleton
 
 COVER = 0.006
@@ -244,11 +251,9 @@ class Fold:
 
     def _limb_radius(self, grid: DistanceGrid) -> float:
         """Median distance of the body's surface from p_W across the axis [m]."""
-        side = np.cross(self.axis_W, np.eye(3)[np.argmin(np.abs(self.axis_W))])
-        side /= np.linalg.norm(side)
-        other = np.cross(self.axis_W, side)
         angle = np.arange(24) * (2 * np.pi / 24)
-        rays = np.outer(np.cos(angle), side) + np.outer(np.sin(angle), other)
+        around = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        rays = around @ frame_of(self.axis_W)[:, :2].T
         far = np.linspace(0, 0.3, 601)
         outside = grid((self.p_W + far[:, None, None] * rays).reshape(-1, 3)) > 0
         first = np.argmax(outside.reshape(len(far), -1), axis=0)

@@ -15,15 +15,13 @@ if TYPE_CHECKING:
         EDGES,
         FACES,
         TetMesh,
+        box_mesh,
         checked_arrays,
         connected_pieces,
         mesh_edges,
+        prism_tets,
         surface_faces,
         surface_triangles,
-    )
-    from drakebots.fem.mesh.shapes import (
-        box_mesh,
-        prism_tets,
         wall_mesh,
     )
 

@@ -37,20 +37,18 @@ if TYPE_CHECKING:
         frame_response,
         without_rigid_motion,
     )
-    from drakebots.lattice.pom.kinematics import (
-        Conflict,
-        Kinematics,
-        bounded_controls,
-        inverse_kinematics,
-        stroke_conflicts,
-    )
     from drakebots.lattice.pom.placement import candidates, place_actuators
     from drakebots.lattice.pom.pom import (
         ACTUATION,
+        Conflict,
         Control,
+        Kinematics,
         PlanesOfMotion,
         actuator_nodes,
+        bounded_controls,
+        inverse_kinematics,
         place_of,
+        stroke_conflicts,
         table,
     )
 

@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 
 from drakebots.core.checks import check_value, numeric
+from drakebots.core.convert import plain
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.files import csv_table, reading, write_text
 from drakebots.core.units import si_factor
@@ -311,18 +312,20 @@ class Calibration:
         """The calibration as plain numbers in SI, by name; null for an unseen gain."""
         names = [control.name for control in self.model.controls]
         places = self.model.lattice.nodes[self.model.effector_nodes].tolist()
-        return {
-            "gains": dict(zip(names, map(_number, self.gains))),
-            "deviation": dict(zip(names, map(_number, self.deviation))),
-            "ideality": self.ideality,
-            "residual_m": self.residual,
-            "uncalibrated_m": self.uncalibrated,
-            "offsets_m": {
-                " ".join(map(str, place)): offset
-                for place, offset in zip(places, self.offsets.tolist())
-            },
-            "rescale": self.body.rescale,
-        }
+        return plain(
+            {
+                "gains": dict(zip(names, self.gains.tolist())),
+                "deviation": dict(zip(names, self.deviation.tolist())),
+                "ideality": self.ideality,
+                "residual_m": self.residual,
+                "uncalibrated_m": self.uncalibrated,
+                "offsets_m": {
+                    " ".join(map(str, place)): offset
+                    for place, offset in zip(places, self.offsets.tolist())
+                },
+                "rescale": self.body.rescale,
+            }
+        )
 
     def save(self, path: str | Path) -> Path:
         """Writes :meth:`facts` as JSON, atomically.
@@ -332,10 +335,6 @@ class Calibration:
         """
         write_text(path, json.dumps(self.facts(), indent=2) + "\n")
         return Path(path)
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def _rest(model: PlanesOfMotion, size: int) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from pydrake.geometry import Meshcat, Rgba
 
-from drakebots.core.errors import InvalidInput
+from drakebots.core.checks import array, check_value
 from drakebots.core.lazy import late
 from drakebots.lattice.pom import Control, actuator_nodes
 from drakebots.lattice.shape import Lattice, LatticeSpec
@@ -101,12 +101,12 @@ def show_lattice(
     check_playback(magnify=magnify)
     count, rgb = len(spec.lattice.nodes), None
     if displacement is not None:
-        displacement = _finite(displacement, (count, 3), "displacement")
+        displacement = check_value("displacement", displacement, array((count, 3), "m"))
         if colour is None:
             colour = np.linalg.norm(displacement, axis=1)
         displacement = magnify * displacement
     if colour is not None:
-        colour = _finite(colour, (count,), "colour")
+        colour = check_value("colour", colour, array((count,)))
         note = "" if magnify == 1 else f"drawn x {magnify:g}"
         scale = colour_scale(colour, label, note)
         rgb = scale.rgb(colour)
@@ -114,15 +114,6 @@ def show_lattice(
     if colour is not None:
         stage.caption.scale = scale
     return stage.save(path)
-
-
-def _finite(values, shape: tuple[int, ...], name: str) -> np.ndarray:
-    array = np.asarray(values, float)
-    if array.shape != shape or not np.isfinite(array).all():
-        raise InvalidInput(
-            f"{name} must be {shape}, finite, one row per node; got {array.shape}"
-        )
-    return array
 
 
 def lattice_stage(

@@ -22,6 +22,7 @@ from pydrake.geometry import Cylinder, Meshcat, Rgba, Sphere
 from pydrake.math import RigidTransform, RotationMatrix
 from scipy.interpolate import make_interp_spline
 
+from drakebots.core.checks import array, check_value
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.lattice.pom import Control, actuator_nodes
 from drakebots.lattice.shape import OFFSETS, Lattice
@@ -146,17 +147,11 @@ def draw_lattice(
 
 
 def _checked(lattice: Lattice, node_positions, times) -> tuple[np.ndarray, np.ndarray]:
-    times, places = np.asarray(times, float), np.asarray(node_positions, float)
-    if times.ndim != 1 or len(times) < 2 or not np.isfinite(times).all():
-        raise InvalidInput(f"times must be (T,), T >= 2, finite, got {times.shape}")
-    if (np.diff(times) <= 0).any():
-        raise InvalidInput("times must increase")
+    times = check_value("times", times, array((None,), "s"))
+    if len(times) < 2 or (np.diff(times) <= 0).any():
+        raise InvalidInput("times must be two or more, and increase")
     shape = (len(times), len(lattice.nodes), 3)
-    if places.shape != shape or not np.isfinite(places).all():
-        raise InvalidInput(
-            f"node_positions must be {shape}, finite; got {places.shape}"
-        )
-    return times, places
+    return times, check_value("node_positions", node_positions, array(shape, "m"))
 
 
 class LatticeBody:

@@ -36,7 +36,8 @@ from quad_trot import KNOT, TROT, margin_facts, needed_cops
 from quad_variant import unbraced_share, variant
 from scipy.ndimage import minimum_filter1d
 
-from drakebots.cli.output import one_line_errors, plain
+from drakebots.cli.output import one_line_errors
+from drakebots.core.convert import plain
 from drakebots.core.errors import DrakebotsError
 from drakebots.core.files import replacing
 from drakebots.plots import save
