@@ -11,7 +11,7 @@ from drakebots.fem.material import Material
 from drakebots.fem.mesh import TetMesh, box_mesh
 from drakebots.fem.solver import Prescribed
 from tests.helpers.scripts import load_script
-from tests.helpers.skin_energy import kinetic_energy, momentum
+from tests.helpers.skin_energy import kinetic_energy, momentum, on_vertices
 
 hollow_capsule = load_script("capsule_mesh").hollow_capsule
 
@@ -301,7 +301,7 @@ def test_the_guarded_step_bends_a_stiff_tube_at_one_solve_a_step():
     mesh = TetMesh(mesh.vertices, mesh.tets, fold.astype(int))
     model = build_model(mesh, Material(youngs_modulus=1e7), quadratic=(1,))
     ends = [
-        model.space.on_vertices(np.flatnonzero(side * mesh.vertices[:, 2] > 0.03))
+        on_vertices(model.space, np.flatnonzero(side * mesh.vertices[:, 2] > 0.03))
         for side in (1, -1)
     ]
 

@@ -21,6 +21,7 @@ from drakebots.fem.mesh import (
 from drakebots.fem.mesh.io import FORMATS
 from drakebots.fem.mesh.mesh import surface_faces
 from tests.helpers.scripts import load_script
+from tests.helpers.skin_energy import on_vertices
 
 hollow_capsule = load_script("capsule_mesh").hollow_capsule
 
@@ -206,7 +207,7 @@ def test_all_quadratic_has_a_node_an_edge():
     assert len(space.nodes) == 8 + 19 and space.groups[0].nodes.min() == 0
     assert np.allclose(space.positions(mesh.vertices), space.nodes)
     face = np.flatnonzero(mesh.vertices[:, 0] == 0)
-    held = space.on_vertices(face)
+    held = on_vertices(space, face)
     assert np.array_equal(np.sort(held), np.flatnonzero(space.nodes[:, 0] == 0))
 
 

@@ -138,11 +138,6 @@ class FemModel:
         return self.space.nodes
 
     @property
-    def total_mass(self) -> float:
-        """Mass of the whole skin [kg]."""
-        return float(self.node_mass.sum())
-
-    @property
     def damped(self) -> bool:
         """Whether any material has Rayleigh damping."""
         return any(m.mass_damping or m.stiffness_damping for m in self.materials)

@@ -65,17 +65,6 @@ class Space:
         """Number of dofs, three per node."""
         return 3 * len(self.nodes)
 
-    def on_vertices(self, vertices: np.ndarray) -> np.ndarray:
-        """These vertices and the mid-edge nodes between two of them.
-
-        Prescribe all of these to prescribe a patch of the surface: a free node on an
-        edge between two prescribed vertices would bulge.
-        """
-        held = np.zeros(len(self.mesh.vertices), bool)
-        held[vertices] = True
-        middle = np.flatnonzero(held[self.midside].all(axis=1))
-        return np.concatenate([np.flatnonzero(held), len(held) + middle])
-
     def positions(self, vertices: np.ndarray) -> np.ndarray:
         """Nodes (N, 3) of straight-edged tets with these vertices (n, 3)."""
         return np.concatenate([vertices, vertices[self.midside].mean(axis=1)])

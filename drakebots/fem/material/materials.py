@@ -25,8 +25,6 @@ from drakebots.fem.material.energies import (
     ST_VENANT_KIRCHHOFF,
     STABLE_NEO_HOOKEAN,
     TERMS,
-    energy_density,
-    stress_tangent,
 )
 
 KINDS = {
@@ -121,18 +119,6 @@ class Material:
     def with_modulus(self, youngs_modulus: float) -> Material:
         """The same material with another modulus [Pa]."""
         return replace(self, youngs_modulus=youngs_modulus)
-
-    def density_and_stress(self, F) -> tuple[float, np.ndarray, np.ndarray]:
-        """Energy density, P (3, 3) and dP/dF (9, 9), rows 3 i + j, at F (3, 3)."""
-        P, T = np.empty((3, 3)), np.empty((9, 9))
-        F = np.ascontiguousarray(F, float)
-        energy = stress_tangent(KINDS[self.kind], coefficients(self), F, P, T, True)
-        return energy, P, T
-
-    def energy_density(self, F) -> float:
-        """Psi(F) [J/m^3], infinite where the material forbids F."""
-        F = np.ascontiguousarray(F, float)
-        return energy_density(KINDS[self.kind], coefficients(self), F)
 
 
 SILICONE = Material(youngs_modulus=0.7e6, density=1070.0, stiffness_damping=3.2e-3)

@@ -15,6 +15,7 @@ from drakebots.skin.coupled import (
     glue_vertices,
     glue_wrenches,
 )
+from tests.helpers.skin_energy import on_vertices
 from tests.helpers.skinned_leg import Leg, skin_mesh
 
 
@@ -72,7 +73,7 @@ def test_mid_edge_nodes_go_with_their_edge(leg):
     mesh = skin_mesh()
     space = build_space(mesh, quadratic=[0])
     glue = glue_midside(leg.glue(mesh.vertices), space)
-    assert set(glue.vertices) <= set(space.on_vertices(glue.vertices[:52]))
+    assert set(glue.vertices) <= set(on_vertices(space, glue.vertices[:52]))
     assert len(glue) > 52
     x = glue_points(leg.plant, leg.context, glue)[0]
     assert np.allclose(x, space.nodes[glue.vertices], atol=1e-14)

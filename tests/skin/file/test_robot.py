@@ -49,7 +49,7 @@ def test_the_leg(robot):
     assert report["skin_vertices"] == len(robot.mesh.vertices) == 2210
     assert report["glue_vertices"] == len(robot.glue) == 192
     assert np.allclose(robot.effort_limits, 1.96)
-    assert report["mass_kg"] == pytest.approx(0.315 + robot.fem.total_mass)
+    assert report["mass_kg"] == pytest.approx(0.315 + robot.fem.node_mass.sum())
     # Volume of a tube and a half sphere of 4 mm wall, polygons within 3 %.
     R, t, L = 0.033, 0.004, 0.167
     volume = np.pi * (R**2 - (R - t) ** 2) * L + 2 / 3 * np.pi * (R**3 - (R - t) ** 3)
