@@ -58,8 +58,8 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 53_301,
-    "modules": 388,
+    "code_lines": 53_254,
+    "modules": 386,
     "single_importer_modules": 47,
     "functions_over_60_lines": 5,
     "field_declarations": 1,
