@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import xarray as xr
 
-from drakebots.core.checks import MOST_THREADS, flag, one_of, positive, whole
+from drakebots.core.checks import flag, one_of, positive
 from drakebots.core.convert import as_yaml
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, failed
@@ -54,8 +54,6 @@ class Drive(Live):
     """What the skin collides with, as in `simulate`; it takes time."""
     ground: Annotated[bool, flag()] = True
     """Whether there is ground under contact points and skin."""
-    threads: Annotated[int, whole(1, MOST_THREADS)] = 1
-    """Number of threads of the sparse solver."""
 
 
 class Skinned(Part):
@@ -65,7 +63,7 @@ class Skinned(Part):
     picture = 1 / 30
 
     def __init__(self, live: Drive):
-        given = ("model", "time_step", "collisions", "ground", "threads")
+        given = ("model", "time_step", "collisions", "ground")
         problem = SkinSimulation(**{name: getattr(live, name) for name in given})
         self.robot = robot = load_skinned(live.model)
         self.name, self.period = robot.model.name, live.time_step
