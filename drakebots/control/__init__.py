@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from drakebots.control.loop import (
         Controller,
         ControlRun,
+        DiagramRun,
         Law,
         Plant,
         Push,

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Protocol
 
 import numpy as np
 import xarray as xr
+from pydrake.systems.analysis import Simulator
 
 from drakebots.control.system import Command, MpcLog
 from drakebots.core.checks import finite, non_negative, positive
@@ -33,6 +34,7 @@ from drakebots.formats import model_provenance
 from drakebots.model import Model
 from drakebots.multibody import (
     Finding,
+    advance,
     asked,
     closure_residuals,
     drifted,
@@ -199,6 +201,37 @@ class SimulatedRun(ABC):
             metrics=figures | {"judged": looked_at(findings)},
             **self.origin(data),
         )
+
+
+class DiagramRun(SimulatedRun):
+    """The run of a diagram that was built, and what comes of it.
+
+    Attributes:
+        problem: with its `duration` and `time_limit`.
+        simulator: of the diagram, at time 0 and ready to run.
+        robot: the plant whose state is checked, as of
+            :func:`~drakebots.multibody.simulate.advance`.
+    """
+
+    problem: Any
+    simulator: Simulator
+    robot: Any
+
+    def simulate(self, progress: Progress | None = None) -> Result:
+        """Runs to the end, or as far as it comes.
+
+        Args:
+            progress: called as progress("simulate", time, duration) [s].
+        """
+        end = advance(
+            self.simulator,
+            self.robot,
+            self.problem.duration,
+            progress=progress,
+            time_limit=self.problem.time_limit,
+            reached=self.result,
+        )
+        return self.result(end)
 
 
 class ControlRun(SimulatedRun):

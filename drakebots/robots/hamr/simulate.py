@@ -14,7 +14,7 @@ Inside the diagram lengths are in mm, masses in g, times in ms, voltages in V.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +25,7 @@ from pydrake.math import RigidTransform, RollPitchYaw
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Context, DiagramBuilder, OutputPort, System
 
+from drakebots.control import DiagramRun
 from drakebots.core.checks import (
     check_log,
     finite,
@@ -36,22 +37,21 @@ from drakebots.core.checks import (
 from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
-from drakebots.core.run import Progress, RunEnd
-from drakebots.core.stages import spent, timed
+from drakebots.core.run import Progress, Verdict
+from drakebots.core.stages import timed
 from drakebots.core.units import MM_G_MS, Scaling
 from drakebots.formats import load, model_provenance
 from drakebots.model import Model
 from drakebots.multibody import (
+    Finding,
     Ground,
     Logged,
     Robot,
     add_loggers,
-    advance,
     build_robot,
     fell_at,
     has_fallen,
     judged,
-    looked_at,
     open_loops,
     strides_of,
     tilt,
@@ -289,99 +289,81 @@ def simulate(
     Raises:
         UnknownName, ModelProblem: for a model that cannot be loaded.
     """
-    built, waveform = build(problem), problem.waveform()
-
-    def described(context: Context) -> tuple[xr.Dataset, dict, dict]:
-        data = run_dataset(built, context)
-        metrics = gait_metrics(data, waveform, built.robot.model.summary.mass)
-        metrics |= {"gait": problem.gait, "frequency_hz": waveform.frequency}
-        metrics |= problem.ground_metrics
-        if waveform.periodic and metrics["cycles"]:
-            data = data.merge(cycle_poses(data, waveform))
-        return data, metrics, as_yaml(problem) | {"model": built.robot.model.name}
-
-    return run("hamr.simulation", built, problem, described, progress)
+    return _Run(problem, build(problem)).simulate(progress)
 
 
-def run(
-    kind: str,
-    built: LoggedDiagram,
-    problem: Any,
-    described: Callable[[Context], tuple[xr.Dataset, Mapping, Mapping]],
-    progress: Progress | None,
-) -> Result:
-    """Runs a diagram from the start pose; what was reached is judged as it ends.
-
-    Args:
-        kind: kind of the result.
-        built: the diagram.
-        problem: the problem, with its duration, time limit and offset of the start.
-        described: called with the context; gives data, metrics and options.
-        progress: called as progress("simulate", time, duration) [s].
-    """
-    simulator = Simulator(built.diagram)
-    built.place(simulator.get_mutable_context(), problem.start_offset())
-    simulator.Initialize()
-
-    def reached(end: RunEnd) -> Result:
-        return run_result(kind, built, end, *described(simulator.get_context()))
-
-    end = advance(
-        simulator,
-        built,
-        problem.duration,
-        progress=progress,
-        time_limit=problem.time_limit,
-        reached=reached,
-    )
-    return reached(end)
-
-
-def run_result(
-    kind: str,
-    built: LoggedDiagram,
-    end: RunEnd,
-    data: xr.Dataset,
-    metrics: Mapping,
-    options: Mapping,
-) -> Result:
-    """The result of a diagram that was run, judged by its strides, tilt and loops.
+class HamrDiagramRun(DiagramRun):
+    """A diagram of HAMR that runs from the start pose, judged by its strides, tilt and
+    loops.
 
     It failed if HAMR fell, or made less than half of the stride of a plan
     (`planned_stride_mm` of the metrics); see :mod:`drakebots.multibody.judging`.
     """
-    height = parameters().number("stance")
-    angles = tilt(data.base_rpy.values)
-    down = has_fallen(angles, data.base_position.values[:, 2] / height)
-    fell = float(data.time.values[np.argmax(down)]) if down.any() else None
-    planned = metrics.get("planned_stride_mm")
-    findings = [
-        fell_at(fell, "" if fell is None else f"it fell at {fell:.3g} s"),
-        *open_loops(data, height),
-        *strides_of(metrics.get("stride_mm", ()), planned, "mm"),
-        tilted(angles.max()),
-    ]
-    verdict, message = judged(
-        end, findings, "it walks" if metrics["cycles"] else "it moves"
-    )
-    model, gaps = built.robot.model, data.loop_gap.max("time")
-    return Result(
-        kind=kind,
-        model=model.name,
-        verdict=verdict,
-        message=message,
-        data=data,
-        residuals={
-            f"loop {name} [m]": float(gaps.sel(loop=name)) for name in data.loop.values
-        },
-        timings=spent(),
-        metrics={
-            "wall_s_per_simulated_s": end.wall / max(end.time, 1e-12),
-            **metrics,
-            "judged": looked_at(findings),
-        },
-        provenance=model_provenance(model, options, options["seed"]),
-    )
+
+    def __init__(self, problem: HamrRun, built: LoggedDiagram):
+        self.problem, self.robot, self.model = problem, built, built.robot.model
+        self.simulator = Simulator(built.diagram)
+        self.context = self.simulator.get_mutable_context()
+        built.place(self.context, problem.start_offset())
+        self.simulator.Initialize()
+
+    def dataset(self) -> xr.Dataset:
+        return run_dataset(self.robot, self.context)
+
+    def metrics(self, data: xr.Dataset) -> dict:
+        return {"wall_s_per_simulated_s": self.end.wall / max(self.end.time, 1e-12)}
+
+    def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
+        height = parameters().number("stance")
+        angles = tilt(data.base_rpy.values)
+        down = has_fallen(angles, data.base_position.values[:, 2] / height)
+        fell = float(data.time.values[np.argmax(down)]) if down.any() else None
+        planned = figures.get("planned_stride_mm")
+        return [
+            fell_at(fell, "" if fell is None else f"it fell at {fell:.3g} s"),
+            *open_loops(data, height),
+            *strides_of(figures.get("stride_mm", ()), planned, "mm"),
+            tilted(angles.max()),
+        ]
+
+    def verdict(self, figures: dict, findings: list[Finding]) -> tuple[Verdict, str]:
+        doing = "it walks" if figures["cycles"] else "it moves"
+        return judged(self.end, findings, doing)
+
+    def options(self) -> dict[str, Any]:
+        """The problem, for the provenance."""
+        return as_yaml(self.problem)
+
+    def origin(self, data: xr.Dataset) -> dict[str, Any]:
+        gaps, options = data.loop_gap.max("time"), self.options()
+        return {
+            "model": self.model.name,
+            "residuals": {
+                f"loop {name} [m]": float(gaps.sel(loop=name))
+                for name in data.loop.values
+            },
+            "provenance": model_provenance(self.model, options, self.problem.seed),
+        }
+
+
+class _Run(HamrDiagramRun):
+    kind = "hamr.simulation"
+
+    def dataset(self) -> xr.Dataset:
+        data, waveform = super().dataset(), self.problem.waveform()
+        self._walk = gait_metrics(data, waveform, self.model.summary.mass)
+        if waveform.periodic and self._walk["cycles"]:
+            data = data.merge(cycle_poses(data, waveform))
+        return data
+
+    def metrics(self, data: xr.Dataset) -> dict:
+        """Figures of the gait, and the ground it was walked on."""
+        problem = self.problem
+        gait = {"gait": problem.gait, "frequency_hz": problem.waveform().frequency}
+        return super().metrics(data) | self._walk | gait | problem.ground_metrics
+
+    def options(self) -> dict[str, Any]:
+        return super().options() | {"model": self.model.name}
 
 
 def run_dataset(built: LoggedDiagram, context: Context) -> xr.Dataset:

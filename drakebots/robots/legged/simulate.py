@@ -17,7 +17,7 @@ from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Context, DiagramBuilder
 
-from drakebots.control import SimulatedRun
+from drakebots.control import DiagramRun
 from drakebots.core.checks import (
     check_log,
     finite,
@@ -42,7 +42,6 @@ from drakebots.multibody import (
     Terrain,
     add_foot_contacts,
     add_loggers,
-    advance,
     base_body,
     build_robot,
     drifted,
@@ -151,19 +150,10 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
         UnknownName: for an unknown joint in the pose.
         InvalidInput: for a model that cannot be built.
     """
-    run = HeldRun(problem)
-    end = advance(
-        run.simulator,
-        run.robot,
-        problem.duration,
-        progress=progress,
-        time_limit=problem.time_limit,
-        reached=run.result,
-    )
-    return run.result(end)
+    return HeldRun(problem).simulate(progress)
 
 
-class HeldRun(SimulatedRun):
+class HeldRun(DiagramRun):
     """A model on its ground, held by servos or not, and what came of it."""
 
     kind = "legged.simulation"

@@ -21,14 +21,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
 from pydrake.systems.framework import Context, DiagramBuilder, OutputPort, System
 
 from drakebots.core.checks import non_negative, one_of, positive
-from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress
@@ -45,12 +44,12 @@ from drakebots.robots.hamr.reference import (
     coordinate_names,
 )
 from drakebots.robots.hamr.simulate import (
+    HamrDiagramRun,
     HamrRun,
     LoggedDiagram,
     add_drive,
     contact_port,
     hamr_ground,
-    run,
     run_dataset,
 )
 from drakebots.robots.hamr.track.feedback import (
@@ -286,28 +285,33 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
         problem: tracking problem.
         progress: called as progress("simulate", time, duration) [s].
     """
-    built = build_tracking_diagram(problem)
+    return _Run(problem, build_tracking_diagram(problem)).simulate(progress)
 
-    def described(context: Context) -> tuple[xr.Dataset, dict, dict]:
-        data = _dataset(built, context)
-        plan, mass = problem.reference, built.robot.model.summary.mass
-        metrics = tracking_metrics(data, plan, problem.start, mass)
-        metrics |= {
+
+class _Run(HamrDiagramRun):
+    kind = "hamr.track"
+
+    def dataset(self) -> xr.Dataset:
+        return _dataset(self.robot, self.context)
+
+    def metrics(self, data: xr.Dataset) -> dict:
+        """Figures of the walk, beside those of its plan."""
+        problem, plan = self.problem, self.problem.reference
+        mass = self.model.summary.mass
+        figures = tracking_metrics(data, plan, problem.start, mass)
+        return super().metrics(data) | {
+            **figures,
             "reference": plan.name,
             "periodic": plan.periodic,
             "period_s": plan.duration,
             "contact": problem.contact,
             "friction": problem.mismatch.friction * plan.friction,
         }
-        options = as_yaml(problem)
-        options["plan"] = {
-            "name": plan.name,
-            "knots": len(plan.time),
-            "period": plan.duration,
-        }
-        return data, metrics, options
 
-    return run("hamr.track", built, problem, described, progress)
+    def options(self) -> dict[str, Any]:
+        plan = self.problem.reference
+        what = {"name": plan.name, "knots": len(plan.time), "period": plan.duration}
+        return super().options() | {"plan": what}
 
 
 def _dataset(built: TrackingDiagram, context: Context) -> xr.Dataset:
