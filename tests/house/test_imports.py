@@ -58,9 +58,9 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 53_253,
+    "code_lines": 53_198,
     "modules": 386,
-    "single_importer_modules": 47,
+    "single_importer_modules": 48,
     "functions_over_60_lines": 5,
     "field_declarations": 1,
     "option_bag_fields": 14,
