@@ -384,7 +384,6 @@ def output_argument(
     write: Write | None = None,
     picture: bool = False,
     draws: bool = False,
-    endings: tuple[str, ...] = (),
     **extra: Any,
 ) -> None:
     """Adds a file to write, which is checked before the command runs.
@@ -393,7 +392,7 @@ def output_argument(
     """
     action = parser.add_argument(*flags, type=Path, **extra)
     before = parser.get_default("outputs") or ()
-    endings = endings or tuple(_ENDING.findall(extra.get("help", "")))
+    endings = tuple(_ENDING.findall(extra.get("help", "")))
     entry = Output(action.dest, write, picture, draws, endings)
     parser.set_defaults(outputs=(*before, entry))
 

@@ -90,7 +90,7 @@ ON_HOST = 1
 NO_MPI = -987654
 """The communicator of the sequential library."""
 
-DEFINITE, SYMMETRIC = 1, 2
+DEFINITE = 1
 """Kinds of matrices (`sym`): LDL' without and with pivoting."""
 
 ORDERING, SCALING, SPACE, SCHUR, FIND_NULL, HALF = 6, 7, 13, 18, 23, 25
@@ -179,7 +179,7 @@ def version(library: ctypes.CDLL) -> str | None:
     """MUMPS's version, "5.8.2", or None where the structure is another's."""
     room = ctypes.create_string_buffer(_ROOM)
     data = _Structure.from_buffer(room)
-    data.sym, data.par, data.comm_fortran = SYMMETRIC, ON_HOST, NO_MPI
+    data.sym, data.par, data.comm_fortran = DEFINITE, ON_HOST, NO_MPI
     data.job = START
     with _one_at_a_time:
         library.dmumps_c(room)
@@ -240,15 +240,14 @@ class MumpsEngine(Engine):
     holds the first half of one right-hand side for one second half; another `expand`
     repeats its first half.
 
-    Definite matrices are factored as LDL' without pivoting, and refused where a pivot
-    is negative or no more than rounding; indefinite ones where a pivot is no more than
-    rounding. Only the BLAS within MUMPS uses `threads`; its matrices are small, and
-    more than one thread seldom helps.
+    Matrices are factored as LDL' without pivoting, and refused where a pivot is
+    negative or no more than rounding. Only the BLAS within MUMPS uses `threads`; its
+    matrices are small, and more than one thread seldom helps.
     """
 
     name = "mumps"
 
-    def __init__(self, pattern, kept, *, definite=True, threads=None):
+    def __init__(self, pattern, kept, *, threads=None):
         super().__init__(pattern, kept)
         self._library = find_mumps()
         if self._library is None:
@@ -256,7 +255,7 @@ class MumpsEngine(Engine):
                 "sparse solver mumps: no MUMPS 5.8 in the installed CasADi; install "
                 "casadi >= 3.8 or choose the solver 'scipy'"
             )
-        self._threads, self._definite = threads, definite
+        self._threads = threads
         row = np.repeat(np.arange(pattern.size), np.diff(pattern.indptr))
         self._row = (row + 1).astype(np.int32)
         self._column = (np.asarray(pattern.indices) + 1).astype(np.int32)
@@ -281,19 +280,13 @@ class MumpsEngine(Engine):
         negative, null = data.infog[NEGATIVE], data.infog[NULL]
         smallest, largest = data.rinfog[SMALLEST], data.rinfog[LARGEST]
         rounding = self.pattern.size * np.finfo(float).eps * largest
-        small = not smallest > rounding
-        if self._definite and (negative or small):
+        # Which pivots of the size of rounding MUMPS itself calls zero depends on how
+        # the processor rounds.
+        if negative or null or not smallest > rounding:
             raise SolverProblem(
                 f"mumps: {negative} pivots are negative, the smallest is "
                 f"{smallest:.1e} beside {largest:.1e}: the matrix is not positive "
                 "definite"
-            )
-        # Which pivots of the size of rounding MUMPS itself calls zero depends on how
-        # the processor rounds.
-        if null or small:
-            raise SolverProblem(
-                f"mumps: {null} pivots are zero, the smallest is {smallest:.1e} beside "
-                f"{largest:.1e}: the matrix is singular"
             )
         # MUMPS writes the lower triangle and leaves above it whatever its work array
         # held, NaN included: that must be overwritten, and take part in no sum.
@@ -333,14 +326,12 @@ class MumpsEngine(Engine):
     def _start(self):
         """Analyses the pattern."""
         data = self._data = _Structure()
-        data.sym = DEFINITE if self._definite else SYMMETRIC
-        data.par, data.comm_fortran = ON_HOST, NO_MPI
+        data.sym, data.par, data.comm_fortran = DEFINITE, ON_HOST, NO_MPI
         self._check(self._call(START), "start")
         data.icntl[0:4] = QUIET
         data.icntl[FIND_NULL] = 1
         data.icntl[ORDERING] = METIS
-        if self._definite:
-            data.icntl[SCALING] = 0
+        data.icntl[SCALING] = 0
         data.n, data.nnz = self.pattern.size, len(self._row)
         data.irn, data.jcn = self._row.ctypes.data, self._column.ctypes.data
         if len(self.kept):

@@ -11,7 +11,7 @@ from drakebots.core import threads as mkl
 from drakebots.core.errors import InvalidInput, SolverProblem
 from drakebots.fem.solver.base import Engine
 
-DEFINITE, INDEFINITE = 2, -2
+DEFINITE = 2
 """PARDISO's types of real symmetric matrices."""
 
 SINGULAR = "the matrix is singular or not positive definite"
@@ -40,9 +40,7 @@ class PardisoEngine(Engine):
 
     name = "pardiso"
 
-    def __init__(
-        self, pattern, kept, *, definite=True, threads=None, precision="double"
-    ):
+    def __init__(self, pattern, kept, *, threads=None, precision="double"):
         super().__init__(pattern, kept)
         self.exact = precision == "double"
         self._real = np.float64 if self.exact else np.float32
@@ -52,15 +50,12 @@ class PardisoEngine(Engine):
                 "sparse solver pardiso: libmkl_rt was not found; install mkl "
                 "(x86-64 only) or choose the solver 'mumps'"
             )
-        self._type = DEFINITE if definite else INDEFINITE
         self._threads = threads
         self._handle = np.zeros(64, np.int64)
         self._iparm = np.zeros(64, np.int32)
         self._iparm[0] = 1  # use these values, not the defaults
         self._iparm[1] = 2  # nested dissection
-        self._iparm[9] = 11  # replace pivots below 1e-11 (indefinite only)
-        self._iparm[20] = 1  # 1 x 1 and 2 x 2 pivots
-        self._iparm[23] = int(definite)  # two-level factorization
+        self._iparm[23] = 1  # two-level factorization
         self._iparm[27] = int(not self.exact)
         self._iparm[34] = 1  # indices from 0
         self._iparm[55] = 1  # keep the pivots for pardiso_getdiag
@@ -125,17 +120,14 @@ class PardisoEngine(Engine):
     def _check_pivots(self):
         """Refuses what is singular up to rounding, which PARDISO takes.
 
-        Whether the last pivot of a singular matrix is above zero is a matter of chance;
-        an indefinite factorization replaces it, and answers for another matrix. Answers
-        of single precision are refined, and those of singular matrices do not converge.
+        Whether the last pivot of a singular matrix is above zero is a matter of chance.
+        Answers of single precision are refined, and those of singular matrices do not
+        converge.
 
         Raises:
             NoSolution: where a pivot is no larger than its rounding errors.
         """
-        replaced = int(self._iparm[13])
-        if self._type == INDEFINITE and replaced:
-            raise SolverProblem(f"pardiso: {replaced} pivots are zero: {SINGULAR}")
-        if self._type == INDEFINITE or not self.exact:
+        if not self.exact:
             return
         # Where MKL writes none, NaN is refused.
         pivots, given = np.full((2, self.pattern.size), np.nan, self._real)
@@ -175,7 +167,7 @@ class PardisoEngine(Engine):
             _pointer(self._handle),
             _number(1),
             _number(1),
-            _number(self._type),
+            _number(DEFINITE),
             _number(phase),
             _number(self.pattern.size),
             _pointer(self._values),

@@ -122,7 +122,7 @@ class SparseSolver:
         pattern: upper triangle of the matrices.
         kept: dofs to condense onto, in the caller's order.
         name: library to begin with.
-        options: definite, threads, precision; see :func:`make_solver`.
+        options: threads, precision; see :func:`make_solver`.
 
     Attributes:
         pattern, kept: as above.
@@ -318,19 +318,18 @@ def make_solver(
     kept: np.ndarray | None = None,
     *,
     name: str = "auto",
-    definite: bool = True,
     threads: int | None = None,
     precision: str = "double",
 ) -> SparseSolver:
-    """A solver for matrices of this pattern.
+    """A solver for positive definite matrices of this pattern.
+
+    PARDISO and MUMPS do not pivot, and refuse a matrix that is not.
 
     Args:
         pattern: upper triangle of the matrices.
         kept: dofs to condense onto; none by default.
         name: "pardiso" (MKL, x86-64), "mumps" (CasADi's), "scipy" (everywhere), or
             "auto": the first of these that is installed.
-        definite: whether the matrices are positive definite; PARDISO and MUMPS then
-            do not pivot, and refuse a matrix that is not. Otherwise they pivot.
         threads: number of threads of MKL, or of MUMPS's BLAS; their own choice by
             default.
         precision: "double", or "single": PARDISO factors in float32, in about half
@@ -347,17 +346,16 @@ def make_solver(
     kept = kept_dofs(pattern, kept)
     if name == "auto":
         name = _best()
-    options = {"definite": definite, "threads": threads, "precision": precision}
+    options = {"threads": threads, "precision": precision}
     return SparseSolver(pattern, kept, name, options)
 
 
-def _engine(name, pattern, kept, *, definite, threads, precision) -> Engine:
+def _engine(name, pattern, kept, *, threads, precision) -> Engine:
     if name == "scipy":
         return SciPyEngine(pattern, kept)
-    options = {"definite": definite, "threads": threads}
     if name == "mumps":
-        return mumps.MumpsEngine(pattern, kept, **options)
-    return PardisoEngine(pattern, kept, precision=precision, **options)
+        return mumps.MumpsEngine(pattern, kept, threads=threads)
+    return PardisoEngine(pattern, kept, threads=threads, precision=precision)
 
 
 def _installed() -> tuple[str, ...]:
