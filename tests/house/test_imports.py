@@ -58,7 +58,7 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 53_198,
+    "code_lines": 53_179,
     "modules": 386,
     "single_importer_modules": 48,
     "functions_over_60_lines": 5,
