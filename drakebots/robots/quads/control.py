@@ -72,8 +72,12 @@ from drakebots.multibody import (
     tilted,
 )
 from drakebots.results import Result
-from drakebots.robots.quads.nominal import check_base, nominal_robot, standing
-from drakebots.robots.quads.plant import SkinnedPlant
+from drakebots.robots.quads.plant import (
+    SkinnedPlant,
+    check_base,
+    nominal_robot,
+    standing,
+)
 from drakebots.robots.quads.robot import RPY, PlannedRobot, load_planned
 from drakebots.skin import COLLISIONS, SkinRecord, skin_collisions
 from drakebots.skin.coupled import PatchContact

@@ -63,6 +63,7 @@ from drakebots.robots.voxels.gait import GAITS, Gait, GaitMotion, find_gait
 from drakebots.robots.voxels.model import (
     ACTUATORS,
     MODEL,
+    Actuators,
     Feet,
     OctahedraPlant,
     core_tilt,
@@ -72,7 +73,6 @@ from drakebots.robots.voxels.model import (
     walker,
     walker_sdf,
 )
-from drakebots.robots.voxels.plant import Actuators
 from drakebots.robots.voxels.result import (
     front_share,
     marker_agreement,

@@ -17,7 +17,7 @@ from drakebots.multibody import Flat, Mesh, Slope, Step
 from drakebots.results import load_result
 from drakebots.robots.quads import Control, Skinned, build, control
 from drakebots.robots.quads.control import BoxOn
-from drakebots.robots.quads.nominal import nominal_robot, standing
+from drakebots.robots.quads.plant import nominal_robot, standing
 from drakebots.robots.quads.robot import load_planned
 from drakebots.skin.coupled import PatchContact
 from tests.helpers.small_quad import small_quad

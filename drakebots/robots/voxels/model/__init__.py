@@ -12,6 +12,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.voxels.model.octahedra import (
+        Actuators,
         Octahedra,
         OctahedraPlant,
         find_octahedra,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
         VoxelRobot,
     )
     from drakebots.robots.voxels.model.sdf import (
-        HEADING,
         NODE_RADIUS,
         STRUT_RADIUS,
         Feet,

@@ -2,7 +2,7 @@
 
 SDF can state bodies, ball joints, bushings, ball constraints and feet; the actuators
 (distance constraints) are added through Drake's API by
-:func:`drakebots.robots.voxels.plant.Actuators`.
+:class:`~drakebots.robots.voxels.model.octahedra.Actuators`.
 
 The robot's core is 2x2x2 voxels with the actuators' mass spread over it; one more voxel
 hangs on either side of the front. It faces +x+y. Each back foot is a bar with a heel

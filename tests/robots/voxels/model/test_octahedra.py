@@ -22,6 +22,7 @@ from drakebots.lattice.shape import Lattice, Strut, block
 from drakebots.robots.voxels.model import (
     FEET,
     MARKERS,
+    Actuators,
     Feet,
     Foot,
     Octahedra,
@@ -31,7 +32,6 @@ from drakebots.robots.voxels.model import (
     rest_pose,
     walker,
 )
-from drakebots.robots.voxels.plant import Actuators
 from tests.helpers.octahedra_in_code import add_octahedra, gaps
 from tests.helpers.scripts import load_script
 
