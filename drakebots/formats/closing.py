@@ -1,8 +1,8 @@
 """Loops closed and counted: positions with c(q) = 0, and rows that are independent.
 
 :func:`close_loops` moves joints as little as it can until their loops close;
-:func:`independent_rows` finds which rows of C(q) depend on the others, as most of a
-planar mechanism's rows do when its joints are hinges in space.
+:func:`drop_dependent_rows` leaves out rows of C(q) that depend on others, as most of
+a planar mechanism's rows do when its joints are hinges in space.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
-import scipy.linalg
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
 from drakebots.model import (
     ROWS,
     LoopClosure,
+    independent_rows,
     is_floating,
     joint_slices,
     joints_of,
@@ -27,8 +27,6 @@ TOLERANCE = 1e-12
 """Largest |c(q)| of closed loops, in the plant's unit of length or rad."""
 CLOSED = 1e-9
 """Loops with a smaller |c(q)| count as closed."""
-_RANK = 1e-7
-"""Rows whose share of the largest pivot is less depend on the others."""
 _STEP = 0.3
 """Largest step of a joint in one iteration [rad], or of its loops' size [m]."""
 
@@ -109,26 +107,6 @@ def _normalised(plant: MultibodyPlant, q: np.ndarray) -> np.ndarray:
             at = slice(joint.position_start(), joint.position_start() + 4)
             q[at] /= np.linalg.norm(q[at])
     return q
-
-
-def independent_rows(C: np.ndarray) -> np.ndarray:
-    """The rows of a Jacobian that do not depend on the others, by rising number.
-
-    QR with pivoting of the rows, each scaled to unit length; columns are scaled first,
-    so that the answer does not depend on metres or radians.
-
-    Args:
-        C: of closed loops (m, nv).
-    """
-    columns = np.linalg.norm(C, axis=0)
-    C = C / np.where(columns > 0, columns, 1.0)
-    lengths = np.linalg.norm(C, axis=1)
-    if not lengths.any():
-        return np.zeros(0, int)
-    C = C / np.where(lengths > _RANK * lengths.max(), lengths, np.inf)[:, None]
-    R, order = scipy.linalg.qr(C.T, mode="r", pivoting=True)
-    pivots = np.abs(np.diag(R))
-    return np.sort(order[: int((pivots > _RANK * pivots[0]).sum())])
 
 
 def drop_dependent_rows(closure: LoopClosure, context: Context) -> LoopClosure:

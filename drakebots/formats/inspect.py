@@ -18,7 +18,6 @@ from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, MultibodyPlant
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import DrakebotsError, ModelProblem, UnknownName
-from drakebots.formats.closing import independent_rows
 from drakebots.formats.read.findings import Findings, Reading, note_messages
 from drakebots.formats.read.urdf import TURNS
 from drakebots.model import (
@@ -33,6 +32,7 @@ from drakebots.model import (
     find_body,
     foot_candidates,
     force_elements,
+    independent_rows,
     is_floating,
     joint_slices,
     joints_of,

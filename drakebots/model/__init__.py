@@ -48,7 +48,13 @@ if TYPE_CHECKING:
         skin_path,
     )
     from drakebots.model.links import Links
-    from drakebots.model.loops import ROWS, Loop, LoopClosure, find_body
+    from drakebots.model.loops import (
+        ROWS,
+        Loop,
+        LoopClosure,
+        find_body,
+        independent_rows,
+    )
     from drakebots.model.model import Model, Summary
     from drakebots.model.parameters import Parameters, given, parameters_of
     from drakebots.model.parse import (

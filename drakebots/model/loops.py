@@ -14,6 +14,7 @@ from dataclasses import field
 from typing import Annotated
 
 import numpy as np
+import scipy.linalg
 from pydrake.math import RigidTransform, RotationMatrix
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import JacobianWrtVariable, RigidBody
@@ -29,6 +30,9 @@ ROWS = {"ball": 3, "planar": 2, "hinge": 5, "weld": 6}
 """Number of rows of a loop, by kind: a ball joint closes three positions, a planar one
 the two positions across its axis, a hinge three positions and the two directions across
 its axis, a weld all of these and the turn about the axis."""
+
+_RANK = 1e-7
+"""Rows whose share of the largest pivot is less depend on the others."""
 
 
 @checked("loop {name}")
@@ -432,3 +436,23 @@ def find_body(plant: MultibodyPlant, name: str) -> RigidBody:
     if "::" not in name and plant.NumBodiesWithName(name) == 1:
         return plant.GetBodyByName(name)
     return one_named(plant, "body", name, bodies_of(plant))
+
+
+def independent_rows(C: np.ndarray) -> np.ndarray:
+    """The rows of a Jacobian that do not depend on the others, by rising number.
+
+    QR with pivoting of the rows, each scaled to unit length; columns are scaled first,
+    so that the answer does not depend on metres or radians.
+
+    Args:
+        C: of closed loops, or of feet that stand (m, nv).
+    """
+    columns = np.linalg.norm(C, axis=0)
+    C = C / np.where(columns > 0, columns, 1.0)
+    lengths = np.linalg.norm(C, axis=1)
+    if not lengths.any():
+        return np.zeros(0, int)
+    C = C / np.where(lengths > _RANK * lengths.max(), lengths, np.inf)[:, None]
+    R, order = scipy.linalg.qr(C.T, mode="r", pivoting=True)
+    pivots = np.abs(np.diag(R))
+    return np.sort(order[: int((pivots > _RANK * pivots[0]).sum())])

@@ -13,10 +13,9 @@ from drakebots.formats.closing import (
     CLOSED,
     close_loops,
     drop_dependent_rows,
-    independent_rows,
     settle_loops,
 )
-from drakebots.model import ROWS, Coupler, LoopClosure
+from drakebots.model import ROWS, Coupler, LoopClosure, independent_rows
 from tests.model.test_loops import closing, four_bar_plant
 
 

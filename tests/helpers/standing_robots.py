@@ -72,31 +72,41 @@ def hexapod(folder: Path) -> Path:
     return path
 
 
-def biped(folder: Path) -> Path:
-    """A biped of 18 kg on two flat feet of 0.16 m by 0.08 m, straight at q = 0."""
+def biped(folder: Path, *, rolls: bool = False) -> Path:
+    """A biped of 18 kg on two flat feet of 0.16 m by 0.08 m, straight at q = 0.
+
+    Args:
+        folder: to write into.
+        rolls: whether its hips, off the first joint, and its ankles roll, too.
+    """
+    names = ["hip", "knee", "ankle"]
+    names = ["hip_roll", *names, "ankle_roll"] if rolls else names
+    down = {"knee": 0.3, "ankle": 0.3}
+    limits = {"hip": (-1.5, 1.5), "knee": (0, 2)}
 
     def side(name, y):
-        parts = [("hip", "pelvis", "0 {y} 0"), ("knee", None, "0 0 -0.3")]
-        parts.append(("ankle", None, "0 0 -0.3"))
-        shapes = {"hip": (0.06, 0.2), "knee": (0.05, 0.2), "ankle": None}
         text, parent = "", "pelvis"
-        for part, _, at in parts:
-            child = f"{name}_{part}_link"
-            limits = {"hip": (-1.5, 1.5), "knee": (0, 2), "ankle": (-1, 1)}[part]
+        for part in names:
+            child, axis = f"{name}_{part}_link", "1 0 0" if "roll" in part else "0 1 0"
+            at = f"0 {y if part == names[0] else 0} {-down.get(part, 0)}"
+            at = f"0.05 {y / 2} 0" if rolls and part == "hip" else at
+            low, high = limits.get(part, (-1, 1))
             shape = '<origin xyz="0.03 0 -0.04"/><geometry><box size="0.16 0.08 0.02"/>'
-            if shapes[part] is not None:
-                width, length = shapes[part]
+            if part != names[-1]:
+                width = 0.06 if part == "hip" else 0.05
                 shape = (
                     f'<origin xyz="0 0 -0.15"/><geometry><box size="{width} {width} '
-                    f'{length}"/>'
+                    '0.2"/>'
                 )
+            shape = f"<collision>{shape}</geometry></collision>"
+            shape = "" if part in ("hip_roll", "ankle") and rolls else shape
             text += f'''
-  <link name="{child}">{_inertia(1.5, 0.1)}<collision>{shape}</geometry></collision>
+  <link name="{child}">{_inertia(1.5, 0.1)}{shape}
   </link>
   <joint name="{name}_{part}" type="revolute">
     <parent link="{parent}"/><child link="{child}"/>
-    <origin xyz="{at.format(y=y)}"/><axis xyz="0 1 0"/>
-    <limit lower="{limits[0]}" upper="{limits[1]}" effort="60" velocity="9"/>
+    <origin xyz="{at}"/><axis xyz="{axis}"/>
+    <limit lower="{low}" upper="{high}" effort="60" velocity="9"/>
   </joint>'''
             parent = child
         return text

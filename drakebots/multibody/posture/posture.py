@@ -31,7 +31,9 @@ _GRAVE = ("its loops", "its coupled joints", "the feet", "the centre")
 """Beginnings of grave faults."""
 
 
-def find_posture(model: Model, *, pose: Mapping[str, float] | None = None) -> Posture:
+def find_posture(
+    model: Model, *, pose: Mapping[str, float] | None = None, bent: bool = False
+) -> Posture:
     """The posture in which a model stands on flat ground.
 
     Args:
@@ -40,6 +42,8 @@ def find_posture(model: Model, *, pose: Mapping[str, float] | None = None) -> Po
             posture keeps them. By default the posture is one of these: a pose of the
             file whose name says that the robot stands, the default positions, or one
             found by :func:`~drakebots.multibody.posture.search.search`.
+        bent: whether to pass over poses of the file that stretch the legs, too, as a
+            walk cannot begin in one.
 
     Raises:
         UnknownName: for an unknown joint of `pose`.
@@ -50,7 +54,12 @@ def find_posture(model: Model, *, pose: Mapping[str, float] | None = None) -> Po
         return _as_posture(stance, stance.joint_positions(pose), "given")
     reaches = leg_reaches(stance)
     tried = [
-        _as_posture(stance, positions, f"pose {name!r} of the file")
+        _as_posture(
+            stance,
+            positions,
+            f"pose {name!r} of the file",
+            reaches=reaches if bent else (),
+        )
         for name, positions in _named_poses(stance, model)
     ]
     start = stance.default

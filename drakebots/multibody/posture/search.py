@@ -81,7 +81,9 @@ def leg_reaches(stance: Stance) -> list[float | None]:
 
 def _reach(stance: Stance, number: int, leg: Leg) -> float | None:
     """The reach of one leg [m]; None if its length hardly changes."""
-    joints = [j for j in leg.joints if stance.upper[j] > stance.lower[j]]
+    bends = stance.bends[number]
+    chain = bends if leg.to_ankle(bends) else leg.joints
+    joints = [j for j in chain if stance.upper[j] > stance.lower[j]]
     if not joints:
         return None
     before = stance.positions()
@@ -260,14 +262,12 @@ def _bent(stance: Stance, positions, front: int, rear: int) -> np.ndarray:
     stance.place(stance.start(positions), positions)
     com, feet = stance.centre_of_mass(), stance.feet()
     bent = positions.copy()
-    for leg in stance.legs:
-        axes = {j: _axis(stance, j) for j in leg.joints}
-        level = [j for j, a in axes.items() if a is not None and abs(a[2]) < 0.5]
-        if not level:
+    for leg, hinges in zip(stance.legs, stance.bends):
+        if not hinges:
             continue
-        sideways = axes[level[-1]]  # the knee's axis, or the ankle's
+        axes = {j: stance.axis(j) for j in hinges}
+        sideways = axes[hinges[-1]]  # the knee's axis, or the ankle's
         sideways = sideways * np.sign(sideways[np.argmax(np.abs(sideways))])
-        hinges = [j for j in level if abs(axes[j] @ sideways) > 0.8]
         ahead = np.array([sideways[1], -sideways[0], 0]) @ (
             feet[list(leg.feet)].mean(axis=0) - com
         )
@@ -275,12 +275,3 @@ def _bent(stance: Stance, positions, front: int, rear: int) -> np.ndarray:
         for j, share in zip(hinges, (1, -2, 1)):
             bent[j] += sense * share * _BEND * np.sign(axes[j] @ sideways)
     return bent
-
-
-def _axis(stance: Stance, joint: int) -> np.ndarray | None:
-    """The axis of a joint that turns, in the world (3,); None for one that slides."""
-    joint = stance.joints[joint]
-    if joint.type_name() != "revolute":
-        return None
-    X_WJ = joint.frame_on_parent().CalcPoseInWorld(stance.context)
-    return X_WJ.rotation().matrix() @ joint.revolute_axis()

@@ -7,7 +7,7 @@ joints of one degree of freedom on the way to a foot or in a loop. All other joi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -99,6 +99,10 @@ class Leg:
     feet: tuple[int, ...]
     joints: tuple[int, ...]
 
+    def to_ankle(self, bends: Sequence[int]) -> bool:
+        """Whether its length counts from hip to ankle, by the joints that bend it."""
+        return len(self.feet) > 1 and len(bends) > 2
+
 
 class Stance:
     """A model's plant, posed by a short vector of coordinates.
@@ -110,6 +114,8 @@ class Stance:
         robot: the plant in SI, with open loops, on a free base if the model has one.
         joints: the joints of one degree of freedom, in the plant's order.
         legs: one for every body with feet.
+        bends: indices in `joints` of the parallel hinges that bend each leg, from the
+            base outward, at the default positions.
         base: the free body, or None.
         bodies: the robot's bodies: the base and all that it carries.
         moved: indices in `joints` of the joints that x has.
@@ -142,6 +148,7 @@ class Stance:
         self._radii = np.array([foot.radius for foot in model.feet])
         self.roots = self._root_joints()
         self.legs, self.moved = self._legs()
+        self.bends = [self._bends(leg) for leg in self.legs]
         self.bodies = _tree(plant, self.base)
         self.mass = sum(body.get_mass(self.context) for body in self.bodies)
         self.gravity = gravity(plant)
@@ -305,18 +312,44 @@ class Stance:
     def hips(self) -> list[np.ndarray | None]:
         """Vectors from every leg's first joint to the middle of its feet (3,) [m].
 
-        None for a leg without joints.
+        A leg that stands on a sole and bends at three joints is measured between the
+        first and the last of these: from the hip to the ankle, which tilts the sole
+        without lengthening the leg. None for a leg without joints.
         """
         p_WF = self.feet()
         found: list[np.ndarray | None] = []
-        for leg in self.legs:
+        for leg, bends in zip(self.legs, self.bends):
             if not leg.joints:
                 found.append(None)
-                continue
-            frame = self.joints[leg.joints[0]].frame_on_child()
-            p_WH = frame.CalcPoseInWorld(self.context).translation()
-            found.append(p_WF[list(leg.feet)].mean(axis=0) - p_WH)
+            elif leg.to_ankle(bends):
+                found.append(self._joint_at(bends[-1]) - self._joint_at(bends[0]))
+            else:
+                middle = p_WF[list(leg.feet)].mean(axis=0)
+                found.append(middle - self._joint_at(leg.joints[0]))
         return found
+
+    def _joint_at(self, joint: int) -> np.ndarray:
+        """p_W of a joint (3,) [m]."""
+        frame = self.joints[joint].frame_on_child()
+        return frame.CalcPoseInWorld(self.context).translation()
+
+    def axis(self, joint: int) -> np.ndarray | None:
+        """The axis of a joint that turns, in the world (3,); None for one that
+        slides."""
+        joint = self.joints[joint]
+        if joint.type_name() != "revolute":
+            return None
+        X_WJ = joint.frame_on_parent().CalcPoseInWorld(self.context)
+        return X_WJ.rotation().matrix() @ joint.revolute_axis()
+
+    def _bends(self, leg: Leg) -> list[int]:
+        """The joints that bend a leg: those about the level axis that most of them
+        share, of axes that equally many share the last; an ankle that also rolls is not
+        among them."""
+        axes = {j: self.axis(j) for j in leg.joints}
+        level = {j: a for j, a in axes.items() if a is not None and abs(a[2]) < 0.5}
+        groups = [[j for j in level if abs(level[j] @ a) > 0.8] for a in level.values()]
+        return max(reversed(groups), key=len, default=[])
 
     def is_driven(self, leg: Leg) -> bool:
         """Whether all joints of a leg that can move have motors, or leaders that do."""

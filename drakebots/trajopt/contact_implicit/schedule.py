@@ -24,16 +24,13 @@ import numpy as np
 from drakebots.core.checks import numeric
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
+from drakebots.model import independent_rows
 from drakebots.trajopt.contact_implicit.program import (
     ContactImplicit,
     ContactImplicitBuilder,
 )
 from drakebots.trajopt.contact_implicit.system import ContactSystem
 from drakebots.trajopt.program import Block, Program
-
-DEPENDENT = 1e-6
-"""A row that is shorter than this share of its length outside the span of the rows
-before it depends on them."""
 
 PLAY = 1e-6
 """Range of rows that depend on others, which hold where those do: equations would make
@@ -172,6 +169,7 @@ class ScheduledBuilder(ContactImplicitBuilder):
         """Masks of the rows that are equations: distances (K, nc), slips (K, nc, 2)."""
         s, schedule = self.system, self.schedule
         loops, normals, tangents = _stance_jacobian(s, self.generic)
+        outside = np.eye(s.nq) - np.linalg.pinv(loops, rcond=1e-9) @ loops
         K, nc = schedule.loaded.shape
         on, stuck = np.zeros((K, nc), bool), np.zeros((K, nc, 2), bool)
         found: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
@@ -181,31 +179,14 @@ class ScheduledBuilder(ContactImplicitBuilder):
             if key not in found:
                 feet = np.flatnonzero(grounded)
                 standing = np.flatnonzero(loaded)
-                stack = [loops, normals[feet], *tangents[standing]]
-                kept = independent_rows(np.vstack(stack))[len(loops) :]
+                rows = np.vstack([normals[feet], *tangents[standing]]) @ outside
+                kept = np.isin(np.arange(len(rows)), independent_rows(rows))
                 a, b = np.zeros(nc, bool), np.zeros((nc, 2), bool)
                 a[feet] = kept[: len(feet)]
                 b[standing] = kept[len(feet) :].reshape(-1, 2)
                 found[key] = a, b
             on[k], stuck[k] = found[key]
         return on, stuck
-
-
-def independent_rows(rows: np.ndarray) -> np.ndarray:
-    """A mask of the rows (m,) that do not depend on the ones before them."""
-    basis: list[np.ndarray] = []
-    kept = np.zeros(len(rows), bool)
-    for i, row in enumerate(rows):
-        size = np.linalg.norm(row)
-        rest = row.copy()
-        for _ in range(2):  # twice, for accuracy
-            for b in basis:
-                rest -= (b @ rest) * b
-        left = np.linalg.norm(rest)
-        if size > DEPENDENT and left > DEPENDENT * size:
-            kept[i] = True
-            basis.append(rest / left)
-    return kept
 
 
 def _stance_jacobian(system: ContactSystem, q: np.ndarray):

@@ -153,7 +153,7 @@ def stand(
     model = robot_alone(model)
     base = "euler" if model.summary.bases else "fixed"
     original = build_robot(model, base=base, time_step=0)
-    posture = find_posture(model, pose=pose)
+    posture = find_posture(model, pose=pose, bent=True)
     scaling = _natural_units(original, posture)
     robot = build_robot(model, base=base, time_step=0, scaling=scaling)
     system = ContactSystem(robot, terrain=Flat() if terrain is None else terrain)

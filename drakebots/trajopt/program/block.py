@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ class Block:
     """An expression with named inputs and named groups of rows."""
 
     name: str
-    """Name of the block, a C identifier."""
+    """Name of the block."""
     inputs: Mapping[str, ca.SX]
     """SX symbols by name, column vectors."""
     rows: Mapping[str, ca.SX]
@@ -49,6 +50,12 @@ class Block:
                 f"block {self.name} uses {', '.join(free[:5])}, which are not among "
                 f"its inputs {', '.join(self.inputs)}"
             )
+
+    def _function(self, kind: str) -> str:
+        """The name of a function, of what CasADi and C take for one: robots' links and
+        feet are called otherwise, "3__shank" or "link:0,0,-0.2"."""
+        name = "_".join([*re.findall("[A-Za-z0-9]+", self.name), kind])
+        return name if name[0].isalpha() else f"f{name}"
 
     @cached_property
     def w(self) -> ca.SX:
@@ -97,13 +104,13 @@ class Block:
     @cached_property
     def value_function(self) -> ca.Function:
         """(w, d) -> r, interpreted."""
-        return ca.Function(f"{self.name}_value", [self.w, self.d], [self.r])
+        return ca.Function(self._function("value"), [self.w, self.d], [self.r])
 
     @cached_property
     def jacobian_function(self) -> ca.Function:
         """(w, d) -> (r, nonzeros of dr/dw), interpreted."""
         outputs = [self.r, _nonzeros(self._jacobian)]
-        return ca.Function(f"{self.name}_jacobian", [self.w, self.d], outputs)
+        return ca.Function(self._function("jacobian"), [self.w, self.d], outputs)
 
     @cached_property
     def _expressions(self) -> dict[str, ca.Function]:
@@ -112,7 +119,7 @@ class Block:
             "value": self.value_function,
             "jacobian": self.jacobian_function,
             "hessian": ca.Function(
-                f"{self.name}_hessian", [self.w, self.d, mu], [_nonzeros(hessian)]
+                self._function("hessian"), [self.w, self.d, mu], [_nonzeros(hessian)]
             ),
         }
 

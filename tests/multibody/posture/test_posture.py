@@ -107,6 +107,29 @@ def test_flat_feet_lie_flat(tmp_path):
 
 
 @pytest.mark.long
+def test_a_sole_does_not_hide_a_stretched_leg(tmp_path):
+    """Tiptoe, and hips turned outward, would be longer than a straight leg; the knees
+    bend all the same, about their own axis, though ankles that roll come after it."""
+    posture = find_posture(load(biped(tmp_path, rolls=True)))
+    assert posture.stands and posture.source == "found"
+    for name, angle in posture.joints.items():
+        assert 0.4 < angle < 1.2 if "knee" in name else abs(angle) < 0.7
+        assert "roll" not in name or abs(angle) < 0.05
+
+
+def test_a_walk_does_not_begin_on_straight_legs(tmp_path):
+    """Though a pose of the file has them."""
+    path = biped(tmp_path)
+    path.with_suffix(".srdf").write_text(
+        '<robot name="biped"><group_state name="stand" group="all">'
+        '<joint name="L_knee" value="0"/></group_state></robot>'
+    )
+    model = load(path)
+    assert find_posture(model).source == "pose 'stand' of the file"
+    bent = find_posture(model, bent=True)
+    assert bent.source == "found" and bent.joints["L_knee"] > 0.4
+
+
 def test_motors_keep_a_reserve(tmp_path):
     """Weak motors stand on straighter legs than strong ones."""
     strong = find_posture(load(quadruped(tmp_path, effort=40.0)))

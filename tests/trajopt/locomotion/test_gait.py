@@ -11,9 +11,9 @@ import pytest
 from drakebots.core.convert import as_yaml, build
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
+from drakebots.formats import load
 from drakebots.multibody import Plateau
 from drakebots.trajopt.contact_implicit import Schedule
-from drakebots.trajopt.contact_implicit.schedule import independent_rows
 from drakebots.trajopt.locomotion import (
     Footfall,
     Goal,
@@ -31,6 +31,7 @@ from drakebots.trajopt.locomotion import (
 from drakebots.trajopt.locomotion.attempts import faults
 from drakebots.trajopt.locomotion.gait import REACH
 from tests.helpers.scripts import load_script
+from tests.helpers.standing_robots import biped
 
 robots = load_script("program_robots")
 
@@ -341,11 +342,23 @@ def test_standing_still_is_no_fault(quadruped, standing):
     assert not list(faults(aim, motion(standing)))
 
 
-def test_independent_rows():
-    """The rank's rows, in their order."""
-    a, b = np.array([1.0, 0, 1]), np.array([0.0, 2, 0])
-    rows = np.vstack([a, b, a + b, np.zeros(3), [0, 0, 1.0]])
-    assert independent_rows(rows).tolist() == [True, True, False, False, True]
+def test_rows_of_flat_feet_are_independent(tmp_path):
+    """The toe of a foot that points ahead moves along with its heel: what is left to
+    hold is its motion sideways, however small the share of it in a turned foot."""
+    ends = [(f"{s}_ankle_roll_link", (x, 0, -0.05)) for s in "LR" for x in (-0.05, 0.1)]
+    model = load(
+        biped(tmp_path, rolls=True),
+        feet=[f"{link}:{','.join(map(str, p))}" for link, p in ends],
+    )
+    problem = LocomotionProblem(model, Walk(forward=0.1), knots=11)
+    gait = plan_gait(problem, stand(model), "alternating")
+    _, program = gait_program(gait)
+    x = program.pack(kinematic_guess(gait))
+    fixed = program.x_upper == program.x_lower
+    equations = program.upper == program.lower
+    J = program.jacobian(x).toarray() * program.x_scale / program.row_scale[:, None]
+    sizes = np.linalg.svd(J[equations][:, ~fixed], compute_uv=False)
+    assert sizes[-1] > 1e-3 * np.median(sizes)
 
 
 def test_schedules_are_checked():

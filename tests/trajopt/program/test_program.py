@@ -4,6 +4,8 @@ own, sums over rows, names, and bad input."""
 import casadi as ca
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.trajopt.program import Block, ProgramBuilder, assemble
@@ -143,3 +145,17 @@ def test_a_block_with_a_stray_symbol_is_refused():
     a, c = ca.SX.sym("a"), ca.SX.sym("stray")
     with pytest.raises(InvalidInput, match="stray"):
         Block("bad", {"a": a}, {"r": a * c})
+
+
+@given(st.text(max_size=30))
+@example("shank_lf__1_")
+@example("null")
+@example("3_jac")
+@example("link:0,0,-0.2")
+@example("\u8db3")
+def test_a_block_may_have_any_name(name):
+    """Links of published robots are called what CasADi takes for no name."""
+    block = chain_block(name)
+    r = block.value_function(np.ones(4), 0.5)
+    assert np.isfinite(np.array(r)).all() and block.name == name
+    assert block.jacobian_function(np.ones(4), 0.5)[1].numel() > 0
