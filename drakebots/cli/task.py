@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -41,12 +42,14 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked, declared
 from drakebots.core.files import check_output
 from drakebots.core.lazy import late, resolve
+from drakebots.core.run import watching
 from drakebots.model import Model, available_models
 from drakebots.results import Result
 from drakebots.robots import Task, is_scenario, kinds, read_scenario, robots
 from drakebots.skin import write_vtu
 from drakebots.view import write_mcap
 
+live = late("drakebots.live")
 programs = late("drakebots.trajopt.program")
 
 
@@ -183,6 +186,9 @@ def task_variant(task: Task, command: str, name: str) -> Variant:
             export_arguments(parser)
             return
         solving_options(parser, resolve(task.run))
+        if command in _WATCHED:
+            text = "show the run in the browser while it is computed"
+            switch(parser, "--live", "live", text)
         output_arguments(parser)
         for picture, draw in task.pictures:
             text = f"picture of the {picture} to write as well (.png)"
@@ -198,7 +204,10 @@ def task_variant(task: Task, command: str, name: str) -> Variant:
             more["path"] = args.output
         word = args.plan if of_plan else args.model
         title = model.name if model else f"{command} {word}"
-        with progress_bar(title) as progress:
+        watched = (
+            watching(live.Watch()) if getattr(args, "live", None) else nullcontext()
+        )
+        with progress_bar(title) as progress, watched:
             result = call(posed, progress=progress, **more)
         return finish(args, result, model)
 
@@ -207,6 +216,7 @@ def task_variant(task: Task, command: str, name: str) -> Variant:
     return Variant(task.help, example, arguments, run)
 
 
+_WATCHED = ("simulate", "mpc", "track")
 _OF_PLANS = ("track", "refine", "export")
 
 

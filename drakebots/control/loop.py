@@ -289,6 +289,7 @@ class ControlRun(SimulatedRun):
             time_limit=self.problem.time_limit,
             success=success,
             reached=self.result,
+            seen=getattr(self.plant, "seen", None),
         )
         return self.result(end)
 

@@ -25,6 +25,7 @@ from drakebots.model import Model, actuators_of, bodies_of
 from drakebots.multibody import (
     Flat,
     Ground,
+    Robot,
     Terrain,
     TimeStepper,
     add_soles,
@@ -151,6 +152,10 @@ class SapPlant:
         plant, context = self.plant, self._context
         return plant.GetPositions(context).copy(), plant.GetVelocities(context).copy()
 
+    def seen(self) -> tuple[Robot, np.ndarray]:
+        """Robot and positions."""
+        return self.robot, self.state()[0]
+
     def efforts(self) -> np.ndarray:
         """Net efforts of the actuators in the last step (nu,), servos included."""
         port = self.plant.get_net_actuation_output_port()
@@ -209,6 +214,10 @@ class HardPlant:
     def state(self) -> tuple[np.ndarray, np.ndarray]:
         """q and v."""
         return self._q.copy(), self._v.copy()
+
+    def seen(self) -> tuple[Robot, np.ndarray]:
+        """Robot and positions."""
+        return self.robot, self.state()[0]
 
     def forces(self) -> np.ndarray:
         """Forces of the ground on the feet in the last step, world (nc, 3)."""

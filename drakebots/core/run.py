@@ -101,6 +101,7 @@ def run_steps(
     time_limit: float | None = None,
     success: str | None = None,
     reached: Callable[[RunEnd], Any] | None = None,
+    seen: Callable[[], tuple] | None = None,
 ) -> RunEnd:
     """Calls step(1) .. step(count) and says how the run ended.
 
@@ -118,6 +119,7 @@ def run_steps(
         time_limit: limit of the wall time [s].
         success: message of a run that was not ended early.
         reached: makes the result of a run that ended so, for :func:`keeping`.
+        seen: what there is to see after a step, for :func:`watching`.
     """
     began = time.perf_counter()
     limit = math.inf if time_limit is None else time_limit
@@ -139,6 +141,8 @@ def run_steps(
             if progress is not None:
                 progress(stage, until * k / count, until)
             stop.check()
+            if seen is not None and _watcher is not None:
+                _watcher(seen)
             if reached is not None and keeper is not None and keeper.is_due:
                 far = f"reached after {until * k / count:.6g} of {until:g}"
                 killed = f"killed; this is what was {far}"
@@ -207,6 +211,25 @@ def keeping(save: Callable[[Any], object]) -> Iterator[None]:
         yield
     finally:
         _keeper = before
+
+
+_watcher: Callable[[Callable[[], tuple]], None] | None = None
+
+
+@contextmanager
+def watching(watcher: Callable[[Callable[[], tuple]], None]) -> Iterator[None]:
+    """While it lasts, a watcher is called after each step of runs that can be seen.
+
+    Args:
+        watcher: called with a function that gives the robot, its positions (nq,), and
+            of a skin its mesh and the positions of its nodes.
+    """
+    global _watcher
+    before, _watcher = _watcher, watcher
+    try:
+        yield
+    finally:
+        _watcher = before
 
 
 class CtrlC:

@@ -14,7 +14,14 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.live.diagram import SliderSource, live
-    from drakebots.live.loop import Loop, Part, RobotPage, SimulatedPart, run_live
+    from drakebots.live.loop import (
+        Loop,
+        Part,
+        RobotPage,
+        SimulatedPart,
+        Watch,
+        run_live,
+    )
     from drakebots.live.pace import Pace
     from drakebots.live.panel import Button, Panel, Slider
     from drakebots.live.pose import Hand, Posed, joint_slider, pose_by_hand

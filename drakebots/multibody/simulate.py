@@ -62,6 +62,10 @@ def advance(
         stopped = advance_to(simulator, robot, duration * k / chunks)
         return stop() if stopped is None and stop is not None else stopped
 
+    def seen() -> tuple[Robot, np.ndarray]:
+        inner = robot.plant.GetMyContextFromRoot(context)
+        return robot, robot.plant.GetPositions(inner)
+
     run = run_steps(
         chunk,
         chunks,
@@ -70,6 +74,7 @@ def advance(
         progress=progress,
         time_limit=time_limit,
         reached=reached,
+        seen=seen,
     )
     return replace(run, time=context.get_time() * unit)
 

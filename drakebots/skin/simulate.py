@@ -419,6 +419,7 @@ def simulate_skinned(
             progress=progress,
             time_limit=problem.time_limit,
             reached=reached,
+            seen=lambda: (robot.robot, state.q, robot.mesh, state.skin.positions),
         )
     return reached(end)
 

@@ -17,7 +17,6 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, failed
 from drakebots.core.stages import timed
 from drakebots.core.threads import calm_threads
-from drakebots.fem.mesh import surface_triangles
 from drakebots.formats import model_provenance
 from drakebots.live import Live, Part, RobotPage, Slider, run_live
 from drakebots.model import skin_path
@@ -31,8 +30,6 @@ from drakebots.skin import (
     vertex_stress,
 )
 from drakebots.skin.file import load_skinned
-from drakebots.view import set_stage
-from drakebots.view.skin import SkinView, colour_scale, draw_scale
 
 SKIN_PERIOD = 0.1
 """Simulated time between two stored shapes of the skin [s]."""
@@ -110,33 +107,17 @@ class Skinned(Part):
     # --- the page ---
 
     def _open(self, port: int | None) -> None:
-        robot, mesh = self.robot, self.robot.mesh
-        self.page = page = RobotPage(robot.model, port)
-        self.meshcat = page.scene.meshcat
-        scale = colour_scale("stress", self._stress())
-        view = SkinView(self.meshcat, mesh.vertices, surface_triangles(mesh), scale)
-        self._view, points = view, mesh.vertices[view.vertices]
-        low = np.minimum(page.scene.low, points.min(axis=0))
-        high = np.maximum(page.scene.high, points.max(axis=0))
-        stage = set_stage(self.meshcat, low, high, min(0.0, float(low[2])))
-        page.scene = replace(page.scene, **vars(stage))
+        self.page = RobotPage(self.robot.model, port)
+        self.meshcat = self.page.scene.meshcat
         self.draw()
-        page.scene.look()
-        draw_scale(page.scene, scale)
-
-    def _stress(self) -> np.ndarray:
-        return vertex_stress(self.robot.fem, self._state.skin.positions)
+        self.page.look()
 
     def draw(self) -> None:
-        robot, state, view = self.robot, self._state, self._view
+        robot, state = self.robot, self._state
         self._stepper.pose(state.q, state.v)
         self.page.show(robot.robot, robot.context)
-        stress = self._stress()
-        scale = colour_scale("stress", stress)
-        if stress.any() and (scale.top > view.scale.top or view.scale.top == 1.0):
-            view.scale = scale
-            draw_scale(self.page.scene, scale)
-        view.show(state.skin.positions[: view.count], stress)
+        x = state.skin.positions
+        self.page.show_skin(robot.mesh, x, vertex_stress(robot.fem, x))
 
     # --- what came of it ---
 

@@ -238,6 +238,13 @@ class SkinnedPlant:
             state = result.state
         return result
 
+    def seen(self) -> tuple:
+        """Robot, positions, mesh and nodes of the skin."""
+        state, skinned = self._state, self.robot.skinned
+        lift = getattr(self.stepper, "lift", None)
+        state = state if lift is None else lift(state)
+        return skinned.robot, state.q, skinned.mesh, state.skin.positions
+
     def add_to(self, record: SkinRecord, last: bool) -> None:
         """Records the state and the result of the last step."""
         state, lift = self._state, getattr(self.stepper, "lift", None)

@@ -260,6 +260,10 @@ class WalkPlant:
         plant, context = self.walk.plant, self.context
         return plant.GetPositions(context).copy(), plant.GetVelocities(context).copy()
 
+    def seen(self) -> tuple[Robot, np.ndarray]:
+        """Robot and positions."""
+        return self.walk.robot, self.state()[0]
+
     def advance(self, command: Command, forces: Sequence[np.ndarray] = ()) -> None:
         """One time step under the lengths that a command has for targets."""
         self.commanded = command.targets
