@@ -152,7 +152,7 @@ class Posed(Part):
             for k, slider in sliders.items()
         }
         self.controls = [*self._sliders.values()]
-        self._states = [self._state()]
+        self._states, self._moved = [self._state()], True
         if not live.headless:
             self.page = RobotPage(model, live.port, hand.stance.can_be_lowered())
             self.meshcat = self.page.scene.meshcat
@@ -169,6 +169,7 @@ class Posed(Part):
 
     def told(self) -> None:
         """Sets the sliders to where their joints came to."""
+        self._moved = True
         at = self.hand.stance.positions()
         for k, slider in self._sliders.items():
             if abs(self.panel.values[slider.name] - at[k]) > slider.smallest / 2:
@@ -178,7 +179,9 @@ class Posed(Part):
         self.hand.put(self._first)
 
     def draw(self) -> None:
-        self.page.show(self.robot, self.hand.stance.context)
+        if self._moved:
+            self._moved = False
+            self.page.show(self.robot, self.hand.stance.context)
 
     def dataset(self) -> xr.Dataset:
         times = self.period * np.arange(len(self._states))

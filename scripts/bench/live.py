@@ -11,7 +11,11 @@ told, the median; `pictures_per_s` the poses that come to the page. The last two
 browser. Chromium draws by the processor here, and takes more of it than a page on a
 screen would.
 
-JSON: browser, start_s, real_time_factor, solves_per_s.
+`robots` has the real-time factors of HAMR's trot, the gecko's walk, the voxel robot
+and the skinned leg, which swings, without a browser; the leg's skin is drawn on a page
+all the same, and `skinned_pictures_per_s` are those that the page is sent.
+
+JSON: browser, start_s, real_time_factor, solves_per_s, robots, skinned_pictures_per_s.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +34,9 @@ from measurement import Measurement, figure
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 from robot_zoo.person import Person, find_browser
 
+from drakebots.core.threads import calm_threads
+from drakebots.live import run_live
+from drakebots.robots import gecko, hamr, quads, voxels
 from drakebots.robots.legged import Drive, Driven
 
 ROBOT = "mini_cheetah"
@@ -87,6 +95,37 @@ def watch(run: Driven, url: str, seconds: float, found: dict) -> None:
         run.until = run.now
 
 
+def robot_rows(seconds: float) -> dict[str, dict]:
+    """Real-time factors of the robots' parts, and pictures of the skin a second."""
+    leg = quads.LiveSkin(quads.Drive(duration=seconds))
+    leg.pictures, draw = 0, leg.draw
+
+    def count() -> None:
+        leg.pictures += 1
+        draw()
+
+    leg.draw = count
+    leg.controls = [
+        replace(c, value=0.3) if c.name == "swing" else c for c in leg.controls
+    ]
+    free = {"headless": True, "duration": seconds}
+    parts = {
+        "hamr": (hamr.Gait, hamr.Drive(**free), 0.1),
+        "gecko": (gecko.Walking, gecko.Drive(**free), 1.0),
+        "voxel": (voxels.Moved, voxels.Drive(**free), 1.0),
+    }
+    found = {}
+    for name, (make, drive, goal) in parts.items():
+        factor = run_live(drive, make(drive)).metrics["real_time_factor"]
+        found[name] = figure(factor, "1", goal)
+    began = time.perf_counter()
+    with calm_threads():
+        metrics = run_live(quads.Drive(duration=seconds), leg).metrics
+    found["skinned_leg"] = figure(metrics["real_time_factor"], "1", 0.3)
+    rate = leg.pictures / (time.perf_counter() - began)
+    return {"robots": found, "skinned_pictures_per_s": figure(rate, "1/s", 20)}
+
+
 def main(argv: Sequence[str] | None = None) -> dict:
     """Measures and prints."""
     measurement = Measurement(__doc__, quick="a few seconds of each")
@@ -123,6 +162,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     ):
         if name in found:
             said[name] = figure(found[name], unit, goal)
+    said |= robot_rows(0.2 if args.quick else 4.0)
     return measurement.report(said)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         simulate_walk,
     )
     from drakebots.robots.gecko.generator import LeastTime, Published
-    from drakebots.robots.gecko.live import Drive, drive
+    from drakebots.robots.gecko.live import Drive, Walking, drive
     from drakebots.robots.gecko.model import MODEL, Gecko, gecko
     from drakebots.robots.gecko.plan import Problem, motion_of, plan
     from drakebots.robots.gecko.plots import (

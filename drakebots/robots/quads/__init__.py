@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         control,
     )
     from drakebots.robots.quads.improve import improve
-    from drakebots.robots.quads.live import Drive, drive
+    from drakebots.robots.quads.live import Drive, LiveSkin, drive
     from drakebots.robots.quads.motion import MOTIONS
     from drakebots.robots.quads.plan import (
         follow,

@@ -53,7 +53,7 @@ class Drive(Live):
     """Whether there is ground under contact points and skin."""
 
 
-class Skinned(Part):
+class LiveSkin(Part):
     """The servos and the skin of a live robot."""
 
     kind, done = "skin.live", "driven"
@@ -146,6 +146,6 @@ def drive(
     Returns:
         Skeleton, skin and commands over time, kind "skin.live".
     """
-    part = Skinned(problem)
+    part = LiveSkin(problem)
     with calm_threads():
         return run_live(problem, part, progress)

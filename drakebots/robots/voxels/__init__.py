@@ -15,7 +15,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.voxels.gait import Gait, paper_gait, read_gait
-    from drakebots.robots.voxels.live import Drive, drive
+    from drakebots.robots.voxels.live import Drive, Moved, drive
     from drakebots.robots.voxels.model import MODEL, Feet
     from drakebots.robots.voxels.plan import Problem, Target, plan
     from drakebots.robots.voxels.plots import (

@@ -152,11 +152,6 @@ class Person:
         """The texts of all controls on the page."""
         return self.value("Object.keys(viewer.gui_controllers)")
 
-    def freeze(self, frozen: bool) -> None:
-        """Lets the page sleep, as a browser does in the background, or wakes it."""
-        state = "frozen" if frozen else "active"
-        self._ask("Page.setWebLifecycleState", state=state)
-
     def pose(self, path: str) -> list[float]:
         """The matrix of an object below its parent, by columns (16,)."""
         words = json.dumps(path.strip("/").split("/"))
