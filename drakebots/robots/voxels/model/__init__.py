@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         VoxelRobot,
     )
     from drakebots.robots.voxels.model.sdf import (
+        HEADING,
         NODE_RADIUS,
         STRUT_RADIUS,
         Feet,
