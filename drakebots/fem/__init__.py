@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from drakebots.fem.cavity import Cavity, cavity_of
     from drakebots.fem.contact import (
         MAX_CELLS,
         Penalty,

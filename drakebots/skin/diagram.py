@@ -38,6 +38,7 @@ from pydrake.systems.framework import Context, DiagramBuilder
 from scipy.spatial import cKDTree
 
 from drakebots.core.errors import InvalidInput
+from drakebots.fem import cavity_of
 from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.mesh import TetMesh
 from drakebots.model import driven_joints, effort_limits, find_body
@@ -133,13 +134,14 @@ def add_skin(
     given = [skin] if isinstance(skin, (str, Path, PlacedSkin)) else skin
     read = [(p if isinstance(p, PlacedSkin) else PlacedSkin(p)).read() for p in given]
     scene_graph = _scene_graph(builder, plant)
-    context, fem, glue, gains = _dressed(plant, scene_graph, read)
+    context, fem, glue, gains, cavities = _dressed(plant, scene_graph, read)
     inspector = scene_graph.model_inspector()
     patches = [patch for _, each, _ in read for patch in each.patches]
     scene = scene_of(plant, inspector, fem, glue, patches=patches)
     if scene is not None:
         scene.check_apart(plant, context, fem.rest)
-    usual = {"context": context, "scene": scene, "effort_limits": effort_limits(plant)}
+    usual = {"context": context, "scene": scene, "cavities": cavities}
+    usual["effort_limits"] = effort_limits(plant)
     stepper = CoupledStepper(plant, fem, glue, time_step, **usual | options)
     system = CoupledSkeleton(stepper, **gains)
     others = sum(isinstance(each, CoupledSkeleton) for each in builder.GetSystems())
@@ -151,8 +153,9 @@ def add_skin(
     return system
 
 
-def _dressed(plant, scene_graph, read) -> tuple[Context, FemModel, Glue, dict]:
-    """All skins as one on the plant in its rest pose, and the gains of all servos."""
+def _dressed(plant, scene_graph, read):
+    """All skins as one on the plant: its context in the rest pose, elements, glue,
+    gains of all servos by name, and cavities."""
     joints = {name: at for _, each, _ in read for name, at in each.joints.items()}
     context = _posed_context(plant, scene_graph, joints)
     skins = [replace(each, joints=joints) for _, each, _ in read]
@@ -161,7 +164,14 @@ def _dressed(plant, scene_graph, read) -> tuple[Context, FemModel, Glue, dict]:
         for each, (path, _, mesh) in zip(skins, read)
     ]
     gains = _gains(plant, [glue for _, glue in parts], skins)
-    return context, *(_joined(parts, skins) if len(parts) > 1 else parts[0]), gains
+    fem, glue = _joined(parts, skins) if len(parts) > 1 else parts[0]
+    first = np.cumsum([0, *(len(mesh.vertices) for _, _, mesh in read)])
+    cavities = [
+        cavity_of(fem, name, np.array(where) + n)
+        for n, skin in zip(first, skins)
+        for name, where in skin.cavities.items()
+    ]
+    return context, fem, glue, gains, cavities
 
 
 def _joined(

@@ -40,6 +40,7 @@ class CoupledSkeleton(LeafSystem):
                                       ┌─────────────────┐──▶ position, velocity, state
         desired_position (m) ────────▶│                 │──▶ <instance>_state
         actuation (m) ───────────────▶│                 │──▶ body_poses
+        pressure (c) ────────────────▶│                 │──▶ cavity_volume (c)
         applied_spatial_force ───────▶│ CoupledSkeleton │──▶ body_spatial_velocities
         applied_generalized_force ───▶│                 │──▶ geometry_pose
                                       │                 │──▶ net_actuation (m)
@@ -52,9 +53,10 @@ class CoupledSkeleton(LeafSystem):
     Inputs that are left unconnected are zero, and there are no servos without
     `desired_position` [rad, m]; `actuation` [N m, N] adds to theirs. `net_actuation`
     and `contact_results`, a :class:`~drakebots.skin.coupled.driven.SceneForces`, are
-    those of the last step; `vertices` are the positions of the mesh's vertices in the
-    world [m], `stress` is the von Mises stress there [Pa]. The whole coupled state is
-    discrete state of the Context.
+    those of the last step; `pressure` is that of the skin's cavities over the air
+    around [Pa], and `cavity_volume` what is in them [m^3]; `vertices` are the positions
+    of the mesh's vertices in the world [m], `stress` is the von Mises stress there
+    [Pa]. The whole coupled state is discrete state of the Context.
 
     Args:
         stepper: stepper of the robot, with its limits, contact points and collisions;
@@ -86,6 +88,8 @@ class CoupledSkeleton(LeafSystem):
         self._gains = stiffness, damping
         self._target = self.DeclareVectorInputPort("desired_position", BasicVector(m))
         self._torque = self.DeclareVectorInputPort("actuation", BasicVector(m))
+        c = len(stepper.cavities)
+        self._pressure = self.DeclareVectorInputPort("pressure", BasicVector(c))
         name, nv = "applied_generalized_force", BasicVector(self._nv)
         self._on_velocities = self.DeclareVectorInputPort(name, nv)
         port = plant.GetInputPort("applied_spatial_force")
@@ -102,6 +106,7 @@ class CoupledSkeleton(LeafSystem):
             ("velocity", nv, lambda s: s.v),
             ("state", nq + nv, lambda s: np.concatenate([s.q, s.v])),
             ("vertices", 3 * vertices, lambda s: s.skin.positions[:vertices].ravel()),
+            ("cavity_volume", c, self._volumes),
             ("stress", vertices, lambda s: vertex_stress(model, s.skin.positions)),
         ):
             self.DeclareVectorOutputPort(name, size, self._out(calc), held)
@@ -173,6 +178,10 @@ class CoupledSkeleton(LeafSystem):
             calc(self.coupled_state(context))
         )
 
+    def _volumes(self, state):
+        x = state.skin.positions
+        return np.array([cavity.volume(x) for cavity in self.stepper.cavities])
+
     def _applied(self, context, output):
         s = context.get_discrete_state_vector().value()
         output.SetFromVector(s[len(s) - len(self.stepper.actuated) :])
@@ -182,9 +191,10 @@ class CoupledSkeleton(LeafSystem):
         if self._target.HasValue(context):
             servo = Servo(*self._gains, self._target.Eval(context))
         torque = self._torque.Eval(context) if self._torque.HasValue(context) else None
-        before = self.coupled_state(context)
-        on = self._generalized(context, before)
-        result = self.stepper.step(before, torque, servo=servo, generalized_forces=on)
+        before, port = self.coupled_state(context), self._pressure
+        given = {"generalized_forces": self._generalized(context, before)}
+        given["pressures"] = port.Eval(context) if port.HasValue(context) else None
+        result = self.stepper.step(before, torque, servo=servo, **given)
         if not result.converged:
             raise RuntimeError(result.message)
         state.get_mutable_discrete_state().set_value(

@@ -131,14 +131,7 @@ class Skinned:
     skin_period: Annotated[float, positive("s")] = 0.1
     """Period of the stored shapes of the skin."""
     collisions: Annotated[str, one_of("kind of collisions", COLLISIONS)] = "none"
-    """What the full skin collides with, as in a simulation; a reduced one has none."""
-
-    def __post_init__(self):
-        if self.collisions != "none" and self.skin == "reduced":
-            raise InvalidInput(
-                f"plant: collisions={self.collisions} needs all tetrahedra; give "
-                "skin=full, or collisions=none"
-            )
+    """What the skin collides with besides the ground, as in a simulation."""
 
 
 @checked()
@@ -401,9 +394,9 @@ class _Run(ControlRun):
         options = {
             "patches": skinned.skin.patches,
             "patch_contact": PatchContact(problem.friction, terrain=problem.ground),
+            "collisions": skin_collisions(skinned, problem.plant.collisions),
         }
         if problem.plant.skin == "full":
-            options["collisions"] = skin_collisions(skinned, problem.plant.collisions)
             return skinned.stepper(dt, threads=1, **options)
         return reduced_stepper(skinned, self.built.skin, dt, **options)
 

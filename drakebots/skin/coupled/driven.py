@@ -238,6 +238,7 @@ class DrivenSkeleton(ABC):
         servo: Servo | None = None,
         skin_forces: np.ndarray | None = None,
         generalized_forces: np.ndarray | None = None,
+        pressures: np.ndarray | None = None,
     ) -> CoupledResult:
         """The next state.
 
@@ -249,6 +250,7 @@ class DrivenSkeleton(ABC):
             servo: implicit servos, one per torque.
             skin_forces: other forces on all nodes of the full skin (N, 3) [N].
             generalized_forces: other forces on the plant's velocities (nv,) [N, N m].
+            pressures: those of the full skin's cavities, over the air around (c,) [Pa].
 
         Returns:
             The result; a failed one has the old state.
@@ -262,7 +264,14 @@ class DrivenSkeleton(ABC):
             # A compressed wall can make the exact tangent indefinite.
             self.pose(state.q, state.v)
             result = self._tried(
-                state, torques, contact_forces, servo, skin_forces, on, project
+                state,
+                torques,
+                contact_forces,
+                servo,
+                skin_forces,
+                on,
+                project,
+                pressures,
             )
             if result.converged:
                 note = result.message + ", tangent projected" * project
@@ -288,7 +297,7 @@ class DrivenSkeleton(ABC):
 
     @abstractmethod
     def _tried(
-        self, state, torques, contact_forces, servo, skin_forces, on, project
+        self, state, torques, contacts, servo, skin_forces, on, project, pressures
     ) -> CoupledResult:
         """The result of a step, with the skin's tangents projected or exact."""
 

@@ -14,6 +14,7 @@ a small system.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +24,7 @@ from scipy.spatial import cKDTree
 
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.threads import solver_threads
-from drakebots.fem import SkinState, equilibrium
+from drakebots.fem import Cavity, SkinState, equilibrium
 from drakebots.fem.assembly import FemModel, elastic_energy, worst_tet
 from drakebots.fem.solver import Prescribed
 from drakebots.model import find_body, is_floating, joints_of
@@ -37,6 +38,7 @@ from drakebots.skin.coupled.equations import (
     ReducedSystem,
     StepEquations,
     StepSolution,
+    as_vector,
     step_equations,
 )
 from drakebots.skin.coupled.glue import Glue
@@ -86,6 +88,7 @@ class CoupledStepper(DrivenSkeleton):
             :class:`~drakebots.skin.coupled.driven.DrivenSkeleton`.
         collisions: contacts of the skin.
         scene: other bodies of the plant, which skin and links touch.
+        cavities: cavities of the skin, under the pressures that steps are given.
         solver: as for :func:`~drakebots.fem.solver.sparse.make_solver`.
         threads: number of threads of the solver; by default the environment's
             OMP_NUM_THREADS, or one.
@@ -113,6 +116,7 @@ class CoupledStepper(DrivenSkeleton):
         context: Context | None = None,
         collisions: Collisions | None = None,
         scene: Scene | None = None,
+        cavities: Sequence[Cavity] = (),
         solver: str = "auto",
         threads: int | None = None,
         precision: str = "auto",
@@ -124,6 +128,7 @@ class CoupledStepper(DrivenSkeleton):
         super().__init__(plant, dt, context, **driven)
         self.collisions = Collisions() if collisions is None else collisions
         self.model, self.glue, self.scene = model, glue, scene
+        self.cavities = tuple(cavities)
         self._solver = StepSolver(
             model,
             glue,
@@ -289,13 +294,29 @@ class CoupledStepper(DrivenSkeleton):
 
     remedy = "smaller dt or the material 'stable-neo-hookean'"
 
-    def _tried(self, state, torques, contact_forces, servo, skin_forces, on, project):
+    def _tried(
+        self,
+        state,
+        torques,
+        contact_forces,
+        servo,
+        skin_forces,
+        on,
+        project,
+        pressures,
+    ):
+        pressures = as_vector("pressures", pressures, len(self.cavities))
         pairs = self.collisions.pairs(self.plant, self.context, state.skin, self.dt)
         equations = self._equations(
             state, self.in_matrix(servo), skin_forces, project, pairs
         )
-        skeleton = equations.skeleton
-        equations = replace(equations, skeleton=replace(skeleton, b=skeleton.b + on))
+        skeleton, A, b = equations.skeleton, equations.A_d, equations.b_d
+        for cavity, p in zip(self.cavities, pressures):
+            b = b + p * cavity.slope(state.skin.positions).ravel()
+            if not project:
+                A = A - p * cavity.curvature(state.skin.positions, len(A))
+        skeleton = replace(skeleton, b=skeleton.b + on)
+        equations = replace(equations, skeleton=skeleton, A_d=A, b_d=b)
         try:
             drive = self.drive(state.q, skeleton.B, torques, servo)
             solved, forces = self._solved(

@@ -16,6 +16,8 @@ the positions in `joints`:
       # between: leave             # refuse | nearest | leave
     servos: {stiffness: 40, damping: 1}   # of every actuated joint; limits are the
         SDF's
+    cavities: {lung: 1200}         # any vertex of a closed inner surface, or its
+                                   # triangles, [[1, 2, 3], ...]
     patches:                       # contact points of each foot, on its link
       front_left: {body: foot_fl, points: [[0, 0, -0.05], [0.02, 0, -0.05]]}
 """
@@ -28,6 +30,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
+import numpy as np
 import yaml
 
 from drakebots.core.checks import non_negative, one_of, positive
@@ -106,6 +109,10 @@ class SkinDescription:
     """Gains of the servos."""
     patches: tuple[Patches, ...] = ()
     """Contact points of the feet."""
+    cavities: Mapping[str, int | tuple[tuple[int, ...], ...]] = field(
+        default_factory=_empty
+    )
+    """Cavities by name: any vertex of the closed inner surface, or its triangles."""
     unit: Annotated[str | None, one_of("unit", UNITS)] = None
     """Unit of the mesh, "m", "cm" or "mm"; None for m, which is refused where the mesh
     is a hundred times as large as the skeleton."""
@@ -179,6 +186,11 @@ def parse_skin(raw: Any) -> SkinDescription:
         ),
         joints=from_yaml(Mapping[str, float], top.get("joints", {}), "joints"),
         servos=changed(ServoGains(), top.get("servos", {}), "servos"),
+        cavities=from_yaml(
+            Mapping[str, int | tuple[tuple[int, ...], ...]],
+            top.get("cavities", {}),
+            "cavities",
+        ),
         patches=tuple(
             _patches(name, row) for name, row in top.fields("patches").raw.items()
         ),
@@ -219,6 +231,10 @@ def write_skin(path: Path, skin: SkinDescription) -> None:
     if skin.joints:
         raw["joints"] = {name: float(value) for name, value in skin.joints.items()}
     raw["servos"] = asdict(skin.servos)
+    if skin.cavities:
+        raw["cavities"] = {
+            name: np.array(where).tolist() for name, where in skin.cavities.items()
+        }
     if skin.patches:
         raw["patches"] = {
             one.foot: {"body": one.body, "points": one.p_BC.tolist()}

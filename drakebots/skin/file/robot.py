@@ -21,7 +21,7 @@ from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
 from drakebots.core.units import si_factor
-from drakebots.fem import RegionLocking, locking
+from drakebots.fem import Cavity, RegionLocking, cavity_of, locking
 from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.material import SILICONE, Material
 from drakebots.fem.mesh import (
@@ -115,6 +115,12 @@ class SkinnedRobot:
         """Names of the actuated joints, in the order of the torques."""
         return actuated_joints(self.plant)
 
+    @cached_property
+    def cavities(self) -> tuple[Cavity, ...]:
+        """The cavities of the skin; InvalidInput for one that is none."""
+        given = self.skin.cavities.items()
+        return tuple(cavity_of(self.fem, name, where) for name, where in given)
+
     @property
     def skin_mass(self) -> float:
         """Mass of the skin [kg]."""
@@ -140,7 +146,7 @@ class SkinnedRobot:
         Options are those of :class:`CoupledStepper`, None for the default; effort
         limits are the file's by default.
         """
-        options = self.stepper_options(options)
+        options = {"cavities": self.cavities} | self.stepper_options(options)
         return CoupledStepper(self.plant, self.fem, self.glue, dt, **options)
 
     def stepper_options(self, options: dict) -> dict:

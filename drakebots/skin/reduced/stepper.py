@@ -15,8 +15,10 @@ motions of links and modes (Galerkin). With x(q, y) the shape of
     A_d = M (1/dt^2 + alpha/dt) + K (1 + beta/dt),   b_d = f + M (gravity + velocity/dt)
 
 The stiffness K and the elastic forces f are sums over the points of the cubature, the
-mass M over the mass points, which carry its damping alpha. No servo and no contact acts
-on y, so dy is condensed out, and servos and contacts see a system in dq alone.
+mass M over the mass points, which carry its damping alpha. Servos and feet do not act
+on y, so dy is condensed out, and they see a system in dq alone. So does contact of the
+skin with links and itself: as a full skin's (:mod:`drakebots.skin.coupled.touch`), with
+the motions of links and modes for those of the nodes.
 """
 
 from __future__ import annotations
@@ -30,10 +32,11 @@ from pydrake.systems.framework import Context
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.fem import SkinState
 from drakebots.fem.assembly import FemModel, as_forces, stiffness_shares
-from drakebots.skin.coupled import CoupledState, Glue, as_vector
+from drakebots.skin.coupled import Collisions, CoupledState, Glue, as_vector
 from drakebots.skin.coupled.driven import CoupledResult, DrivenSkeleton, feet
 from drakebots.skin.coupled.equations import ScaledCholesky
 from drakebots.skin.coupled.skeleton import moved_positions, skeleton_equations
+from drakebots.skin.coupled.touch import Pairs, TouchLaw
 from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.reduced.basis import (
     LinkMotion,
@@ -176,13 +179,16 @@ class ReducedForces:
         push = (self.gravity + velocity / dt).ravel()
         return J.T @ (a[:, None] * J), J.T @ (m * push), J
 
+    def columns(self, motion: LinkMotion, y: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """The Jacobian of nodes (k,) in v and the rates of y (k, 3, nv + r)."""
+        modes = np.ascontiguousarray(self.skin.modes[at])
+        points = self.skin.rest[at] + modes @ y
+        return blended_columns(points, self._all.rows(at), motion, modes)[1]
+
     def pull(self, motion: LinkMotion, y: np.ndarray, forces: np.ndarray) -> np.ndarray:
         """J' f (nv + r,) of forces on all nodes (N, 3) [N]."""
         at = np.flatnonzero(forces.any(axis=1))
-        modes = np.ascontiguousarray(self.skin.modes[at])
-        points = self.skin.rest[at] + modes @ y
-        _, J = blended_columns(points, self._all.rows(at), motion, modes)
-        return np.einsum("nij,ni->j", J, forces[at])
+        return np.einsum("nij,ni->j", self.columns(motion, y, at), forces[at])
 
     def no_motion(self) -> np.ndarray:
         """Zero velocities of the mass points (p, 3)."""
@@ -199,7 +205,7 @@ class CondensedSystem:
         constant: r without torques (nv,).
         B: map of torques to generalized forces (nv, m).
 
-    dy is _y0 - _Y dq.
+    dy is _y0 - _Y dq, with _inner the factors of A_yy.
 
     Raises:
         NoSolution: when R is not positive definite.
@@ -211,6 +217,7 @@ class CondensedSystem:
     B: np.ndarray
     _y0: np.ndarray
     _Y: np.ndarray
+    _inner: ScaledCholesky | None
 
     def __post_init__(self):
         object.__setattr__(self, "_factors", ScaledCholesky(self.matrix))
@@ -225,8 +232,24 @@ class CondensedSystem:
         return self._factors.solve(r)
 
     def modes(self, dq: np.ndarray) -> np.ndarray:
-        """dy (r,) that goes with dq (nv,)."""
+        """dy (r,) that goes with dq (nv,), without contact."""
         return self._y0 - self._Y @ dq
+
+    def touching(self, P: np.ndarray, pairs: Pairs, dt: float):
+        """Pairs of the skin whose sides move apart by P [dq; dy] (k, nv + r).
+
+        Returns:
+            Their law, and the dy of a unit of each force (r, k).
+        """
+        kappa, own = pairs.stiffness + pairs.damping / dt, P[:, self.nv :]
+        moved = (
+            np.zeros(own.T.shape) if self._inner is None else self._inner.solve(own.T)
+        )
+        give = np.diag(1 / kappa) + own @ moved
+        aim = pairs.stiffness * pairs.depth / kappa - own @ self._y0
+        return TouchLaw(
+            P[:, : self.nv] - own @ self._Y, aim, (give + give.T) / 2
+        ), moved
 
 
 def condensed_system(A: np.ndarray, b: np.ndarray, B: np.ndarray) -> CondensedSystem:
@@ -246,7 +269,8 @@ def condensed_system(A: np.ndarray, b: np.ndarray, B: np.ndarray) -> CondensedSy
     if not (np.isfinite(A).all() and np.isfinite(b).all()):
         raise NoSolution("reduced skin: the state is not finite")
     sides = np.concatenate([A[nv:, :nv], b[nv:, None]], axis=1)
-    done = ScaledCholesky(A[nv:, nv:]).solve(sides) if len(A) > nv else sides
+    inner = ScaledCholesky(A[nv:, nv:]) if len(A) > nv else None
+    done = sides if inner is None else inner.solve(sides)
     matrix = A[:nv, :nv] - A[:nv, nv:] @ done[:, :nv]
     return CondensedSystem(
         nv=nv,
@@ -255,6 +279,7 @@ def condensed_system(A: np.ndarray, b: np.ndarray, B: np.ndarray) -> CondensedSy
         B=B,
         _y0=done[:, nv],
         _Y=done[:, :nv],
+        _inner=inner,
     )
 
 
@@ -295,8 +320,9 @@ class ReducedStepper(DrivenSkeleton):
         dt: time step [s].
         context: context of the plant in the rest pose.
         effort_limits, patches, patch_contact: as for
-            :class:`~drakebots.skin.coupled.driven.DrivenSkeleton`. The skin has no
-            collisions.
+            :class:`~drakebots.skin.coupled.driven.DrivenSkeleton`.
+        collisions: contact of the skin with links and itself, as a full skin's; on the
+            ground it stands by its patches.
 
     Raises:
         InvalidInput, UnknownName: before any step, for a value out of range or an
@@ -311,9 +337,11 @@ class ReducedStepper(DrivenSkeleton):
         dt: float,
         *,
         context: Context,
+        collisions: Collisions | None = None,
         **driven,
     ):
         super().__init__(plant, dt, context, **driven)
+        self.collisions = Collisions() if collisions is None else collisions
         self.model, self.skin = model, skin
         self.links = Links(plant, context, skin.links)
         self.forces = ReducedForces(model, skin, self.gravity)
@@ -433,27 +461,52 @@ class ReducedStepper(DrivenSkeleton):
             b += self.forces.pull(motion, state.y, on_nodes)
         return condensed_system(A, b, skeleton.B), J, low
 
-    def _tried(self, state, torques, contact_forces, servo, skin_forces, on, project):
-        as_vector("contact forces", contact_forces, 0)
-        low = np.nan
+    def _tried(
+        self, state, torques, contacts, servo, skin_forces, on, project, pressures
+    ):
+        as_vector("contact forces", contacts, 0)
+        as_vector("pressures of a reduced skin", pressures, 0)
+        low, pairs = np.nan, None
+        if self.collisions.paired:
+            skin = self.lift(state).skin
+            self.pose(state.q, state.v)
+            pairs = self.collisions.pairs(self.plant, self.context, skin, self.dt)
+        if pairs is not None:
+            on_skin, on_links = pairs.friction()
+            skin_forces = on_skin if skin_forces is None else on_skin + skin_forces
+            on = on + on_links
         try:
             system, J, low = self.system(
                 state, self.in_matrix(servo), skin_forces, project=project, on=on
             )
             drive = self.drive(state.q, system.B, torques, servo)
-            dq, ground = _solve(system, drive, state)
+            touch, moved = (
+                (None, None) if pairs is None else self._touching(state, pairs, system)
+            )
+            dq, ground = _solve(system, drive, state, touch)
+            dy = system.modes(dq)
+            if touch is not None:
+                dy += moved @ touch.force(touch.rows @ dq)
         except NoSolution as error:
             return CoupledResult(state, False, str(error), low)
         applied, forces = drive.applied(system.B, dq), feet(ground, dq)
         normal = np.zeros(0) if ground is None else ground.force(ground.rows @ dq)[2::3]
-        after = self._advance(state, system, J, dq, normal)
+        after = self._advance(state, J, dq, dy, normal)
         if not (np.isfinite(after.y).all() and np.isfinite(after.q).all()):
             return CoupledResult(state, False, "the solution is not finite", low)
         return CoupledResult(after, True, "one linear solve", low, applied, forces)
 
-    def _advance(self, state, system, J, dq, normal):
+    def _touching(self, state: ReducedState, pairs: Pairs, system: CondensedSystem):
+        """As :meth:`CondensedSystem.touching`, at the context's pose."""
+        G, L = pairs.rows()
+        at, motion = np.unique(G.indices // 3), self.links.motion(self.context)
+        J = self.forces.columns(motion, state.y, at)
+        P = G[:, (3 * at[:, None] + np.arange(3)).ravel()] @ J.reshape(-1, J.shape[2])
+        P[:, : system.nv] += L
+        return system.touching(P, pairs, self.dt)
+
+    def _advance(self, state, J, dq, dy, normal):
         q = moved_positions(self.plant, self.context, dq)
-        dy = system.modes(dq)
         move = J @ np.concatenate([dq, dy])
         return ReducedState(
             state.time + self.dt,
@@ -483,14 +536,14 @@ class ReducedStepper(DrivenSkeleton):
         )
 
 
-def _solve(system, drive, state):
+def _solve(system, drive, state, touch):
     """dq (nv,) and the solved contact; friction starts from the last step's forces."""
     patch, start = drive.patch, None
     if patch is not None:
         start = drive.dt * state.v
         if len(state.normal) == len(patch.bound):
             drive = replace(drive, patch=patch.with_friction(state.normal))
-    return drive.solve(system, drive.right_side(system), start)
+    return drive.solve(system, drive.right_side(system), start, touch=touch)
 
 
 def reduced_stepper(

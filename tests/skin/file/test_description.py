@@ -28,6 +28,7 @@ FULL = {
     "joints": {"knee": 0.2},
     "glue": {"thigh": [12, 13, 40], "shin": [1]},
     "servos": {"stiffness": 40, "damping": 1},
+    "cavities": {"lung": 7, "bag": [[0, 1, 2], [0, 2, 3]]},
     "patches": {"toe": {"body": "shin", "points": [[0, 0, -0.05], [0.02, 0, -0.05]]}},
 }
 
@@ -37,6 +38,7 @@ def same(a, b):
         assert getattr(a, name) == getattr(b, name), name
     assert dict(a.regions) == dict(b.regions)
     assert dict(a.joints) == dict(b.joints)
+    assert dict(a.cavities) == dict(b.cavities)
     glue = [x.glue if isinstance(x.glue, GlueRadius) else dict(x.glue) for x in (a, b)]
     assert glue[0] == glue[1]
     assert [(p.foot, p.body) for p in a.patches] == [
@@ -51,6 +53,7 @@ def test_a_full_file():
     assert skin.regions[2].kind == "mooney-rivlin"  # as the rest but for what differs
     assert skin.regions[2].youngs_modulus == 1.2e5
     assert skin.glue == {"thigh": (12, 13, 40), "shin": (1,)}
+    assert skin.cavities == {"lung": 7, "bag": ((0, 1, 2), (0, 2, 3))}
     assert skin.patches[0].p_BC.shape == (2, 3)
 
 

@@ -11,9 +11,11 @@ from pydrake.math import RigidTransform, RollPitchYaw
 from drakebots.core.errors import FileProblem, InvalidInput, NoSolution
 from drakebots.fem.assembly import elastic_force, force_and_tangent, gravity_force
 from drakebots.multibody import Flat
+from drakebots.skin import skin_collisions
 from drakebots.skin.coupled import PatchContact, PatchLaw
 from drakebots.skin.coupled.laws import minimise
 from drakebots.skin.coupled.skeleton import moved_positions
+from drakebots.skin.coupled.touch import Pairs
 from drakebots.skin.file import load_skinned
 from drakebots.skin.file.description import Patches
 from drakebots.skin.reduced import (
@@ -311,6 +313,46 @@ def test_small_system_is_the_dense_solve():
         condensed_system(-A, b, B)
     with pytest.raises(NoSolution, match="finite"):
         condensed_system(A * np.nan, b, B)
+
+
+def test_pairs_that_touch_push_and_what_they_push_moves():
+    """A z = b + P' f with f = max(0, k (d - s) - c s/dt), s = P z, though condensed."""
+    rng = np.random.default_rng(8)
+    X, b, n = rng.standard_normal((9, 9)), rng.standard_normal(9), 12
+    A, P = X @ X.T + np.eye(9), rng.standard_normal((n, 9))
+    system = condensed_system(A, b, np.eye(4)[:, :2])
+    k, c, depth = rng.uniform(5, 50, n), rng.uniform(0, 0.1, n), rng.normal(0, 1, n)
+    pairs = Pairs(None, None, None, depth, k, c, None)
+    law, moved = system.touching(P, pairs, DT)
+    dq = minimise(system, [law], system.right_side(), np.zeros(4))
+    f = law.force(law.rows @ dq)
+    z = np.concatenate([dq, system.modes(dq) + moved @ f])
+    s = P @ z
+    assert np.allclose(f, np.maximum(0, k * (depth - s) - c * s / DT), atol=1e-9)
+    assert np.allclose(A @ z, b + P.T @ f) and 0 < (f > 0).sum() < n
+
+
+@pytest.mark.long
+def test_links_keep_a_reduced_skin_out(robot, run):
+    """A knee folded by 1.4 rad: less than half of the overlap without contact."""
+    goal, inf = np.array([0.9, -1.4]), np.full(2, np.inf)
+    fold = training_run(robot, lambda t: goal * min(1, t / 0.25), steps=50)
+    skin = train_reduced(robot, [run, fold], OPTIONS)
+    deepest, all_pairs = [], skin_collisions(robot, "all")
+    for collisions in (all_pairs, None):
+        given = {"effort_limits": inf, "collisions": collisions}
+        stepper = reduced_stepper(robot, skin, 5e-3, **given)
+        state = stepper.start()
+        for k in range(60):
+            servo = robot.servo(goal * min(1, 5e-3 * k / 0.25))
+            result = stepper.step(state, servo=servo)
+            assert result.converged, result.message
+            state = result.state
+        full = stepper.lift(state)
+        stepper.pose(state.q, state.v)
+        pairs = all_pairs.pairs(robot.plant, stepper.context, full.skin, 5e-3)
+        deepest.append(pairs.depth.max())
+    assert 0 < deepest[0] < deepest[1] / 2
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6))
