@@ -58,10 +58,10 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 53_252,
-    "modules": 384,
+    "code_lines": 53_406,
+    "modules": 385,
     "single_importer_modules": 47,
-    "functions_over_60_lines": 6,
+    "functions_over_60_lines": 7,
     "field_declarations": 1,
     "option_bag_fields": 14,
     "upward_strings": 0,
