@@ -1,7 +1,7 @@
 """Trajectory optimization through contact, for any model.
 
 Rooms: `program` (programs made of blocks with exact derivatives), `solvers` (IPOPT with
-exact Hessians, Drake's SNOPT, complementarity), `contact_implicit` (a robot's
+exact Hessians, Drake's SNOPT and IPOPT, complementarity), `contact_implicit` (a robot's
 dynamics and hard contact as a program), `locomotion` (plans for a user's own legged
 model). Here are the loop that refines a plan by executing it (`refine_plan`), and what
 opens the program of a planner's problem (`PlanProgram`).

@@ -28,7 +28,7 @@ from typing import Any, Generic, TypeVar
 
 import casadi as ca
 import numpy as np
-from pydrake.solvers import MathematicalProgram, MathematicalProgramResult, SnoptSolver
+from pydrake.solvers import MathematicalProgram, MathematicalProgramResult
 
 from drakebots.core.checks import array, check_value
 from drakebots.core.errors import InvalidInput, UnknownName
@@ -50,6 +50,7 @@ from drakebots.trajopt.solvers import (
     scaled_violation,
     solve,
 )
+from drakebots.trajopt.solvers.drake_solvers import IDS
 from drakebots.trajopt.solvers.mathematical_program import Lowered
 
 Plan = TypeVar("Plan")
@@ -323,8 +324,8 @@ class PlanProgram(Generic[Plan]):
     def _set(self, solver: str) -> tuple[Mapping[str, Any], int | None]:
         """Options that `prog` has for a solver, and its number of threads."""
         mine, threads = options_of(self.prog, None, ExactIpoptSolver.id().name())
-        if solver == "snopt":
-            mine = self.prog.solver_options().options.get(SnoptSolver.id().name(), {})
+        if solver in IDS:
+            mine = self.prog.solver_options().options.get(IDS[solver].name(), {})
         return mine, threads
 
     def _solved(self, how: Mapping[str, Any]) -> tuple[np.ndarray, float, Solution]:
@@ -334,7 +335,7 @@ class PlanProgram(Generic[Plan]):
         prog, size = self.prog, self.program.num_variables
         guess = np.nan_to_num(prog.initial_guess()) * unit
         x = prog.decision_variables()
-        # Without callbacks, larger bindings are faster for SNOPT.
+        # Without callbacks, larger bindings are faster for Drake's solvers.
         lowered = replace(self.lowered, program=program, x=x, unit=unit)
         lowered = lowered if prog.visualization_callbacks() else None
         answer = solve(program, guess, lowered=lowered, **how)

@@ -27,7 +27,7 @@ print(program.program)
 # ## Solve it
 #
 # `program.prog` is a `pydrake.solvers.MathematicalProgram` with a binding for every block and the planner's first guess.
-# `program.solve()` is IPOPT with the exact sparse Hessians of these bindings; `solver="snopt"` is Drake's.
+# `program.solve()` is IPOPT with the exact sparse Hessians of these bindings; `solver="snopt"` and `"ipopt"` are Drake's.
 
 # %%
 result = program.solve()

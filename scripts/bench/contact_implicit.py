@@ -1,4 +1,4 @@
-"""Contact-implicit programs by three methods: the gain of blocks and exact Hessians.
+"""Contact-implicit programs by four methods: the gain of blocks and exact Hessians.
 
 python scripts/bench/contact_implicit.py            # a quarter of an hour
 python scripts/bench/contact_implicit.py --quick
@@ -8,6 +8,7 @@ standing guess and noise by seed), solved by
 
     recipe  SNOPT, rows and Jacobians from MultibodyPlant_[AutoDiffXd]
     snopt   SNOPT with our blocks
+    ipopt   Drake's IPOPT (limited memory) with our blocks
     exact   IPOPT with exact Hessians
 
 A start succeeds when it ends within the limit and its own residuals say so,
@@ -21,8 +22,8 @@ a second a start for the others); derivatives and linear algebra on one thread.
 Then LittleDog's step-up (2124 variables): the continuation from --starts starts, one
 start of the others on the authors' program. Needs the authors' data.
 
-JSON: exact_vs_recipe_ratio, exact_vs_snopt_ratio, quadruped, evaluation_ms,
-recipe_disagreement.
+JSON: exact_vs_recipe_ratio, exact_vs_snopt_ratio, exact_vs_ipopt_ratio, quadruped,
+evaluation_ms, recipe_disagreement.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ from solver_attempts import (
 METHODS = {
     "recipe": "SNOPT, AutoDiffXd",
     "snopt": "SNOPT, our blocks",
+    "ipopt": "Drake's IPOPT, our blocks",
     "exact": "exact-Hessian IPOPT",
 }
 TARGET = 20.0
@@ -190,7 +192,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         f"Jacobian of the robot once: recipe {each['recipe']:.1f} ms, blocks from "
         f"Python {each['blocks']:.2f} ms"
     )
-    for other in ("recipe", "snopt"):
+    for other in ("recipe", "snopt", "ipopt"):
         value, bound = ratio(methods, other)
         aim = TARGET if other == "recipe" else None
         result[f"exact_vs_{other}_ratio"] = figure(value, "1", aim, lower_bound=bound)

@@ -1,12 +1,12 @@
 """Every planner's program, opened and solved by our solvers and by Drake's.
 
 python scripts/bench/programs.py                 # an hour and a half
-python scripts/bench/programs.py --quick         # the hopper
+python scripts/bench/programs.py --quick         # the hopper, ours and SNOPT
 python scripts/bench/programs.py walk beetle     # programs by name
 python scripts/bench/programs.py --time-limit 600
 
 Each solver starts from the planner's own guess, with derivatives of the same blocks:
-"exact" and "structured" are IPOPT with exact Hessians, "snopt" is Drake's. All
+"exact" and "structured" are IPOPT with exact Hessians, "snopt" and "ipopt" Drake's. All
 solve one program: the first of a ladder, which the planner solves first. A row says how
 far a solver came within the limit; the infeasibility is the largest of scaled rows.
 
@@ -14,8 +14,8 @@ snopt_median_ratio is SNOPT's time over the faster of ours, where both solved;
 round_trips_equal counts planners' own plans that their programs make again to 1e-9,
 own_terms_hold terms of one's own that are met to 1e-6.
 
-JSON: programs_open, exact_solved, structured_solved, snopt_solved, snopt_median_ratio,
-round_trips_equal, own_terms_hold, rows.
+JSON: programs_open, exact_solved, structured_solved, snopt_solved, ipopt_solved,
+snopt_median_ratio, round_trips_equal, own_terms_hold, rows.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ sys.path.append(str(ROOT / "scripts" / "papers" / "littledog"))
 import littledog_program  # noqa: E402
 from littledog_stepup import data_folder  # noqa: E402
 
-SOLVERS = ("exact", "structured", "snopt")
+SOLVERS = ("exact", "structured", "snopt", "ipopt")
 HOLDS = 1e-6
 """Largest violation of a term of one's own [m]."""
 
@@ -231,10 +231,10 @@ def own_term(program: PlanProgram, result, knot: int | None, limit: float) -> fl
     return max(least - height(program, result, knot), 0.0)
 
 
-def solve_all(name: str, limit: float) -> tuple[list, dict]:
+def solve_all(name: str, solvers: Sequence[str], limit: float) -> tuple[list, dict]:
     """The rows of a program, and what was found of its answer by "exact"."""
     rows, found = [], {}
-    for solver in SOLVERS:
+    for solver in solvers:
         program = PROBLEMS[name]().mathematical_program()
         knot = None
         if program.bodies is not None:
@@ -254,7 +254,7 @@ def solve_all(name: str, limit: float) -> tuple[list, dict]:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Solves all programs; prints a table and the JSON line."""
-    measurement = Measurement(__doc__, quick="the hopper")
+    measurement = Measurement(__doc__, quick="the hopper, ours and SNOPT")
     measurement.add_argument("programs", nargs="*", metavar="PROGRAM")
     measurement.add_argument("--time-limit", type=float, default=300.0, metavar="S")
     args = measurement.parse_args(argv)
@@ -263,7 +263,9 @@ def main(argv: Sequence[str] | None = None) -> dict:
         measurement.error(f"no program {min(unknown)!r}; choose from {[*PROBLEMS]}")
     rows, found = [], {}
     for name in names:
-        more, found[name] = solve_all(name, args.time_limit)
+        more, found[name] = solve_all(
+            name, SOLVERS[:3] if args.quick else SOLVERS, args.time_limit
+        )
         rows += more
     print_rows("programs", [{k: str(v) for k, v in row.items()} for row in rows])
 
@@ -283,6 +285,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
             "exact_solved": of["exact"],
             "structured_solved": of["structured"],
             "snopt_solved": of["snopt"],
+            "ipopt_solved": of["ipopt"],
             "snopt_median_ratio": statistics.median(ratios) if ratios else None,
             "round_trips_equal": held("round trip", 1e-9),
             "own_terms_hold": held("own term", HOLDS),

@@ -19,21 +19,23 @@ import numpy as np
 from autodiff_recipe import Recipe
 
 from drakebots.trajopt.program import Assembled, Program
-from drakebots.trajopt.solvers import Compute, Raw, solve_exact, solve_snopt
+from drakebots.trajopt.solvers import Compute, Raw, solve_drake, solve_exact
 
 AGREEMENT = 1e-6
 """Of the recipe with our blocks; see `agreement`."""
 
 OPTIMAL = 1e-4
-"""Optimality tolerance, scaled, of all three."""
+"""Optimality tolerance, scaled, of all four."""
 
+_IPOPT = {"tol": OPTIMAL, "acceptable_tol": OPTIMAL}
 OPTIONS = {
     # SNOPT measures violations by the size of x.
     "snopt": {
         "Major optimality tolerance": OPTIMAL,
         "Major feasibility tolerance": 1e-8,
     },
-    "exact": {"tol": OPTIMAL, "acceptable_tol": OPTIMAL},
+    "ipopt": _IPOPT,
+    "exact": _IPOPT,
 }
 
 STOPPED = ("Time_Limit", "User_Requested_Stop")
@@ -109,11 +111,12 @@ class Problem(NamedTuple):
                 monitor=lambda _: time.perf_counter() > deadline,
                 threads=1,
             )
-        solve = partial(solve_snopt, options=OPTIONS["snopt"], time_limit=limit)
+        name = "snopt" if method == "recipe" else method
+        solve = partial(solve_drake, options=OPTIONS[name], time_limit=limit)
         if method == "recipe":
             with self.recipe.in_use():
-                return solve(self.program, x0)
-        return solve(self.program, x0)
+                return solve(self.program, x0, solver=name)
+        return solve(self.program, x0, solver=name)
 
 
 def violation(program: Program, x: np.ndarray) -> float:

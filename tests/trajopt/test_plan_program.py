@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pydrake.solvers import SnoptSolver
+from pydrake.solvers import IpoptSolver, SnoptSolver
 
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.model import find_body
@@ -104,7 +104,7 @@ def with_bound(program, bound):
     program.prog.AddLinearConstraint(program.com(KNOT)[2] >= bound)
 
 
-@pytest.mark.parametrize("solver", ["exact", "snopt"])
+@pytest.mark.parametrize("solver", ["exact", "snopt", "ipopt"])
 def test_terms_hold_by_every_solver(problem, first, bound, solver):
     program = problem.mathematical_program()
     with_bound(program, bound)
@@ -201,6 +201,7 @@ def test_what_was_loosened_is_still_the_planners(problem):
     [
         ("exact", ExactIpoptSolver, "max_iter"),
         ("snopt", SnoptSolver, "Major iterations limit"),
+        ("ipopt", IpoptSolver, "max_iter"),
     ],
 )
 def test_options_of_the_program_count(problem, solver, drakes, option):

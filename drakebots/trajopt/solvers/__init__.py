@@ -1,6 +1,6 @@
-"""Solvers: IPOPT with exact Hessians, and Drake's SNOPT.
+"""Solvers: IPOPT with exact Hessians, and Drake's SNOPT and IPOPT.
 
-    solution = solve(program, x0)                  # or solver="snopt"
+    solution = solve(program, x0)                  # or solver="snopt", "ipopt"
     print(solution.summary())
 
 A program is also a MathematicalProgram, for all of Drake's solvers and tools; costs,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ComplementaritySolver,
         add_complementarity,
     )
+    from drakebots.trajopt.solvers.drake_solvers import solve_drake
     from drakebots.trajopt.solvers.exact_solver import (
         ExactIpoptSolver,
         fill,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     )
     from drakebots.trajopt.solvers.qp import solve_qp
     from drakebots.trajopt.solvers.read_back import ReadBack, name_of
-    from drakebots.trajopt.solvers.snopt import solve_snopt
     from drakebots.trajopt.solvers.solve import (
         OURS,
         SOLVERS,

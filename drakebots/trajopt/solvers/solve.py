@@ -32,6 +32,7 @@ from drakebots.core.errors import (
 from drakebots.core.run import Progress, Verdict, check_stop, ended_by
 from drakebots.core.stages import stage
 from drakebots.trajopt.program import Program, save_checkpoint
+from drakebots.trajopt.solvers.drake_solvers import solve_drake
 from drakebots.trajopt.solvers.exact_solver import fill
 from drakebots.trajopt.solvers.ipopt_exact import (
     DEFAULTS,
@@ -42,13 +43,12 @@ from drakebots.trajopt.solvers.ipopt_exact import (
     solve_exact,
 )
 from drakebots.trajopt.solvers.mathematical_program import Lowered
-from drakebots.trajopt.solvers.snopt import solve_snopt
 
 OURS = ("exact", "structured")
 """IPOPT with exact Hessians, its linear systems solved by MUMPS or in the order of the
 time steps."""
 
-SOLVERS = (*OURS, "snopt")
+SOLVERS = (*OURS, "ipopt", "snopt")
 
 
 def check_solver(name: str) -> None:
@@ -263,8 +263,8 @@ def solve(
     Args:
         program: the program.
         x0: the first guess, see :meth:`Program.pack`.
-        solver: "exact" or "structured" (see :data:`OURS`), or "snopt" (Drake's, through
-            a MathematicalProgram).
+        solver: "exact" or "structured" (see :data:`OURS`), "ipopt" or "snopt" (Drake's,
+            through a MathematicalProgram).
         options: options of the solver.
         time_limit: limit of the wall time [s].
         monitor: called at every iteration; True stops the solver.
@@ -273,7 +273,7 @@ def solve(
         checkpoint: file that keeps the best iterate; a warning if it cannot be written.
         keep: more of its contents, by name, beside `seconds`, the solver's time.
         threads: number of threads for the derivatives of "exact"; None for all cores.
-        lowered: the program as a MathematicalProgram for SNOPT.
+        lowered: the program as a MathematicalProgram for Drake's solvers.
 
     Raises:
         InvalidInput: for a guess that does not fit, bounds that exclude each other, or
@@ -311,7 +311,7 @@ def _ran(solver, program, x0, watch, options, *, time_limit, threads, lowered):
             if solver in OURS:
                 return solve_exact(program, x0, threads=threads, **how), None
             how |= {"time_limit": time_limit, "lowered": lowered}
-            return solve_snopt(program, x0, **how), None
+            return solve_drake(program, x0, solver=solver, **how), None
     except KeyboardInterrupt as error:
         x = x0 if watch.best is None else watch.best.x
         return Raw(x, "interrupted", False, {}, {}), ended_by(error)

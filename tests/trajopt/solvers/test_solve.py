@@ -78,19 +78,19 @@ def test_what_cannot_be_solved_fails_by_name():
         solution.require()
 
 
-@pytest.mark.parametrize("solver", ["exact", "snopt"])
+@pytest.mark.parametrize("solver, name", [("exact", "exact"), ("snopt", "drake")])
 @pytest.mark.parametrize("wrong", [lambda x: x * 1.5, lambda x: x * np.nan])
-def test_a_broken_solver_is_not_believed(solver, wrong, monkeypatch):
+def test_a_broken_solver_is_not_believed(solver, name, wrong, monkeypatch):
     """It says that it succeeded; the program's own rows say that it did not."""
     module = sys.modules[solve.__module__]
-    plain = getattr(module, f"solve_{solver}")
+    plain = getattr(module, f"solve_{name}")
 
     def lies(*args, **options):
         raw = plain(*args, **options)
         assert raw.success
         return replace(raw, x=wrong(raw.x))
 
-    monkeypatch.setattr(module, f"solve_{solver}", lies)
+    monkeypatch.setattr(module, f"solve_{name}", lies)
     solution = solve(rosenbrock(radius=3.0), np.full(6, 0.5), solver=solver)
     assert solution.verdict is Verdict.FAILED
     assert "exceeds" in solution.message and solution.residuals["norm"] > 1

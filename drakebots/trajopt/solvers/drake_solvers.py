@@ -1,8 +1,8 @@
-"""Drake's SNOPT on a lowered program.
+"""Drake's SNOPT and IPOPT on a lowered program.
 
-It gets variables and rows divided by their scales, and exact first derivatives; it uses
-no second derivatives. A callback keeps the best iterate, so that a solve that is
-stopped (time limit, monitor, Ctrl-C) still returns one.
+Both get variables and rows divided by their scales, and exact first derivatives;
+neither uses second derivatives. A callback keeps the best iterate, so that a solve that
+is stopped (time limit, monitor, Ctrl-C) still returns one.
 
 SNOPT reads options by their first letters and silently mistakes a misspelt one for
 another ("Major iteration limt" is accepted). So names are checked against the list of
@@ -25,17 +25,26 @@ from typing import Any
 import numpy as np
 from pydrake.solvers import (
     CommonSolverOption,
+    IpoptSolver,
     SnoptSolver,
+    SolverId,
     SolverOptions,
 )
 
+from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import is_ending
 from drakebots.trajopt.program import Program
+from drakebots.trajopt.solvers.ipopt_exact import DEFAULTS as IPOPT_DEFAULTS
 from drakebots.trajopt.solvers.ipopt_exact import Monitor, Raw, Watch
 from drakebots.trajopt.solvers.mathematical_program import Lowered, lower
 
-DEFAULTS: dict[str, Any] = {
+IDS = {"snopt": SnoptSolver.id(), "ipopt": IpoptSolver.id()}
+"""Drake's solvers by name: options set on a MathematicalProgram go by these."""
+
+SOLVERS = tuple(IDS)
+
+SNOPT_DEFAULTS: dict[str, Any] = {
     "Major iterations limit": 3000,
     "Iterations limit": 10_000_000,
     "Major feasibility tolerance": 1e-7,
@@ -43,6 +52,10 @@ DEFAULTS: dict[str, Any] = {
     # Without it SNOPT ignores its own time limit.
     "Timing level": 3,
 }
+
+# Options that do not apply: Drake's wheels have IPOPT with SPRAL only.
+_OTHERS = ("linear_solver", "mumps_pivot_order", "sb")
+_IPOPT = {k: v for k, v in IPOPT_DEFAULTS.items() if k not in _OTHERS}
 
 _LARGEST = 2**28
 """Largest workspace in words: 2 GB of real numbers."""
@@ -56,11 +69,12 @@ STORAGE = (82, 83, 84)
 
 
 class _Stop(Exception):
-    """Ends SNOPT from its callback; users never see it."""
+    """Ends a solver from its callback; users never see it."""
 
 
 def _look(watch: Watch, lowered: Lowered):
-    """A callback that shows a watch each point that SNOPT evaluates."""
+    """A callback that shows a watch each point a solver evaluates (SNOPT) or reaches
+    (IPOPT)."""
     program = lowered.program
 
     def look(values: np.ndarray) -> None:
@@ -73,7 +87,7 @@ def _look(watch: Watch, lowered: Lowered):
 
 
 def _settled(watch: Watch, error: BaseException) -> str:
-    """The status that an exception of SNOPT stands for; raises any other exception.
+    """The status that an exception of a solver stands for; raises any other exception.
 
     SNOPT turns any exception of a callback or a binding into a RuntimeError with its
     name, KeyboardInterrupt too.
@@ -88,24 +102,28 @@ def _settled(watch: Watch, error: BaseException) -> str:
     raise cause
 
 
-def solve_snopt(
+def solve_drake(
     program: Program,
     x0: np.ndarray,
     *,
+    solver: str = "snopt",
     options: Mapping[str, Any] | None = None,
     monitor: Monitor | Watch | None = None,
     time_limit: float | None = None,
     lowered: Lowered | None = None,
 ) -> Raw:
-    """Solves a program with Drake's SNOPT.
+    """Solves a program with a solver of Drake.
 
     Args:
         program: the program.
         x0: the initial guess.
-        options: options of SNOPT, which override :data:`DEFAULTS`. A "Print file" is
-            kept.
+        solver: "snopt" or "ipopt".
+        options: options of the solver, which override :data:`SNOPT_DEFAULTS` or
+            those of `ipopt_exact` without its linear solver. A "Print file"
+            (SNOPT) or "output_file" (IPOPT) is kept.
         monitor: returns True to stop. SNOPT calls it at every function evaluation,
-            trial points of its line search included. Or a watch of its own.
+            trial points of its line search included, IPOPT at every iteration. Or a
+            watch of its own.
         time_limit: limit of the wall time [s], checked when the monitor is called,
             and within SNOPT's subproblems.
         lowered: the program as a MathematicalProgram where there is one.
@@ -116,22 +134,25 @@ def solve_snopt(
         cheapest.
 
     Raises:
-        InvalidInput: for an option that SNOPT does not know, or a bad guess.
+        UnknownName: for a solver that is not in :data:`SOLVERS`.
+        InvalidInput: for an option that the solver does not know, or a bad guess.
         Exception: any exception of the monitor.
     """
+    check_value("solver", solver, one_of("solver", SOLVERS))
     x0 = program.check_guess(x0)
     began = time.monotonic()
     deadline = None if time_limit is None else began + time_limit
     watch = monitor
     if not isinstance(watch, Watch):
         watch = Watch(program, monitor, deadline)
-    settings = _settings(program, options, time_limit)
+    settings = _settings(solver, program, options, time_limit)
     lowered = lowered or lower(program, scaled=True, merged=True)
     look = lowered.prog.AddVisualizationCallback(_look(watch, lowered), lowered.x)
     built = time.monotonic() - began
     try:
         with tempfile.TemporaryDirectory() as folder, watch.ctrl_c:
-            values, status, success, log = _run(
+            run = _snopt if solver == "snopt" else _ipopt
+            values, status, success, log = run(
                 lowered, lowered.values(x0), settings, watch, Path(folder)
             )
     finally:
@@ -143,10 +164,13 @@ def solve_snopt(
     return Raw(x, status, success, log, seconds)
 
 
-def _settings(program: Program, options, time_limit) -> dict[str, Any]:
-    given = check_options(options or {})
+def _settings(solver: str, program: Program, options, time_limit) -> dict[str, Any]:
+    given = dict(options or {})
+    if solver == "ipopt":
+        return {**_IPOPT, **given}
+    given = check_options(given)
     size = program.num_variables + program.num_rows
-    defaults = DEFAULTS | {
+    defaults = SNOPT_DEFAULTS | {
         "Superbasics limit": min(2000, program.num_variables + 1),
         # SNOPT's own estimate is too small for ill-conditioned bases.
         "Total real workspace": 2_000_000 + 1000 * size,
@@ -159,7 +183,7 @@ def _settings(program: Program, options, time_limit) -> dict[str, Any]:
     return defaults | given
 
 
-def _run(lowered: Lowered, values, settings, watch: Watch, folder: Path):
+def _snopt(lowered: Lowered, values, settings, watch: Watch, folder: Path):
     """Runs SNOPT, with a larger workspace where it asks for one.
 
     Returns:
@@ -173,9 +197,8 @@ def _run(lowered: Lowered, values, settings, watch: Watch, folder: Path):
         chosen = SolverOptions()
         chosen.SetOption(CommonSolverOption.kPrintFileName, str(path))
         for name, value in settings.items():
-            given = value.item() if isinstance(value, np.generic) else value
-            chosen.SetOption(SnoptSolver.id(), name, given)
-        result, status = _guarded(lowered, values, chosen, watch)
+            _set(chosen, IDS["snopt"], name, value)
+        result, status = _guarded(SnoptSolver(), lowered, values, chosen, watch)
         text = _text(path)[start:]
         log = read_log(text)
         if result is None:
@@ -193,14 +216,37 @@ def _run(lowered: Lowered, values, settings, watch: Watch, folder: Path):
     return result.get_x_val(), status, info in (1, 2), log
 
 
-def _guarded(lowered: Lowered, values, options, watch: Watch):
+def _ipopt(lowered: Lowered, values, settings, watch: Watch, folder: Path):
+    """Runs Drake's IPOPT; returns as :func:`_snopt`."""
+    path = Path(settings.pop("output_file", folder / "ipopt.txt"))
+    chosen = SolverOptions()
+    settings = {"file_print_level": 5, **settings, "output_file": str(path)}
+    for name, value in settings.items():
+        _set(chosen, IDS["ipopt"], name, value)
+    result, status = _guarded(IpoptSolver(), lowered, values, chosen, watch)
+    log = _ipopt_log(_text(path))
+    if result is None:
+        return None, status, False, log
+    status = result.get_solver_details().ConvertStatusToString()
+    return result.get_x_val(), status, result.is_success(), log
+
+
+def _set(options: SolverOptions, solver: SolverId, name: str, value) -> None:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InvalidInput(f"option {name!r} must be a number or a text, got {value!r}")
+    options.SetOption(solver, name, value)
+
+
+def _guarded(solver, lowered: Lowered, values, options, watch: Watch):
     """(result, "") or (None, why it was stopped)."""
     try:
-        return SnoptSolver().Solve(lowered.prog, values, options), ""
+        return solver.Solve(lowered.prog, values, options), ""
     except BaseException as error:
         text = str(error)
-        if re.search("[Ee]rror setting Snopt|Snopt parameter", text):
-            raise InvalidInput(f"SNOPT: {text}") from None
+        if re.search("[Ee]rror setting (Snopt|IPOPT)|Snopt parameter", text):
+            raise InvalidInput(f"{solver.SolverName()}: {text}") from None
         return None, _settled(watch, error)
 
 
@@ -208,7 +254,29 @@ def _text(path: Path) -> str:
     return path.read_text(errors="replace") if os.path.exists(path) else ""
 
 
-# --- the printed log ----------------------------------------------------
+# --- the solvers' printed logs ----------------------------------------------------
+
+_IPOPT_COLUMNS = ("number", "objective", "infeasibility", "optimality")
+
+
+def _ipopt_log(text: str) -> dict[str, list[float]]:
+    """`number`, `objective`, `infeasibility`, `optimality` from an output file."""
+    out: dict[str, list[float]] = {key: [] for key in _IPOPT_COLUMNS}
+    inside = False
+    for line in text.splitlines():
+        words = line.split()
+        if words[:2] == ["iter", "objective"]:
+            inside = True
+            continue
+        # "r" marks the restoration phase.
+        number = words[0].rstrip("r") if words else ""
+        if not (inside and number.isdigit() and len(words) >= 8):
+            inside = inside and bool(words)
+            continue
+        for key, word in zip(_IPOPT_COLUMNS, (number, *words[1:4])):
+            out[key].append(float(word))
+    return out if out["number"] else {}
+
 
 _COLUMNS = {
     "Step": "step",
