@@ -58,9 +58,9 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 53_406,
+    "code_lines": 53_449,
     "modules": 385,
-    "single_importer_modules": 47,
+    "single_importer_modules": 46,
     "functions_over_60_lines": 7,
     "field_declarations": 1,
     "option_bag_fields": 14,
