@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -187,8 +187,7 @@ def task_variant(task: Task, command: str, name: str) -> Variant:
             return
         solving_options(parser, resolve(task.run))
         if command in _WATCHED:
-            text = "show the run in the browser while it is computed"
-            switch(parser, "--live", "live", text)
+            switch(parser, "--live", "live", _LIVE)
         output_arguments(parser)
         for picture, draw in task.pictures:
             text = f"picture of the {picture} to write as well (.png)"
@@ -204,10 +203,7 @@ def task_variant(task: Task, command: str, name: str) -> Variant:
             more["path"] = args.output
         word = args.plan if of_plan else args.model
         title = model.name if model else f"{command} {word}"
-        watched = (
-            watching(live.Watch()) if getattr(args, "live", None) else nullcontext()
-        )
-        with progress_bar(title) as progress, watched:
+        with progress_bar(title) as progress, _watched(args):
             result = call(posed, progress=progress, **more)
         return finish(args, result, model)
 
@@ -217,7 +213,13 @@ def task_variant(task: Task, command: str, name: str) -> Variant:
 
 
 _WATCHED = ("simulate", "mpc", "track")
+_LIVE = "show the run in the browser while it is computed"
 _OF_PLANS = ("track", "refine", "export")
+
+
+def _watched(args: argparse.Namespace) -> AbstractContextManager:
+    """Where `--live` was given, a page that shows what is computed within."""
+    return watching(live.Watch()) if getattr(args, "live", None) else nullcontext()
 
 
 def _subject(problem: type, command: str, name: str) -> str:

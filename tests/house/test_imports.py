@@ -58,10 +58,10 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 53_449,
+    "code_lines": 53_448,
     "modules": 385,
     "single_importer_modules": 46,
-    "functions_over_60_lines": 7,
+    "functions_over_60_lines": 5,
     "field_declarations": 1,
     "option_bag_fields": 14,
     "upward_strings": 0,
