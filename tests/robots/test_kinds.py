@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydrake.multibody.parsing import Parser
+from pydrake.multibody.plant import AddMultibodyPlantSceneGraph
+from pydrake.systems.framework import Diagram, DiagramBuilder
 
 from drakebots import load, load_result, stored_plan, track
 from drakebots.cli import main
 from drakebots.core.run import Progress
 from drakebots.formats import model_provenance
-from drakebots.live import Live, pose_by_hand
+from drakebots.live import Live, live, pose_by_hand
 from drakebots.results import Result
 from drakebots.robots import gecko, hamr, kinds, legged, quads, voxels
 from drakebots.robots.legged import Control, Mpc, control
@@ -28,6 +31,7 @@ from drakebots.robots.quads.steps import StepsProblem, make_planner, plan_steps
 from drakebots.skin import SkinSimulation, simulate_skinned
 from drakebots.sweeps import sweep
 from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
+from tests.helpers.live_runs import PENDULUM
 from tests.helpers.scripts import ROOT, is_picture
 from tests.helpers.small_quad import planned_lift
 from tests.helpers.standing_plans import standing_plan
@@ -74,6 +78,14 @@ def _frames() -> Callable[..., Result]:
     return partial(plan_steps, make_planner(robot, 5e-3), asked, **more)
 
 
+def _diagram() -> Diagram:
+    builder = DiagramBuilder()
+    plant, _ = AddMultibodyPlantSceneGraph(builder, 1e-3)
+    Parser(plant).AddModelsFromString(PENDULUM, "urdf")
+    plant.Finalize()
+    return builder.Build()
+
+
 def _steps_in_skin() -> Callable[..., Result]:
     more = {
         "plant": quads.Skinned("full"),
@@ -96,6 +108,19 @@ CALLS: Mapping[str, Callable[[], Callable[..., Result]]] = {
     "live.pose": lambda: partial(
         pose_by_hand, Live(headless=True, duration=0.3), load("minitaur")
     ),
+    "live.joints": lambda: partial(
+        legged.drive,
+        legged.Drive("minitaur", headless=True, duration=0.3, joints="servos"),
+    ),
+    "live.diagram": lambda: partial(live, _diagram(), headless=True, duration=0.5),
+    "gecko.live": lambda: partial(
+        gecko.drive, gecko.Drive(headless=True, duration=8.0)
+    ),
+    "hamr.live": lambda: partial(hamr.drive, hamr.Drive(headless=True, duration=0.05)),
+    "voxels.live": lambda: partial(
+        voxels.drive, voxels.Drive(headless=True, duration=0.5)
+    ),
+    "skin.live": lambda: partial(quads.drive, quads.Drive(headless=True, duration=0.5)),
     "hamr.simulation": lambda: partial(
         hamr.simulate, hamr.Simulation(frequency=100, cycles=1)
     ),
@@ -150,6 +175,9 @@ UNKEPT = ("gecko.velocity_space",)
 AT_ONCE = ("voxels.plan",)
 """What takes no time in which it could be interrupted."""
 
+UNDRAWN = ("live.diagram",)
+"""Of a diagram of one's own nobody knows what its positions are."""
+
 OURS = [kind for kind in kinds().values() if kind.plot.startswith("drakebots.")]
 WHOLE = [kind for kind in OURS if kind.name not in INCOMPLETE]
 CUT = [kind for kind in OURS if kind.name not in AT_ONCE]
@@ -202,6 +230,10 @@ def test_a_result_goes_every_way(kind, whole, tmp_path, capsys, monkeypatch):
 
     picture, log = tmp_path / "result.png", tmp_path / "result.mcap"
     table, page = tmp_path / "result.csv", tmp_path / "result.html"
+    if kind.name in UNDRAWN:
+        assert main(["report", path, "--plot", str(picture)]) == 2
+        assert "no motion to plot" in capsys.readouterr().err
+        return
     assert main(["report", path, "--plot", str(picture), "--csv", str(table)]) == 0
     assert is_picture(picture) and table.read_text().startswith("time [s]")
     assert main(["export", path, "--mcap", str(log)]) == 0 and log.stat().st_size

@@ -83,7 +83,7 @@ class Moved(Part):
         ]
         self.meters = [Slider(OFF, 0, 2e3 * stroke, 0.0, unit="mm")]
         self._u = self._drawn = np.zeros(len(self._actuators))
-        self._rows = [(0.0, self._u, self._moved())]
+        self._rows, self._now = [(0.0, self._u, self._moved())], 0.0
         if not live.headless:
             room = 2 * stroke
             stage, self._body = draw_lattice(
@@ -99,6 +99,7 @@ class Moved(Part):
         self._u = np.array([1e-3 * values[a.name] for a in self._actuators])
 
     def advance(self, time: float) -> None:
+        self._now = time
         if not np.array_equal(self._u, self._rows[-1][1]):
             self._rows.append((time, self._u, self._moved()))
 
@@ -124,7 +125,9 @@ class Moved(Part):
         return {OFF: 1e3 * self._off()}
 
     def dataset(self) -> xr.Dataset:
-        times, u, moved = map(np.array, zip(*self._rows))
+        # Where it is at the end, as it has been since it moved last.
+        end = [(self._now, *self._rows[-1][1:])] * (self._now > self._rows[-1][0])
+        times, u, moved = map(np.array, zip(*self._rows, *end))
         return lattice_dataset(self._lattice, self._actuators, times, u, moved)
 
     def metrics(self) -> dict[str, Any]:

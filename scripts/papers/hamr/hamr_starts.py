@@ -5,6 +5,8 @@ make another stride. Such a figure is a distribution, and one run is a sample of
 
     runs = starts(hamr.Tracking(plan), 20)
     spread(runs.data.stride_mm_per_cycle.values)    # {"mean": ..., "worst": ..., ...}
+
+A module without a command: the tables of this folder are made with it.
 """
 
 from __future__ import annotations

@@ -111,9 +111,6 @@ def test_a_walk_on_two_motors_a_leg_is_executed(tmp_path):
     assert run.ok and run.metrics["cycles_upright"] == 2
     assert run.metrics["stride_share"] > 0.8
     assert run.residuals["coupler slip [rad]"] < 1e-4
-    # Its strides are 2 to 88 % of the planned one, by what the processor rounds.
-    steered = track(Tracking(plan, cycles=2))
-    assert steered.metrics["cycles_upright"] == 2
 
 
 @pytest.mark.long

@@ -213,7 +213,6 @@ def test_a_measured_delay_is_that_of_the_solves(problem, monkeypatch):
         (lambda: Control("monster", terrain=Mesh("no.obj")), "no.obj"),
         (lambda: Skinned("none"), "'none'"),
         (lambda: Skinned("full", -1.0), "plant: time_step"),
-        (lambda: Skinned(collisions="links"), "skin=full"),
         (lambda: Control("monster", controller=Mpc(feedback="servos")), "feedback"),
     ],
 )
