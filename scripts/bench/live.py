@@ -136,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         Drive(ROBOT, headless=not browser, duration=600 if browser else seconds)
     )
     found: dict[str, float] = {}
-    url = run.page.meshcat.web_url() if browser else ""  # its own thread must ask
+    url = run.meshcat.web_url() if browser else ""  # its own thread must ask
     person = threading.Thread(target=watch, args=(run, url, seconds, found))
     if browser:
         person.start()
