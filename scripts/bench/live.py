@@ -92,7 +92,7 @@ def watch(run: Driven, url: str, seconds: float, found: dict) -> None:
             found["key_to_motion_ms"] = 1e3 * float(np.median(delays))
             found["pictures_per_s"] = person.value("viewer.pictures") / took
     finally:
-        run.until = run.now
+        run.loop.until = run.now
 
 
 def robot_rows(seconds: float) -> dict[str, dict]:
