@@ -219,7 +219,7 @@ _OF_PLANS = ("track", "refine", "export")
 
 def _watched(args: argparse.Namespace) -> AbstractContextManager:
     """Where `--live` was given, a page that shows what is computed within."""
-    return watching(live.Watch()) if getattr(args, "live", None) else nullcontext()
+    return watching(live.RunPage()) if getattr(args, "live", None) else nullcontext()
 
 
 def _subject(problem: type, command: str, name: str) -> str:

@@ -142,7 +142,7 @@ def run_steps(
                 progress(stage, until * k / count, until)
             stop.check()
             if seen is not None and _watcher is not None:
-                _watcher(seen)
+                _watcher.look(seen)
             if reached is not None and keeper is not None and keeper.is_due:
                 far = f"reached after {until * k / count:.6g} of {until:g}"
                 killed = f"killed; this is what was {far}"
@@ -213,21 +213,41 @@ def keeping(save: Callable[[Any], object]) -> Iterator[None]:
         _keeper = before
 
 
-_watcher: Callable[[Callable[[], tuple]], None] | None = None
+class _Watcher:
+    """Shows runs; a picture that fails ends the pictures and not the run."""
+
+    def __init__(self, show: Callable[[Callable[[], tuple]], None]):
+        self._show, self.failed, self.looked = show, False, False
+
+    def look(self, seen: Callable[[], tuple]) -> None:
+        self.looked = True
+        try:
+            if not self.failed:
+                self._show(seen)
+        except Exception as error:
+            self.failed = True
+            text = f"the run goes on and is not shown any more: {one_line(error)}"
+            warnings.warn(text, DrakebotsWarning, stacklevel=3)
+
+
+_watcher: _Watcher | None = None
 
 
 @contextmanager
-def watching(watcher: Callable[[Callable[[], tuple]], None]) -> Iterator[None]:
-    """While it lasts, a watcher is called after each step of runs that can be seen.
+def watching(show: Callable[[Callable[[], tuple]], None]) -> Iterator[None]:
+    """While it lasts, runs that can be seen are shown after each of their steps.
 
     Args:
-        watcher: called with a function that gives the robot, its positions (nq,), and
-            of a skin its mesh and the positions of its nodes.
+        show: called with a function that gives the robot, its positions (nq,), and of a
+            skin its mesh and the positions of its nodes.
     """
     global _watcher
-    before, _watcher = _watcher, watcher
+    before, _watcher = _watcher, _Watcher(show)
     try:
         yield
+        if not _watcher.looked:
+            text = "nothing of this run can be shown while it is computed"
+            warnings.warn(text, DrakebotsWarning, stacklevel=3)
     finally:
         _watcher = before
 

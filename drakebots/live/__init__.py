@@ -18,8 +18,8 @@ if TYPE_CHECKING:
         Loop,
         Part,
         RobotPage,
+        RunPage,
         SimulatedPart,
-        Watch,
         run_live,
     )
     from drakebots.live.pace import Pace

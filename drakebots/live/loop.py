@@ -315,8 +315,8 @@ class RobotPage:
         scene.meshcat.SetTransform(self._lines, RigidTransform([*near, 0.0]))
 
 
-class Watch:
-    """Shows a run on a page while it is computed: a watcher of runs.
+class RunPage:
+    """The page of a run that is shown while it is computed, for `core.run.watching`.
 
     It reads what there is to see into a context of its own, and takes a fifth of the
     time at most.

@@ -24,6 +24,7 @@ from drakebots.core.run import (
     keeping,
     run_steps,
     saving,
+    watching,
 )
 
 
@@ -155,6 +156,31 @@ def test_a_run_saves_what_it_has_reached(monkeypatch):
     assert kept[0].message == "killed; this is what was reached after 4 of 30"
     run_steps(step, 30, stage="walk", reached=lambda end: end)
     assert len(kept) == 3
+
+
+def test_a_picture_that_fails_ends_the_pictures_and_not_the_run():
+    shown = []
+
+    def show(seen):
+        shown.append(seen())
+        if len(shown) == 2:
+            raise OSError("no port is free")
+
+    with (
+        pytest.warns(DrakebotsWarning, match="not shown any more: no port is free"),
+        watching(show),
+    ):
+        end = run_steps(lambda k: None, 5, stage="test", seen=lambda: "robot")
+    assert end.verdict == "success" and end.steps == 5
+    assert shown == ["robot", "robot"]
+
+
+def test_a_run_that_cannot_be_shown_is_said():
+    with (
+        pytest.warns(DrakebotsWarning, match="nothing of this run can be shown"),
+        watching(print),
+    ):
+        assert run_steps(lambda k: None, 3, stage="test").steps == 3
 
 
 def test_other_errors_pass_through():

@@ -58,7 +58,7 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 53_448,
+    "code_lines": 53_447,
     "modules": 385,
     "single_importer_modules": 46,
     "functions_over_60_lines": 5,

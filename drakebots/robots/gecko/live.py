@@ -209,6 +209,8 @@ def drive(
     """Walks until Ctrl-C, the end of its script or of `duration`.
 
     Returns:
-        The poses after each half cycle with all commands, kind "gecko.live".
+        The poses after each half cycle since the last restart, and all commands, kind
+        "gecko.live". `time` counts half cycles, `command_time` also the time at which
+        the gecko stood.
     """
     return run_live(problem, Walking(problem), progress)

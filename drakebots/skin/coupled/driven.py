@@ -260,19 +260,11 @@ class DrivenSkeleton(ABC):
         """
         torques, nv = self.given_torques(torques), self.plant.num_velocities()
         on = as_vector("generalized forces", generalized_forces, nv)
+        loads = torques, contact_forces, servo, skin_forces, on
         for project in (False, True):
             # A compressed wall can make the exact tangent indefinite.
             self.pose(state.q, state.v)
-            result = self._tried(
-                state,
-                torques,
-                contact_forces,
-                servo,
-                skin_forces,
-                on,
-                project,
-                pressures,
-            )
+            result = self._tried(state, *loads, project, pressures)
             if result.converged:
                 note = result.message + ", tangent projected" * project
                 forces = result.forces + self._under_feet(state, result.patch_forces)

@@ -295,15 +295,7 @@ class CoupledStepper(DrivenSkeleton):
     remedy = "smaller dt or the material 'stable-neo-hookean'"
 
     def _tried(
-        self,
-        state,
-        torques,
-        contact_forces,
-        servo,
-        skin_forces,
-        on,
-        project,
-        pressures,
+        self, state, torques, contacts, servo, skin_forces, on, project, pressures
     ):
         pressures = as_vector("pressures", pressures, len(self.cavities))
         pairs = self.collisions.pairs(self.plant, self.context, state.skin, self.dt)
@@ -319,9 +311,7 @@ class CoupledStepper(DrivenSkeleton):
         equations = replace(equations, skeleton=skeleton, A_d=A, b_d=b)
         try:
             drive = self.drive(state.q, skeleton.B, torques, servo)
-            solved, forces = self._solved(
-                state, equations, drive, contact_forces, pairs
-            )
+            solved, forces = self._solved(state, equations, drive, contacts, pairs)
             found, reason = solved.solution, "the solution is not finite"
         except NoSolution as error:
             found, reason = None, str(error)
