@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
@@ -30,6 +31,13 @@ def line_style(k: int) -> dict:
     """Colour and dashes of line k: solid ones first, and 32 that differ."""
     dashes = _DASHES[k // len(COLOURS) % len(_DASHES)]
     return {"color": COLOURS[k % len(COLOURS)], "linestyle": dashes}
+
+
+def draw_lines(axes: Axes, x, values, names: Iterable[object], **how: Any) -> None:
+    """Draws the columns of values (T, n) over x (T,) or (T, n), in styles that differ,
+    under their names (n,)."""
+    for k, (name, line) in enumerate(zip(names, axes.plot(x, values, **how))):
+        line.set(label=literal(name), **line_style(k))
 
 
 def literal(name: object) -> str:

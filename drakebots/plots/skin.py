@@ -15,6 +15,7 @@ from drakebots.model import actuators_of
 from drakebots.plots.file import (
     COLOURS,
     check_ending,
+    draw_lines,
     legend_below,
     line_style,
     literal,
@@ -131,18 +132,10 @@ def _panel_angles(axes, result: Result) -> None:
 
 
 def _panel_torques(axes, result: Result) -> None:
-    data, times = result.data, result.data.time.values
-    limits = torque_limits(result)
-    for k, joint in enumerate(map(str, data.joint.values)):
-        # A torque acts from one frame to the next and is stored at its end.
-        axes.step(
-            times,
-            data.torque.values[:, k],
-            where="pre",
-            **line_style(k),
-            lw=1.2,
-            label=literal(joint),
-        )
+    data, limits = result.data, torque_limits(result)
+    # A torque acts from one frame to the next and is stored at its end.
+    how = {"drawstyle": "steps-pre", "lw": 1.2}
+    draw_lines(axes, data.time, data.torque.values, data.joint.values, **how)
     for limit in sorted(set(limits.values())):
         for side in (-limit, limit):
             axes.axhline(side, color="0.5", ls=":", lw=1)

@@ -12,8 +12,8 @@ from drakebots.core.errors import InvalidInput
 from drakebots.plots.file import (
     COLOURS,
     check_ending,
+    draw_lines,
     legend_below,
-    line_style,
     literal,
     panels,
     write_figure,
@@ -95,17 +95,11 @@ def _panel_pose(axis, result: Result) -> None:
     k, unit = _scale(data)
     t = data.time.values
     height = k * data.base_position.values[:, 2]
-    axis.plot(t, height, color=COLOURS[0], label="height")
+    axis.plot(t, height, color="black", label="height")
     axis.set(xlabel="time [s]", ylabel=f"height [{unit}]", title="pose of the base")
     other = axis.twinx()
-    for i, name in enumerate(("roll", "pitch", "yaw")):
-        other.plot(
-            t,
-            np.degrees(data.base_rpy.values[:, i]),
-            color=COLOURS[i + 1],
-            lw=0.8,
-            label=name,
-        )
+    angles = np.degrees(data.base_rpy.values)
+    draw_lines(other, t, angles, ("roll", "pitch", "yaw"), lw=0.8)
     other.set_ylabel("angle [deg]")
     legend_below(other)
     other.spines["top"].set_visible(False)
@@ -156,14 +150,9 @@ def _panel_feet(axis, result: Result) -> None:
     p = data.foot_position.values[last] - data.base_position.values[last][:, None]
     yaw = data.base_rpy.values[last, 2][:, None]
     forward = p[..., 0] * np.cos(yaw) + p[..., 1] * np.sin(yaw)
-    for i, name in enumerate(data.foot.values):
-        axis.plot(
-            k * (forward[:, i] - forward[:, i].mean()),
-            k * data.foot_position.values[last][:, i, 2],
-            **line_style(i),
-            lw=1,
-            label=literal(name),
-        )
+    height = data.foot_position.values[last][..., 2]
+    about = forward - forward.mean(axis=0)
+    draw_lines(axis, k * about, k * height, data.foot.values, lw=1)
     axis.set(
         xlabel=f"forward of the body [{unit}]",
         ylabel=f"height [{unit}]",
@@ -175,10 +164,7 @@ def _panel_feet(axis, result: Result) -> None:
 def _panel_voltages(axis, result: Result) -> None:
     data = result.data
     t, last = _last_cycles(result, 2)
-    for i, name in enumerate(data.actuator.values[:2]):
-        axis.plot(
-            t, data.voltage.values[last, i], color=COLOURS[i], label=literal(name), lw=1
-        )
+    draw_lines(axis, t, data.voltage.values[last, :2], data.actuator.values, lw=1)
     axis.axhspan(0, 225, color="0.95", zorder=0)
     axis.set(xlabel="time [s]", ylabel="voltage [V]", title="drive, first leg")
     legend_below(axis)

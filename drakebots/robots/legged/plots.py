@@ -11,8 +11,8 @@ from drakebots.core.errors import InvalidInput
 from drakebots.plots import (
     COLOURS,
     check_ending,
+    draw_lines,
     legend_below,
-    line_style,
     literal,
     panels,
     write_figure,
@@ -85,8 +85,7 @@ def _height(panel: Axes, run: Result) -> None:
 
 def _angles(panel: Axes, run: Result) -> None:
     angles = np.degrees(run.data.base_rpy.values)
-    for i, name in enumerate(("roll", "pitch", "yaw")):
-        panel.plot(run.data.time.values, angles[:, i], color=COLOURS[i], label=name)
+    draw_lines(panel, run.data.time, angles, ("roll", "pitch", "yaw"))
     panel.set(xlabel="time [s]", ylabel="angle [deg]", title="angles of the base")
     legend_below(panel)
 
@@ -104,9 +103,7 @@ def _inputs(panel: Axes, run: Result) -> None:
     limits = data.input_limit.values
     bounded = limits > 0
     share = data.input.values[:, bounded] / limits[bounded]
-    for k, name in enumerate(data.input_name.values[bounded]):
-        style = line_style(k)
-        panel.plot(data.time, share[:, k], **style, lw=0.8, label=literal(str(name)))
+    draw_lines(panel, data.time, share, data.input_name.values[bounded], lw=0.8)
     for side in (-1, 1):
         panel.axhline(side, color=PLANNED, lw=0.8)
     panel.set(xlabel="time [s]", ylabel="share of the limit", title="inputs")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import xarray as xr
 from matplotlib.axes import Axes
 
 from drakebots.core.errors import InvalidInput
@@ -18,8 +19,8 @@ from drakebots.core.units import GRAVITY
 from drakebots.plots import (
     COLOURS,
     check_ending,
+    draw_lines,
     legend_beside,
-    line_style,
     literal,
     panels,
     save,
@@ -80,16 +81,12 @@ def plot_control(result: Result, path: str | Path) -> Path:
     data, (figure, grid) = result.data, panels(4, 1, (8.0, 2.0))
     t, base = data.time.values, data.base_position.values
     moved, tilt = base - base[0], np.degrees(data.base_rpy.values)
-    for k, colour in zip((0, 1), COLOURS):
-        grid[0].plot(t, moved[:, k], color=colour, label="xy"[k])
-        grid[1].plot(t, tilt[:, k], color=colour, label=("roll", "pitch")[k])
+    draw_lines(grid[0], t, moved[:, :2], "xy")
+    draw_lines(grid[1], t, tilt[:, :2], ("roll", "pitch"))
     grid[0].set_ylabel("moved by [m]")
     grid[1].set_ylabel("tilt [degrees]")
-    feet = [str(name).rpartition("_")[0] for name in data.patch.values]
-    for foot, colour in zip(dict.fromkeys(feet), COLOURS):
-        own = np.array([name == foot for name in feet])
-        load = data.patch_force.values[:, own, 2].sum(axis=1)
-        grid[2].plot(t, load, color=colour, lw=0.8, label=literal(foot))
+    loads = _foot_forces(data, "patch_force")
+    draw_lines(grid[2], t, np.transpose(list(loads.values())), loads, lw=0.8)
     grid[2].set_ylabel("load [N]")
     draw_torques(grid[3], result)
     for push in result.metrics.get("pushes", ()):
@@ -149,18 +146,21 @@ def _foot_loads(result: Result) -> np.ndarray | None:
     data, metrics = result.data, result.metrics
     if "contact_force" not in data:
         return None
-    force = data.contact_force.values[..., 2]
-    stems = [str(p).replace("/", "_").rpartition("_")[0] for p in data.patch.values]
-    loads = np.stack(
-        [
-            force[:, [s == str(foot) for s in stems]].sum(axis=1)
-            for foot in data.foot.values
-        ],
-        axis=1,
-    )
+    forces, none = _foot_forces(data, "contact_force"), np.zeros(data.sizes["time"])
+    feet = map(str, data.foot.values)
+    loads = np.stack([forces.get(foot, none) for foot in feet], axis=1)
     mass = metrics.get("mass_kg", metrics.get("mass"))
     weight = loads.sum(axis=1).mean() if mass is None else GRAVITY * mass
     return loads / weight
+
+
+def _foot_forces(data: xr.Dataset, name: str) -> dict[str, np.ndarray]:
+    """Sum of the normal forces (T,) [N] of each foot's patches."""
+    forces: dict[str, np.ndarray] = {}
+    for patch, force in zip(data.patch.values, data[name].values[..., 2].T):
+        foot = str(patch).replace("/", "_").rpartition("_")[0]
+        forces[foot] = forces.get(foot, 0.0) + force
+    return forces
 
 
 def draw_com(axes: Axes, runs: Mapping[str, Result]) -> None:
@@ -216,9 +216,8 @@ def draw_torques(
     names = [str(name) for name in data.joint.values]
     if joints is None:
         joints = names
-    for k, joint in enumerate(joints):
-        values = data.torque.values[:, names.index(joint)]
-        axes.plot(t, values, lw=0.9, **line_style(k), label=literal(joint))
+    columns = [names.index(joint) for joint in joints]
+    draw_lines(axes, t, data.torque.values[:, columns], joints, lw=0.9)
     legend_beside(axes)
     if limit is not None and np.isfinite(limit.values).any():
         most = float(np.nanmax(np.where(np.isfinite(limit), limit, np.nan)))
