@@ -224,7 +224,7 @@ def _ipopt(lowered: Lowered, values, settings, watch: Watch, folder: Path):
     for name, value in settings.items():
         _set(chosen, IDS["ipopt"], name, value)
     result, status = _guarded(IpoptSolver(), lowered, values, chosen, watch)
-    log = _ipopt_log(_text(path))
+    log = read_log(_text(path))
     if result is None:
         return None, status, False, log
     status = result.get_solver_details().ConvertStatusToString()
@@ -256,77 +256,54 @@ def _text(path: Path) -> str:
 
 # --- the solvers' printed logs ----------------------------------------------------
 
-_IPOPT_COLUMNS = ("number", "objective", "infeasibility", "optimality")
-
-
-def _ipopt_log(text: str) -> dict[str, list[float]]:
-    """`number`, `objective`, `infeasibility`, `optimality` from an output file."""
-    out: dict[str, list[float]] = {key: [] for key in _IPOPT_COLUMNS}
-    inside = False
-    for line in text.splitlines():
-        words = line.split()
-        if words[:2] == ["iter", "objective"]:
-            inside = True
-            continue
-        # "r" marks the restoration phase.
-        number = words[0].rstrip("r") if words else ""
-        if not (inside and number.isdigit() and len(words) >= 8):
-            inside = inside and bool(words)
-            continue
-        for key, word in zip(_IPOPT_COLUMNS, (number, *words[1:4])):
-            out[key].append(float(word))
-    return out if out["number"] else {}
-
-
 _COLUMNS = {
-    "Step": "step",
-    "nCon": "evaluations",
-    "nObj": "evaluations",
-    "Feasible": "infeasibility",
-    "Optimal": "optimality",
-    "MeritFunction": "objective",
-    "Objective": "objective",
+    column: key
+    for key, columns in (
+        ("number", "Major iter"),
+        ("objective", "MeritFunction Objective objective"),
+        ("infeasibility", "Feasible inf_pr"),
+        ("optimality", "Optimal inf_du"),
+        ("minors", "Minors"),
+        ("step", "Step"),
+        ("evaluations", "nCon nObj"),
+    )
+    for column in columns.split()
 }
+"""What the columns of the tables of SNOPT and IPOPT are called in a log."""
 
 
 def read_log(text: str) -> dict[str, list[float]]:
-    """The table of major iterations in a print file, by columns.
+    """The table of iterations that a solver printed, by columns.
 
-    `number`, `minors`, `step` (0 for none), `evaluations`, `objective` (merit
-    function or objective), `infeasibility` (0 without constraints) and
-    `optimality`, as SNOPT scales them.
+    `number`, `objective` (SNOPT's merit function where it has one), `infeasibility` (0
+    without constraints) and `optimality`, as the solver scales them; of SNOPT's major
+    iterations also `minors`, `step` (0 for none) and `evaluations`.
     """
-    keys = ("number", "minors", *dict.fromkeys(_COLUMNS.values()))
-    out: dict[str, list[float]] = {key: [] for key in keys}
-    header: list[str] = []
+    rows, header = [], []
     for line in text.splitlines():
         words = line.split()
-        if words[:3] == ["Itns", "Major", "Minors"]:
-            header = [w for w in words[3:] if w in _COLUMNS]
-            continue
-        row = _row(words, header) if header else None
-        if row is not None:
-            for key in keys:
-                out[key].append(row.get(key, 0.0))
-    return out if out["number"] else {}
+        if words[:2] in (["Itns", "Major"], ["iter", "objective"]):
+            header = words
+        elif row := _row(words, header):
+            rows.append(row)
+    keys = dict.fromkeys([*_COLUMNS.values(), *(key for row in rows for key in row)])
+    return {key: [row.get(key, 0.0) for row in rows] for key in keys} if rows else {}
 
 
 def _row(words: list[str], header: list[str]) -> dict[str, float] | None:
     """One line of the table, or None for another line."""
-    if len(words) < 3 + len(header) - 1:
+    if "Step" in header and words[3:] and words[3].isdigit():
+        words = [*words[:3], "0", *words[3:]]  # no step before the first iterate
+    cells = {_COLUMNS[a]: b for a, b in zip(header, words) if a in _COLUMNS}
+    if len(cells) < len(_COLUMNS.keys() & header) or not cells:
         return None
-    if not all(re.fullmatch(r"\d+", w) for w in words[:3]):
+    cells["number"] = cells["number"].rstrip("r")  # IPOPT's restoration phase
+    if not cells["number"].isdigit():
         return None
-    rest = words[3:]
-    if "Step" in header and re.fullmatch(r"\d+", rest[0]):
-        rest = ["0", *rest]  # no step before the first iterate
-    row = {"number": float(words[1]), "minors": float(words[2])}
-    for name, word in zip(header, rest):
-        try:
-            row[_COLUMNS[name]] = float(word.strip("()"))
-        except ValueError:
-            return None
-    return row
+    try:
+        return {key: float(cell.strip("()")) for key, cell in cells.items()}
+    except ValueError:
+        return None
 
 
 # --- SNOPT's options ---------------------------------------------------------------
@@ -336,31 +313,6 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(" ".join(text.split()).split(", "))
 
 
-OPTIONS = _names("""
-Central difference interval, CG iterations, CG tolerance, Check frequency, Crash
-option, Crash tolerance, Derivative level, Derivative linesearch, Derivative option,
-Difference interval, Elastic mode, Elastic weight, Expand frequency, Factorization
-frequency, Feasibility tolerance, Function precision, Hessian dimension, Hessian
-flush, Hessian frequency, Hessian full memory, Hessian limited memory, Hessian
-updates, Infinite bound, Iterations limit, Linesearch tolerance, LU complete pivoting,
-LU density tolerance, LU factor tolerance, LU partial pivoting, LU rook pivoting, LU
-singularity tolerance, LU swap tolerance, LU update tolerance, Major feasibility
-tolerance, Major iterations limit, Major optimality tolerance, Major print level,
-Major step limit, Minor feasibility tolerance, Minor iterations limit, Minor
-optimality tolerance, Minor print level, New superbasics limit, Nonderivative
-linesearch, Optimality tolerance, Partial price, Penalty parameter, Pivot tolerance,
-Print file, Print frequency, Proximal iterations limit, Proximal point method,
-QPSolver Cholesky, QPSolver CG, QPSolver QN, QPSolver, Reduced Hessian dimension, Save
-frequency, Scale option, Scale tolerance, Start constraint check at column, Start
-objective check at column, Sticky parameters, Stop constraint check at column, Stop
-objective check at column, Summary frequency, Superbasics limit, Suppress parameters,
-System information, Time limit, Timing level, Total integer workspace, Total real
-workspace, Unbounded objective value, Unbounded step size, Verify gradients, Verify
-level, Violation limit
-""")
-"""Names of options, without their values. Options that are files by Fortran unit
-numbers or change the problem (maximize, feasible point) are left out."""
-
 TEXTS = _names("""
 Derivative linesearch, Hessian full memory, Hessian limited memory, LU complete
 pivoting, LU partial pivoting, LU rook pivoting, Nonderivative linesearch, Print file,
@@ -368,6 +320,27 @@ QPSolver, QPSolver CG, QPSolver Cholesky, QPSolver QN, Sticky parameters, Suppre
 parameters, System information
 """)
 """Options whose value is a word, or "" where the name says it all."""
+
+OPTIONS = TEXTS + _names("""
+Central difference interval, CG iterations, CG tolerance, Check frequency, Crash option,
+Crash tolerance, Derivative level, Derivative option, Difference interval, Elastic mode,
+Elastic weight, Expand frequency, Factorization frequency, Feasibility tolerance,
+Function precision, Hessian dimension, Hessian flush, Hessian frequency, Hessian
+updates, Infinite bound, Iterations limit, Linesearch tolerance, LU density tolerance,
+LU factor tolerance, LU singularity tolerance, LU swap tolerance, LU update tolerance,
+Major feasibility tolerance, Major iterations limit, Major optimality tolerance, Major
+print level, Major step limit, Minor feasibility tolerance, Minor iterations limit,
+Minor optimality tolerance, Minor print level, New superbasics limit, Optimality
+tolerance, Partial price, Penalty parameter, Pivot tolerance, Print frequency, Proximal
+iterations limit, Proximal point method, Reduced Hessian dimension, Save frequency,
+Scale option, Scale tolerance, Start constraint check at column, Start objective check
+at column, Stop constraint check at column, Stop objective check at column, Summary
+frequency, Superbasics limit, Time limit, Timing level, Total integer workspace, Total
+real workspace, Unbounded objective value, Unbounded step size, Verify gradients, Verify
+level, Violation limit
+""")
+"""Names of options, without their values. Options that are files by Fortran unit
+numbers or change the problem (maximize, feasible point) are left out."""
 
 _BY_KEY = {name.lower(): name for name in OPTIONS}
 
@@ -393,17 +366,11 @@ def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidInput(f"SNOPT has no option {str(name)!r}; {hint}")
         name = _BY_KEY[key]
         if name in TEXTS:
-            if not isinstance(value, str):
-                raise InvalidInput(
-                    f"SNOPT's option {name!r} takes a text, got {value!r}"
-                )
-        elif (
-            isinstance(value, bool)
-            or not isinstance(value, numbers.Real)
-            or not math.isfinite(value)
-        ):
-            raise InvalidInput(f"SNOPT's option {name!r} takes a number, got {value!r}")
-        elif name.startswith("Total"):
-            value = int(value)
-        out[name] = value
+            wanted, fits = "a text", isinstance(value, str)
+        else:
+            real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            wanted, fits = "a number", real and math.isfinite(value)
+        if not fits:
+            raise InvalidInput(f"SNOPT's option {name!r} takes {wanted}, got {value!r}")
+        out[name] = int(value) if name.startswith("Total") else value
     return out
