@@ -55,7 +55,6 @@ if TYPE_CHECKING:
         tilted,
         went,
     )
-    from drakebots.multibody.kinematics import ClosedChain
     from drakebots.multibody.limbs import (
         Limb,
         LimbMap,
@@ -63,7 +62,13 @@ if TYPE_CHECKING:
         couple_joints,
         read_limbs,
     )
-    from drakebots.multibody.plant import COLOUR, Ground, Robot, build_robot
+    from drakebots.multibody.plant import (
+        COLOUR,
+        ClosedChain,
+        Ground,
+        Robot,
+        build_robot,
+    )
     from drakebots.multibody.posture import Posture, find_posture
     from drakebots.multibody.simulate import (
         Logged,
@@ -72,6 +77,7 @@ if TYPE_CHECKING:
         advance,
         advance_to,
         closure_residuals,
+        joint_angles,
         trajectory_dataset,
     )
     from drakebots.multibody.soles import (

@@ -224,6 +224,22 @@ def trajectory_dataset(
     return xr.Dataset(with_units(variables), coordinates)
 
 
+def joint_angles(data: xr.Dataset) -> dict[str, np.ndarray]:
+    """Positions (T,) of a result's actuated joints, by joint [rad or m].
+
+    A position is called as its joint, or as it behind the model's name.
+    """
+    names = [str(name) for name in data.position_name.values]
+    angles = {}
+    for joint in map(str, data.joint.values):
+        own = [n for n in names if n == joint] or [
+            n for n in names if n.endswith(f"_{joint}")
+        ]
+        if len(own) == 1:
+            angles[joint] = data.position.values[:, names.index(own[0])]
+    return angles
+
+
 def _measured(
     robot: Robot, states: np.ndarray, contact_forces: np.ndarray | None
 ) -> dict[str, tuple[tuple[str, ...], np.ndarray, str]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import xarray as xr
 from matplotlib.figure import Figure
 from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.formats import model_of
 from drakebots.model import actuators_of
+from drakebots.multibody import joint_angles
 from drakebots.plots.file import (
     COLOURS,
     check_ending,
@@ -69,22 +69,6 @@ def skin_figure(result: Result) -> Figure:
     verdict = "" if result.ok else f"  ·  {result.verdict}"
     figure.suptitle(f"{literal(result.model)}{verdict}")
     return figure
-
-
-def joint_angles(data: xr.Dataset) -> dict[str, np.ndarray]:
-    """Positions (T,) of the actuated joints, by joint [rad or m].
-
-    A position is called as its joint, or as it behind the model's name.
-    """
-    names = [str(name) for name in data.position_name.values]
-    angles = {}
-    for joint in map(str, data.joint.values):
-        own = [n for n in names if n == joint] or [
-            n for n in names if n.endswith(f"_{joint}")
-        ]
-        if len(own) == 1:
-            angles[joint] = data.position.values[:, names.index(own[0])]
-    return angles
 
 
 def torque_limits(result: Result) -> dict[str, float]:

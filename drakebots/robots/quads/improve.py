@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from pydrake.multibody.tree import JacobianWrtVariable
 from scipy.ndimage import uniform_filter1d
 
 from drakebots.core.run import Progress
@@ -38,7 +37,7 @@ from drakebots.design import (
     rms,
 )
 from drakebots.design.skeleton import write_sdf
-from drakebots.model import find_body
+from drakebots.model import find_body, point_jacobian
 from drakebots.results import Result
 from drakebots.robots.quads.plan import plan
 from drakebots.robots.quads.problem import Problem
@@ -228,19 +227,10 @@ class WalkModel:
 def _patch_jacobian(quad: Quad, q: np.ndarray) -> np.ndarray:
     """Jacobian of the contact points of all soles (3 p, nv), in the world."""
     plant = quad.robot.plant
-    context = plant.CreateDefaultContext()
+    context, rows = plant.CreateDefaultContext(), []
     plant.SetPositions(context, q)
-    world = plant.world_frame()
-    return np.concatenate(
-        [
-            plant.CalcJacobianTranslationalVelocity(
-                context,
-                JacobianWrtVariable.kQDot,
-                find_body(plant, sole.body).body_frame(),
-                (sole.p_BF + sole.points @ sole.R_BS.T).T,
-                world,
-                world,
-            )
-            for sole in quad.soles
-        ]
-    )
+    for sole in quad.soles:
+        frame = find_body(plant, sole.body).body_frame()
+        p_BC = (sole.p_BF + sole.points @ sole.R_BS.T).T
+        rows.append(point_jacobian(plant, context, frame, p_BC))
+    return np.concatenate(rows)

@@ -28,7 +28,14 @@ from drakebots.core.checks import array
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import check, checked
 from drakebots.formats import load
-from drakebots.model import Model, effort_limits, find_body, joints_of, skin_path
+from drakebots.model import (
+    Model,
+    effort_limits,
+    find_body,
+    joints_of,
+    point_jacobian,
+    skin_path,
+)
 from drakebots.multibody import EULER_JOINTS, Robot, build_robot
 from drakebots.robots.quads.robot.tree_dynamics import TreeDynamics
 from drakebots.skin.coupled import torque_map
@@ -502,9 +509,7 @@ def feet_kinematics(
         frame = find_body(plant, one.body).body_frame()
         p_BC = np.ascontiguousarray(one.p_BC.T)
         p = plant.CalcPointsPositions(context, frame, p_BC, world).T
-        J = plant.CalcJacobianTranslationalVelocity(
-            context, JacobianWrtVariable.kV, frame, p_BC, world, world
-        ).reshape(len(p), 3, nv)
+        J = point_jacobian(plant, context, frame, p_BC).reshape(len(p), 3, nv)
         spin = plant.CalcJacobianAngularVelocity(
             context, JacobianWrtVariable.kV, frame, world, world
         )

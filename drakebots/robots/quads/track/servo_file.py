@@ -37,6 +37,7 @@ from drakebots.core.files import reading, write_csv
 from drakebots.design import table1_template
 from drakebots.design.fabrication import servo_map as design_map
 from drakebots.model import skin_path
+from drakebots.multibody import joint_angles
 from drakebots.results import Result
 from drakebots.robots.quads.track.reference import PERIODIC, plan_model, servo_targets
 from drakebots.skin.file import ServoGains, read_skin
@@ -232,7 +233,7 @@ def servo_table(
             planned angle beyond its servo's limits, naming joint and time.
     """
     plan, rate, cycles = table.plan, table.rate, table.cycles
-    angles = joint_angles(plan)
+    angles = _angles(plan)
     missing = set(angles) - {c.joint for c in channels}
     if missing:
         raise InvalidInput(
@@ -299,7 +300,7 @@ def _shaft(channel: Channel, degrees, sent, times: np.ndarray) -> np.ndarray:
     return np.clip(shaft, 0.0, 2 * channel.zero)
 
 
-def joint_angles(plan: Result) -> dict[str, np.ndarray]:
+def _angles(plan: Result) -> dict[str, np.ndarray]:
     """Angles of the actuated joints (N,) [rad] by name.
 
     Raises:
@@ -308,15 +309,10 @@ def joint_angles(plan: Result) -> dict[str, np.ndarray]:
     data = plan.data
     if "position" not in data or "joint" not in data.coords or len(data.time) < 2:
         raise InvalidInput("the result has no motion of joints to export")
-    names = [str(name) for name in data.position_name.values]
-    found = {}
+    found = joint_angles(data)
     for joint in map(str, data.joint.values):
-        # Positions of one coordinate are named by the joint, or model and joint.
-        at = [k for k, n in enumerate(names) if n == joint]
-        at = at or [k for k, n in enumerate(names) if n.endswith(f"_{joint}")]
-        if len(at) != 1:
+        if joint not in found:
             raise InvalidInput(f"the plan has no position of joint {joint!r}")
-        found[joint] = data.position.values[:, at[0]]
     return found
 
 
