@@ -58,8 +58,8 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 53_447,
-    "modules": 385,
+    "code_lines": 53_377,
+    "modules": 384,
     "single_importer_modules": 46,
     "functions_over_60_lines": 5,
     "field_declarations": 1,
