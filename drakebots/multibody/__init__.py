@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         add_soles,
         forces_on_soles,
         nearest_in_hull,
+        polygon,
         soles_jacobian,
         touch_by_soles,
     )

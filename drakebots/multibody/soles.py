@@ -26,6 +26,7 @@ from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 from scipy.optimize import nnls
+from scipy.spatial import ConvexHull, QhullError
 
 from drakebots.model import Model, Point, bodies_of, find_body, point_jacobian
 from drakebots.multibody.plant import Ground, Robot
@@ -132,6 +133,17 @@ def soles_jacobian(robot: Robot, context: Context) -> np.ndarray:
         down = -foot.radius / robot.scaling.length * R_WB[2]
         rows.append(point_jacobian(robot.plant, context, frame, p + down))
     return np.vstack(rows)
+
+
+def polygon(points: np.ndarray) -> np.ndarray | None:
+    """Convex hull of points (k, 2), counterclockwise; None if they span no area."""
+    points = np.atleast_2d(np.asarray(points, float))
+    if len(points) < 3:
+        return None
+    try:
+        return points[ConvexHull(points).vertices]
+    except QhullError:
+        return None
 
 
 def nearest_in_hull(x: np.ndarray, points: np.ndarray) -> np.ndarray:

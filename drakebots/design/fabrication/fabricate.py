@@ -1,27 +1,49 @@
-"""Everything from which a robot is built: skin pieces, moulds, printed parts, lists."""
+"""Everything from which a robot is built: skin pieces, moulds, printed parts, lists.
+
+A printed part is the union of its link's printed boxes and bracing, less the openings
+of the motor bays and the pilot holes, in the link's frame. The pilot holes go through
+the end walls of the bays along the shaft, where the servo's screws are; their diameter
+is `build.pilot_hole`, whatever else is edited (paper, Fig. 7).
+"""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+import manifold3d as m
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.core.files import write_csv
+from drakebots.core.files import replacing, write_csv
 from drakebots.core.run import Progress
 from drakebots.design.fabrication.moulds import Mould, two_part_mould
-from drakebots.design.fabrication.parts import write_parts, write_step
 from drakebots.design.fabrication.pieces import SkinPiece, limbs_of, skin_pieces
-from drakebots.design.geometry import write_surface
+from drakebots.design.geometry import Surface, frame_of, to_surface, write_surface
 from drakebots.design.problem import Design
-from drakebots.design.skeleton import Build, Hinge, Skeleton
+from drakebots.design.skeleton import Build, Hinge, Link, Plate, Skeleton, Trimmed
 from drakebots.design.skin import in_folds
 
 _CHANNELS = 32
 """Number of channels of the paper's servo board (section 6.2)."""
+
+_DRAIN = 0.004
+"""Diameter of the holes that drain closed tubes [m]."""
+
+_RING = 0.05
+"""Length of a drain hole beyond its tube, to pass a bracing ring over it [m]."""
+
+_STEP = 1e-3
+"""Distance of the points along a hole at which plates are looked for [m]."""
+
+_JOIN = 1e-5
+"""Distance by which boxes are enlarged, so that those that touch are joined [m]."""
+
+_SIDES = 24
+"""Number of segments of a round hole in the meshes."""
 
 
 @dataclass(frozen=True)
@@ -201,3 +223,250 @@ def _shaft_direction(hinge: Hinge) -> int:
     if along == 2:
         return 1
     return 1 if hinge.p_WJ[along] * hinge.axis[along] > 0 else -1
+
+
+# The printed parts, one for each link.
+
+
+@dataclass(frozen=True)
+class Hole:
+    """A round hole.
+
+    Attributes:
+        p_BH: its middle in the link (3,) [m].
+        axis: its axis in the link, a unit vector (3,).
+        diameter: its diameter [m].
+        depth: its length [m].
+    """
+
+    p_BH: np.ndarray
+    axis: np.ndarray
+    diameter: float
+    depth: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """A printed part.
+
+    Attributes:
+        link: name of its link.
+        surface: its closed surface in the link's frame [m].
+        holes: its pilot holes.
+    """
+
+    link: str
+    surface: Surface
+    holes: tuple[Hole, ...]
+
+
+def link_part(link: Link, build: Build) -> Part:
+    """The part of one link.
+
+    Raises:
+        InvalidInput: when it is empty, not closed, in loose pieces or has closed voids.
+    """
+
+    def box(solid, size, p_GV):
+        p = solid.p_BG + solid.R_BG @ p_GV
+        cube = m.Manifold.cube(size.tolist(), True)
+        return cube.transform(np.column_stack([solid.R_BG, p]))
+
+    def prism(plate):
+        return [plate.body(_JOIN / 2)]
+
+    boxes, cuts = _printed(link, box, prism, _stretched, _JOIN)
+    holes = pilot_holes(link, build)
+    cuts += [_drill(hole) for hole in (*holes, *_drain_holes(link))]
+    body = m.Manifold.batch_boolean(boxes, m.OpType.Add)
+    if cuts:
+        body -= m.Manifold.batch_boolean(cuts, m.OpType.Add)
+    if body.is_empty() or body.status() != m.Error.NoError:
+        raise InvalidInput(f"part {link.name}: empty or not closed ({body.status()})")
+    # A closed void counts as a piece of negative volume.
+    pieces = [1e6 * piece.volume() for piece in body.decompose()]
+    pieces = [volume for volume in pieces if abs(volume) > 1e-3]
+    if len(pieces) > 1:
+        sizes = ", ".join(f"{volume:.2g}" for volume in pieces)
+        raise InvalidInput(
+            f"part {link.name}: loose pieces or closed voids of {sizes} cm^3; move "
+            "what does not touch the rest, or make build.wall thicker"
+        )
+    return Part(link.name, to_surface(body), holes)
+
+
+def _stretched(solid: Trimmed) -> m.Manifold:
+    """A trimmed box, stretched along its sides so that it is enlarged like a box."""
+    R = solid.R_BG @ np.diag(1 + _JOIN / solid.size) @ solid.R_BG.T
+    return solid.body().transform(np.column_stack([R, solid.p_BG - R @ solid.p_BG]))
+
+
+def write_parts(skeleton: Skeleton, build: Build, folder: Path | str) -> list[Path]:
+    """Writes LINK.stl for every link, in millimetres; returns the paths."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for link in skeleton.links:
+        paths.append(folder / f"{link.name}.stl")
+        write_surface(paths[-1], link_part(link, build).surface, "mm")
+    return paths
+
+
+def _printed(link: Link, box, prisms, faces, more: float = 0.0) -> tuple[list, list]:
+    """Bodies that the printed part of a link is made of, and those of its bays.
+
+    Args:
+        link: the link.
+        box: the body of a solid, of a size, at a place in the solid's frame.
+        prisms: the bodies of a plate.
+        faces: the body of a trimmed solid.
+        more: by how much boxes are larger [m].
+    """
+    bodies, bays = [], []
+    for solid in (s for s in link.solids if s.kind in ("shell", "rib")):
+        if isinstance(solid, Plate):
+            bodies += prisms(solid)
+            continue
+        if isinstance(solid, Trimmed):
+            bodies.append(faces(solid))
+        else:
+            bodies += [box(solid, size + more, p_GV) for size, p_GV in solid.boxes()]
+        if solid.name.endswith("_bay"):
+            bays.append(box(solid, solid.hole * [1, 1, 1.001], np.zeros(3)))
+    return bodies, bays
+
+
+# Holes.
+
+
+def pilot_holes(link: Link, build: Build) -> tuple[Hole, ...]:
+    """The pilot holes of a link: four for each motor bay, beside the servo's body."""
+    holes = []
+    along, across = build.servo.screws
+    for bay in (s for s in link.solids if s.name.endswith("_bay")):
+        # They also go through a bracing ring over the screws.
+        depth = bay.size[2] + 2 * build.rib_reach
+        for x in (-0.5, 0.5):
+            for y in (-0.5, 0.5):
+                p = bay.p_BG + bay.R_BG @ [x * along, y * across, 0.0]
+                hole = Hole(p, bay.R_BG[:, 2], build.pilot_hole, depth)
+                holes.append(_through_plates(link, hole, bay.size[2]))
+    return tuple(holes)
+
+
+def _drain_holes(link: Link) -> tuple[Hole, ...]:
+    """A hole across each tube, for resin and cables; it would be a closed void."""
+    tubes = [
+        s
+        for s in link.solids
+        if s.kind == "shell" and s.name.endswith(("beam", "strut")) and s.hole.all()
+    ]
+    return tuple(
+        _through_plates(
+            link, Hole(s.p_BG, s.R_BG[:, 0], _DRAIN, s.size[0] + _RING), s.size[0]
+        )
+        for s in tubes
+    )
+
+
+def _through_plates(link: Link, hole: Hole, across: float) -> Hole:
+    """The hole, extended through the plates that it meets beside a solid.
+
+    Args:
+        link: link with the plates.
+        hole: hole through the solid.
+        across: size of the solid along the hole [m].
+    """
+    made = [s for s in link.solids if isinstance(s, Plate)]
+    if not made:
+        return hole
+    s = across / 2 + np.arange(0.0, 0.3, _STEP)
+    reach = []
+    for sign in (-1, 1):
+        p_B = hole.p_BH + sign * s[:, None] * hole.axis
+        away = np.min([one.distance(p_B) for one in made], axis=0)
+        out = np.flatnonzero(away > hole.diameter / 2)
+        end = s[out[0]] if len(out) else s[-1]
+        reach.append(max(hole.depth / 2, end + 2 * _STEP))
+    back, ahead = reach
+    middle = hole.p_BH + (ahead - back) / 2 * hole.axis
+    return replace(hole, p_BH=middle, depth=back + ahead)
+
+
+def _drill(hole: Hole) -> m.Manifold:
+    # It extends beyond both faces, so that no film is left over them.
+    length, radius = 1.2 * hole.depth, hole.diameter / 2
+    tool = m.Manifold.cylinder(length, radius, radius, _SIDES, True)
+    return tool.transform(np.column_stack([frame_of(hole.axis), hole.p_BH]))
+
+
+# STEP files for CAD programs; they need cadquery, an extra.
+
+
+def write_step(skeleton: Skeleton, build: Build, folder: Path | str) -> list[Path]:
+    """Writes LINK.step for every link, in millimetres, with holes as true cylinders.
+
+    Raises:
+        InvalidInput: when cadquery is not installed.
+    """
+    try:
+        import cadquery
+    except ImportError:
+        raise InvalidInput(
+            "STEP files need cadquery: pip install cadquery; STL files do not"
+        ) from None
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for link in skeleton.links:
+        paths.append(folder / f"{link.name}.step")
+        shape = cadquery.Workplane(obj=_step_shape(cadquery, link, build))
+        with replacing(paths[-1]) as part:
+            cadquery.exporters.export(shape, str(part), "STEP")
+    return paths
+
+
+def _step_shape(cq, link: Link, build: Build):
+    """The printed part of a link as a solid of CadQuery [mm]: boxes minus holes."""
+
+    def box(solid, size, p_GV):
+        p = 1e3 * (solid.p_BG + solid.R_BG @ p_GV)
+        x, z = solid.R_BG[:, 0], solid.R_BG[:, 2]
+        plane = cq.Plane(cq.Vector(*p), cq.Vector(*x), cq.Vector(*z))
+        return cq.Workplane(plane).box(*(1e3 * size)).val()
+
+    def cylinder(hole):
+        length = 1.2 * hole.depth
+        foot = cq.Vector(*(1e3 * (hole.p_BH - length / 2 * hole.axis)))
+        radius = 1e3 * hole.diameter / 2
+        return cq.Solid.makeCylinder(radius, 1e3 * length, foot, cq.Vector(*hole.axis))
+
+    kinds = (partial(kind, cq) for kind in (_step_prisms, _step_faces))
+    boxes, cuts = _printed(link, box, *kinds)
+    cuts += [cylinder(h) for h in (*pilot_holes(link, build), *_drain_holes(link))]
+    body = boxes[0].fuse(*boxes[1:]) if len(boxes) > 1 else boxes[0]
+    return body.cut(*cuts) if cuts else body
+
+
+def _step_prisms(cq, plate: Plate):
+    def wire(contour):
+        flat = np.column_stack([contour, np.full(len(contour), -plate.thickness / 2)])
+        points = 1e3 * (plate.p_BG + flat @ plate.R_BG.T)
+        return cq.Wire.makePolygon([cq.Vector(*p) for p in points], close=True)
+
+    along = cq.Vector(*(1e3 * plate.thickness * plate.R_BG[:, 2]))
+    return [
+        cq.Solid.extrudeLinear(wire(outline), [wire(hole) for hole in holes], along)
+        for outline, holes in plate.pieces()
+    ]
+
+
+def _step_faces(cq, solid: Trimmed):
+    x = 1e3 * solid.shape.vertices
+    faces = [
+        cq.Face.makeFromWires(
+            cq.Wire.makePolygon([cq.Vector(*p) for p in x[triangle]], close=True)
+        )
+        for triangle in solid.shape.triangles
+    ]
+    return cq.Solid.makeSolid(cq.Shell.makeShell(faces))

@@ -15,20 +15,18 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.lattice.shape.io import (
-        ENDINGS,
-        LatticeSpec,
-        load_lattice,
-        names_lattice,
-        save_lattice,
-    )
     from drakebots.lattice.shape.lattice import (
         BEAMS,
+        ENDINGS,
         OFFSETS,
         PRESETS,
         Lattice,
+        LatticeSpec,
         Strut,
         block,
+        load_lattice,
+        names_lattice,
+        save_lattice,
     )
     from drakebots.lattice.shape.mechanisms import (
         Mechanisms,

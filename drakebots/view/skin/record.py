@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import xarray as xr
 from pydrake.geometry import Rgba
-from scipy.spatial import ConvexHull, QhullError
 
 from drakebots.core.errors import InvalidInput
 from drakebots.formats import model_of
 from drakebots.model import Model
+from drakebots.multibody import polygon
 from drakebots.results import Result
 from drakebots.view.motion import (
     LOOKS,
@@ -300,8 +300,8 @@ def draw_requested(scene: Scene, data: xr.Dataset) -> None:
     name = next((n for n in ("planned_cop", "cop") if n in data), None)
     if name is not None:
         line("cop", "path of the centre of pressure", data[name].values, GREEN)
-    for k, polygon in support_polygons(data).items():
-        outline = np.vstack([polygon, polygon[:1]])
+    for k, corners in support_polygons(data).items():
+        outline = np.vstack([corners, corners[:1]])
         line(f"support/{k}", "support polygons at some times", outline, CYAN)
 
 
@@ -321,9 +321,7 @@ def support_polygons(data: xr.Dataset) -> dict[int, np.ndarray]:
     out = {}
     for k in frames.tolist():
         down = (owner >= 0) & contact[k][np.maximum(owner, 0)]
-        points = data.patch_position.values[k][down][:, :2]
-        try:
-            out[k] = points[ConvexHull(points).vertices]
-        except (QhullError, ValueError):
-            continue
+        corners = polygon(data.patch_position.values[k][down][:, :2])
+        if corners is not None:
+            out[k] = corners
     return out

@@ -28,7 +28,7 @@ from drakebots.design.bracing.glue import (
 )
 from drakebots.design.bracing.plates import SWING, rings
 from drakebots.design.bracing.sections import inside_of, section
-from drakebots.design.fabrication.parts import link_part, write_step
+from drakebots.design.fabrication.fabricate import link_part, write_step
 from drakebots.design.geometry import Surface
 from drakebots.design.skeleton import (
     Plate,

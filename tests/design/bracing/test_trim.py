@@ -11,7 +11,7 @@ import trimesh
 from drakebots.design.bracing import through_skin, trim_to_skin, with_plates
 from drakebots.design.bracing.sections import inside_of
 from drakebots.design.bracing.trim import _MOUTH, SAMPLE, WALL, _kept
-from drakebots.design.fabrication.parts import link_part
+from drakebots.design.fabrication.fabricate import link_part
 from drakebots.design.geometry import Surface, distances
 from drakebots.design.skeleton import (
     Build,

@@ -9,8 +9,8 @@ import pytest
 from drakebots.core.errors import InvalidInput
 from drakebots.design import table1_template
 from drakebots.design.fabrication import servo_map
-from drakebots.design.fabrication.fabricate import bill_of_materials
-from drakebots.design.fabrication.parts import (
+from drakebots.design.fabrication.fabricate import (
+    bill_of_materials,
     link_part,
     pilot_holes,
     write_parts,

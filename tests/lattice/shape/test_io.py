@@ -19,7 +19,7 @@ from drakebots.lattice.shape import (
     load_lattice,
     save_lattice,
 )
-from drakebots.lattice.shape.io import parse_lattice, read_vxa
+from drakebots.lattice.shape.lattice import parse_lattice, read_vxa
 
 VXA = """<?xml version="1.0" encoding="ISO-8859-1"?>
 <VXA Version="1.0"><VXC Version="0.94">

@@ -13,13 +13,12 @@ from types import MappingProxyType
 from typing import Annotated
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from drakebots.core.checks import array, check_value, positive
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
-from drakebots.multibody import nearest_in_hull
+from drakebots.multibody import nearest_in_hull, polygon
 from drakebots.robots.quads.robot import Quad, half_planes
 
 # --- support polygons, centre of pressure (COP) and zero-moment point (ZMP) --
@@ -38,17 +37,6 @@ def sole_corners(quad: Quad, feet: np.ndarray, heading: float) -> list[np.ndarra
     c, s = np.cos(heading), np.sin(heading)
     R = np.array([[c, -s], [s, c]])
     return [p[:2] + sole.corners @ R.T for p, sole in zip(feet, quad.soles)]
-
-
-def polygon(points: np.ndarray) -> np.ndarray | None:
-    """Convex hull of points (k, 2), counterclockwise; None if they span no area."""
-    points = np.atleast_2d(np.asarray(points, float))
-    if len(points) < 3:
-        return None
-    try:
-        return points[ConvexHull(points).vertices]
-    except QhullError:
-        return None
 
 
 def margin(corners: np.ndarray | None, point: np.ndarray) -> float:

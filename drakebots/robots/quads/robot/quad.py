@@ -21,7 +21,6 @@ from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import JacobianWrtVariable
 from pydrake.systems.framework import Context
-from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
 
 from drakebots.core.checks import array
@@ -36,7 +35,7 @@ from drakebots.model import (
     point_jacobian,
     skin_path,
 )
-from drakebots.multibody import EULER_JOINTS, Robot, build_robot
+from drakebots.multibody import EULER_JOINTS, Robot, build_robot, polygon
 from drakebots.robots.quads.robot.tree_dynamics import TreeDynamics
 from drakebots.skin.coupled import torque_map
 from drakebots.skin.file import Patches, read_skin, rest_positions
@@ -284,14 +283,13 @@ def _sole(plant, context, patches: Patches) -> Sole:
     # The middle is that of the points' bounding box in S, not in B.
     shift = (points.min(axis=0) + points.max(axis=0)) / 2
     points = points - shift
-    try:
-        hull = ConvexHull(points[:, :2])
-    except QhullError:
+    corners = polygon(points[:, :2])
+    if corners is None:
         raise InvalidInput(
             f"patches of {patches.foot}: they span no area in the rest pose; a sole "
             "needs three points that are not on a line"
-        ) from None
-    p_BF, corners = middle + R_BS @ shift, points[hull.vertices, :2]
+        )
+    p_BF = middle + R_BS @ shift
     return Sole(patches.foot, patches.body, p_BF, R_BS, corners, points)
 
 

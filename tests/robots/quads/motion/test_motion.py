@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.multibody import polygon
 from drakebots.robots.quads.motion import cop_of_forces, margin, near_contact, zmp
 from drakebots.robots.quads.motion.motion import (
     Footfall,
     bar_footfall,
     gait_footfall,
-    polygon,
     runs,
 )
 from drakebots.robots.quads.robot import half_planes

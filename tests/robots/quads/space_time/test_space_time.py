@@ -11,11 +11,12 @@ from pydrake.multibody.tree import JacobianWrtVariable, MultibodyForces
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Verdict
 from drakebots.model import find_body
+from drakebots.multibody import polygon
 from drakebots.results import load_result
 from drakebots.robots.quads.motion import MotionInput, margin
 from drakebots.robots.quads.motion.gait import Gait, synthesize
 from drakebots.robots.quads.motion.library import lift
-from drakebots.robots.quads.motion.motion import Footfall, polygon
+from drakebots.robots.quads.motion.motion import Footfall
 from drakebots.robots.quads.space_time import (
     SpaceTime,
     Weights,
