@@ -58,9 +58,9 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 53_377,
-    "modules": 384,
-    "single_importer_modules": 46,
+    "code_lines": 53_374,
+    "modules": 382,
+    "single_importer_modules": 45,
     "functions_over_60_lines": 5,
     "field_declarations": 1,
     "option_bag_fields": 14,
