@@ -438,7 +438,7 @@ def find_body(plant: MultibodyPlant, name: str) -> RigidBody:
     return one_named(plant, "body", name, bodies_of(plant))
 
 
-def independent_rows(C: np.ndarray) -> np.ndarray:
+def independent_rows(C: np.ndarray, least: float = _RANK) -> np.ndarray:
     """The rows of a Jacobian that do not depend on the others, by rising number.
 
     QR with pivoting of the rows, each scaled to unit length; columns are scaled first,
@@ -446,6 +446,7 @@ def independent_rows(C: np.ndarray) -> np.ndarray:
 
     Args:
         C: of closed loops, or of feet that stand (m, nv).
+        least: share of the largest pivot below which a row depends on the others.
     """
     columns = np.linalg.norm(C, axis=0)
     C = C / np.where(columns > 0, columns, 1.0)
@@ -455,4 +456,4 @@ def independent_rows(C: np.ndarray) -> np.ndarray:
     C = C / np.where(lengths > _RANK * lengths.max(), lengths, np.inf)[:, None]
     R, order = scipy.linalg.qr(C.T, mode="r", pivoting=True)
     pivots = np.abs(np.diag(R))
-    return np.sort(order[: int((pivots > _RANK * pivots[0]).sum())])
+    return np.sort(order[: int((pivots > least * pivots[0]).sum())])
