@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from drakebots.core.errors import FileProblem, InvalidInput
-from drakebots.plots import save
+from drakebots.plots import draw_lines, save
 
 
 def drawn() -> Figure:
@@ -37,3 +38,17 @@ def test_what_cannot_be_written(tmp_path):
     with pytest.raises(FileProblem):
         save(drawn(), tmp_path / "none" / "a.png")
     assert not list(tmp_path.iterdir())
+
+
+def test_lines_have_names_and_differ():
+    """Columns over one abscissa or one each; a name of the user's is shown as it is."""
+    values, names = np.arange(6.0).reshape(3, 2), ("_a", "$b")
+    for x in (np.arange(3.0), -values):
+        axes = Figure().subplots()
+        draw_lines(axes, x, values, names, lw=0.5)
+        lines = axes.get_lines()
+        assert [line.get_label() for line in lines] == [" _a", r"\$b"]
+        assert lines[0].get_color() != lines[1].get_color()
+        for k, line in enumerate(lines):
+            assert np.array_equal(line.get_ydata(), values[:, k])
+            assert np.array_equal(line.get_xdata(), x if x.ndim == 1 else x[:, k])
