@@ -48,7 +48,7 @@ TILT = np.pi / 3
 """Bound of roll and pitch [rad]: away from the singularity of Euler angles."""
 
 STRAIGHT = 0.3
-"""Bound of yaw in a walk [rad]."""
+"""Bound of the change of yaw in a walk [rad]."""
 
 END = 0.1
 """Bound of the difference between the last pose and standing [l, rad]."""
@@ -146,13 +146,13 @@ def _position_bounds(aim: Targets) -> tuple[np.ndarray, np.ndarray]:
     standing = aim.standing
     plant = standing.system.robot.plant
     low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
-    bounds = {"roll": TILT, "pitch": TILT}
-    if aim.motion.steady:
-        bounds["yaw"] = STRAIGHT
-    for axis, size in bounds.items():
+    bounds = {"roll": (0.0, TILT), "pitch": (0.0, TILT)}
+    if aim.motion.steady and "yaw" in standing.base:
+        bounds["yaw"] = (aim.start[standing.index("yaw")], STRAIGHT)
+    for axis, (middle, size) in bounds.items():
         if axis in standing.base:
             i = standing.index(axis)
-            low[i], high[i] = max(low[i], -size), min(high[i], size)
+            low[i], high[i] = max(low[i], middle - size), min(high[i], middle + size)
     return low, high
 
 
