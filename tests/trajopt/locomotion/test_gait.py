@@ -362,6 +362,25 @@ def test_rows_of_flat_feet_are_independent(tmp_path):
     assert sizes[-1] > 1e-3 * np.median(sizes)
 
 
+def test_rows_that_depend_on_a_level_robot_have_play(quadruped, standing):
+    """Of the sideways slip of four feet that swing fore and aft the third row depends
+    on two only where the robot is level, the fourth on three always."""
+    _, program = gait_program(plan_gait(trot(quadruped), standing, "crawl"))
+    feet = [program.rows[f"slip_{foot}"] for foot in standing.feet]
+    play = np.concatenate([(rows.upper - rows.lower).ravel() / 2 for rows in feet])
+    assert set(np.round(play, 9)) == {0.0, 1e-6, 1e-3}
+
+
+def test_a_robot_that_is_turned_walks_where_it_is_turned(quadruped, standing):
+    """A base with a rotation in its file: yaw is bound about its start."""
+    q, yaw = standing.q.copy(), standing.index("yaw")
+    q[yaw] = np.pi
+    _, program = gait_program(plan_gait(trot(quadruped), replace(standing, q=q), "crawl"))
+    bounds = program.variables["q"]
+    assert (bounds.lower[:, yaw] > np.pi - 1).all()
+    assert (bounds.upper[:, yaw] < np.pi + 1).all()
+
+
 def test_schedules_are_checked():
     """A loaded foot is on the ground."""
     up, down = np.zeros((2, 1), bool), np.ones((2, 1), bool)
