@@ -213,6 +213,7 @@ class Driven(Steered, Part):
         try:
             super().__init__(problem)
             remote.own, self.controller = self.controller, remote
+            self.problem = replace(problem, controller=own)
             self._begin(drive)
         except BaseException:
             remote.stop()

@@ -67,6 +67,7 @@ def test_plans_that_come_late_do_not_throw_it(tmp_path, delay):
 def test_a_run_is_replayed_to_the_bit(tmp_path):
     first = driven(tmp_path, "0.1 push left 1; 0.2 height -0.04", duration=0.6)
     path = first.save(tmp_path / "run.nc")
+    assert first.provenance["options"]["controller"]["delay"] == AT_ONCE.delay
     again = drive(
         Drive(
             "mini_cheetah", headless=True, replay=path, duration=0.6, controller=AT_ONCE

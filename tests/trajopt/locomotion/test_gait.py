@@ -375,7 +375,9 @@ def test_a_robot_that_is_turned_walks_where_it_is_turned(quadruped, standing):
     """A base with a rotation in its file: yaw is bound about its start."""
     q, yaw = standing.q.copy(), standing.index("yaw")
     q[yaw] = np.pi
-    _, program = gait_program(plan_gait(trot(quadruped), replace(standing, q=q), "crawl"))
+    _, program = gait_program(
+        plan_gait(trot(quadruped), replace(standing, q=q), "crawl")
+    )
     bounds = program.variables["q"]
     assert (bounds.lower[:, yaw] > np.pi - 1).all()
     assert (bounds.upper[:, yaw] < np.pi + 1).all()
