@@ -368,12 +368,12 @@ class ReferenceMotion:
 
         Args:
             times: (n,) [s].
-            share: of the full speed, by time (n,).
+            share: of the full speed, by time (n,); None where the feet stand.
             out, rates: the reference and its rates (n, nq); are changed.
         """
         along, swinging = np.zeros((1, *self._arms.shape)), np.zeros(1, bool)
         reach, phase = self._radius, np.zeros(len(times), int)
-        if self.gait is not None:
+        if self.gait is not None and share is not None:
             along = share[:, None, None] * self._along(times, self._passing)
             swinging = self.gait.swing(times, self.first) > 0
             length = np.linalg.norm(self._passing, axis=1).max(initial=0.0)

@@ -1,4 +1,4 @@
-"""A reference that is steered while it is followed.
+"""A reference that is steered while it is followed, over any ground.
 
 reference = SteeredMotion(robot, q, step=0.05, knots=20, gait=Trot(), pace=0.4)
 reference.orders = Orders(ahead=0.5, turn=0.3)
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from drakebots.control.references import ReferenceMotion, Trot, follow_feet
-from drakebots.multibody import Robot
+from drakebots.multibody import Flat, Robot, Terrain
 
 LEAD = 0.3
 """The heading asked for is at most so far from the robot's [rad]: a robot that was
@@ -50,7 +50,7 @@ class Orders:
 
 
 class SteeredMotion(ReferenceMotion):
-    """Reference on flat ground by orders that may change before every call.
+    """Reference by orders that may change before every call.
 
     The base goes on from where it is measured at the velocity that is asked for, along
     a heading that turns as asked. The joints are those of feet that step on the spot,
@@ -63,6 +63,7 @@ class SteeredMotion(ReferenceMotion):
         gait: clock of the feet.
         pace: speed for which the tables are made [m/s]; they turn at its share of a
             circle through the feet.
+        terrain: the ground.
 
     Attributes:
         orders: the orders in force.
@@ -77,16 +78,18 @@ class SteeredMotion(ReferenceMotion):
         knots: int,
         gait: Trot,
         pace: float,
+        terrain: Terrain | None = None,
     ):
         self.orders, self._pace, self._robot = Orders(), pace, robot
-        super().__init__(robot, q, step=step, knots=knots, gait=gait)
+        given = {"step": step, "knots": knots, "gait": gait, "terrain": terrain}
+        super().__init__(robot, q, **given)
         still, *moving = self._table
         self._still, self._moving = still, [table - still for table in moving]
         self._risen = 0.0, self.q
         self._heading, self._time, self._until = 0.0, 0.0, -np.inf
 
     def _passings(self) -> list[np.ndarray]:
-        turning = np.cross([0, 0, 1.0], self._arms)
+        self._turning = turning = np.cross([0, 0, 1.0], self._arms)
         self._spin = self._pace / max(np.linalg.norm(turning, axis=1).max(), 1e-9)
         x, y, none = *self._pace * np.eye(3)[:2], np.zeros_like(self._arms)
         return [none, none + x, none + y, self._spin * turning]
@@ -116,13 +119,21 @@ class SteeredMotion(ReferenceMotion):
         if "yaw" in self.axes:
             out[:, self.axes["yaw"]] += yaw
             rates[:, self.axes["yaw"]] = orders.turn
+        share = None
         if t <= self._until:
+            share = np.ones(len(times))
             shares = ahead / self._pace, left / self._pace, orders.turn / self._spin
             joints = self._joints
             table = sum((s * m for s, m in zip(shares, self._moving)), self._still)
             self._table = [table + (base - self.q)[joints]] * 2
             stepping = self._stepping(times, np.zeros(len(times)))
             out[:, joints], rates[:, joints] = stepping
+        if not isinstance(self.terrain, Flat):
+            going = np.array([ahead, left])
+            self._passing = np.append(going, 0.0) + orders.turn * self._turning
+            if going.any():
+                self._ahead = (going / np.linalg.norm(going))[: len(plane)]
+            self._over_ground(times, share, out, rates)
         self.wind(out, q)
         return out, rates
 

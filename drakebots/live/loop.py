@@ -36,14 +36,22 @@ from drakebots.live.panel import Button, Panel, Slider
 from drakebots.live.script import Live, with_events
 from drakebots.model import Model
 from drakebots.multibody import (
+    Flat,
     Robot,
+    Terrain,
     advance_to,
     closure_residuals,
     floats,
     trajectory_dataset,
 )
 from drakebots.results import Result, provenance
-from drakebots.view import draw_ground_lines, look_at_motion, make_scene, set_stage
+from drakebots.view import (
+    draw_ground_lines,
+    draw_terrain,
+    look_at_motion,
+    make_scene,
+    set_stage,
+)
 from drakebots.view.skin import SkinView, colour_scale, draw_scale
 
 PICTURE = 1 / 40
@@ -263,20 +271,31 @@ class RobotPage:
         model: the robot, alone.
         port: of its server.
         stands: whether it stands on the ground; by default where its base is free.
+        terrain: the ground.
 
     Attributes:
         scene: the robot in Meshcat.
     """
 
-    def __init__(self, model: Model, port: int | None, stands: bool | None = None):
+    def __init__(
+        self,
+        model: Model,
+        port: int | None,
+        stands: bool | None = None,
+        terrain: Terrain = Flat(),
+    ):
         self._skin: SkinView | None = None
+        self._terrain = terrain
         self._floats = floats(model) if stands is None else stands
         height = 0.0 if self._floats else None
         self.scene = scene = make_scene(model, ground_height=height, port=port)
         wide = np.outer([-6, 6], scene.reach * np.array([1, 1, 0]))
         around = xr.Dataset({"base_position": (("time", "axis"), wide)})
+        self._floor = draw_terrain(scene, terrain)
         if self._floats:
             self._lines, self._spacing = draw_ground_lines(scene, around)
+            if terrain != Flat():
+                scene.meshcat.Delete(self._lines)
 
     def show_skin(
         self, mesh: TetMesh, positions: np.ndarray, values: np.ndarray | None = None
@@ -310,7 +329,10 @@ class RobotPage:
         x, y, _ = scene.show_state(robot, context).translation()
         if not self._floats:
             return
-        scene.follow(x, y)
+        below = np.array([x, y, self._terrain.heights(x, y)])
+        scene.follow(*below)
+        if self._floor is not None:
+            scene.put_ground(self._floor, below)
         near = self._spacing * np.round(np.array([x, y]) / self._spacing)
         scene.meshcat.SetTransform(self._lines, RigidTransform([*near, 0.0]))
 

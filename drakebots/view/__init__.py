@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         draw_arrow,
         draw_ground,
         draw_ground_lines,
+        draw_terrain,
         draw_trail,
         frame_samples,
         look_at_motion,

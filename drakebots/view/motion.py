@@ -14,7 +14,6 @@ from pydrake.geometry import (
     HalfSpace,
     MeshcatCone,
     Rgba,
-    Shape,
     Sphere,
 )
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
@@ -334,25 +333,29 @@ def draw_ground(scene: Scene, result: Result) -> None:
     """
     try:
         terrain = terrain_of(result)
-        solids = terrain.drawn()
+        draw_terrain(scene, terrain)
     except DrakebotsError:
         terrain = Flat()
-    if terrain != Flat():
-        _draw_terrain(scene, solids)
     if "base_position" in result.data:
         if terrain == Flat():
             draw_ground_lines(scene, result.data)
         draw_trail(scene, result.data, terrain)
 
 
-def _draw_terrain(scene: Scene, solids: Sequence[tuple[Shape, RigidTransform]]) -> None:
-    """Shapes of a terrain; a half space is the scene's own ground, turned."""
-    meshcat, floor = scene.meshcat, False
-    for number, (shape, X_WG) in enumerate(solids):
+def draw_terrain(scene: Scene, terrain: Terrain) -> RigidTransform | None:
+    """Draws the shapes of a terrain; a half space is the scene's own ground, turned,
+    and flat ground at height 0 the scene's own.
+
+    Returns:
+        The pose of the half space, where there is one.
+    """
+    if terrain == Flat():
+        return None
+    meshcat, floor = scene.meshcat, None
+    for number, (shape, X_WG) in enumerate(terrain.drawn()):
         if isinstance(shape, HalfSpace):
-            R, floor = X_WG.rotation(), True
-            place = scene.scale * (X_WG.translation() - scene.ground)
-            meshcat.SetTransform("/ground", RigidTransform(R, place - 5e-3 * R.col(2)))
+            floor = X_WG
+            scene.put_ground(floor)
             continue
         if isinstance(shape, Box):
             width = min(shape.depth(), 4 * scene.reach)
@@ -360,7 +363,8 @@ def _draw_terrain(scene: Scene, solids: Sequence[tuple[Shape, RigidTransform]]) 
         path = f"{ROOT}/terrain/{number}"
         meshcat.SetObject(path, shape, Rgba(*COLOUR))
         meshcat.SetTransform(path, X_WG)
-    meshcat.SetProperty("/ground", "visible", floor)
+    meshcat.SetProperty("/ground", "visible", floor is not None)
+    return floor
 
 
 def draw_trail(scene: Scene, data: xr.Dataset, terrain: Terrain = Flat()) -> None:

@@ -115,10 +115,17 @@ class Stage:
             self.scale * (target - self.ground),
         )
 
-    def follow(self, x: float, y: float) -> None:
-        """Moves the world so that the view is about (x, y) as it was about (0, 0)."""
-        ground = np.add(self.ground, [x, y, 0.0])
+    def follow(self, x: float, y: float, z: float = 0.0) -> None:
+        """Moves the world so that the view is about (x, y, z) as it was about 0."""
+        ground = np.add(self.ground, [x, y, z])
         self.meshcat.SetTransform(ROOT, _scaling(self.scale, ground))
+
+    def put_ground(self, X_WG: RigidTransform, about: np.ndarray | None = None) -> None:
+        """Shows a half space as the ground, of a view that is about a point [m]."""
+        R, n = X_WG.rotation(), X_WG.rotation().col(2)
+        at = self.ground if about is None else self.ground + about
+        away = self.scale * (n @ (X_WG.translation() - at))
+        self.meshcat.SetTransform("/ground", RigidTransform(R, (away - 5e-3) * n))
 
     def look_at_box(self, low, high, direction=VIEW) -> None:
         """Places the camera as near as all of a box is in the picture.

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydrake.math import RigidTransform
 
-from drakebots import load_result
+from drakebots import load, load_result
 from drakebots.cli import main
+from drakebots.live import RobotPage
+from drakebots.multibody import Stairs, build_robot
+from drakebots.view import ROOT
 from tests.helpers.scripts import load_script
 
 Person, find_browser = load_script("robot_zoo.person", "Person", "find_browser")
@@ -96,3 +100,25 @@ def test_watching_a_run_changes_nothing(words, tmp_path, capsys):
     own = [n for n in plain.data_vars if "seconds" not in n]  # of the clock
     assert plain[own].equals(watched[own])
     assert np.isfinite(plain[own[0]].values).all()
+
+
+@pytest.mark.long
+def test_the_view_follows_a_robot_up_its_ground():
+    """The world is moved so that the ground under the robot stays where it was."""
+    page = RobotPage(load("mini_cheetah"), None, terrain=Stairs(rise=0.03))
+    assert page.scene.meshcat.HasPath(f"{ROOT}/terrain/1")
+    robot = build_robot(load("mini_cheetah"), base="euler", time_step=0)
+    context = robot.plant.CreateDefaultContext()
+    robot.set_base_pose(context, RigidTransform([0.6, 0.0, 0.33]))
+    page.show(robot, context)
+
+    def transform(path: str) -> np.ndarray:
+        # Sixteen big-endian numbers, each after a byte that says so, by columns.
+        packed = page.scene.meshcat._GetPackedTransform(path)[-16 * 9 :]
+        return np.frombuffer(packed, [("", "u1"), ("x", ">f8")])["x"].reshape(4, 4).T
+
+    X, below = transform(ROOT), np.add(page.scene.ground, [0.6, 0.0, 0.03])
+    assert X[:3, :3] @ below + X[:3, 3] == pytest.approx(np.zeros(3), abs=1e-9)
+    # The floor at the foot of the stairs is as much lower.
+    fallen = transform("/ground")[2, 3] + 5e-3
+    assert fallen == pytest.approx(-0.03 * page.scene.scale)

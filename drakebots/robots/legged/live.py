@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -55,6 +55,8 @@ from drakebots.live import (
 from drakebots.model import Model, actuators_of, gravity
 from drakebots.multibody import (
     Finding,
+    Flat,
+    Terrain,
     base_body,
     fell_at,
     has_fallen,
@@ -98,6 +100,8 @@ class Drive(Live):
     joints: Annotated[str | None, one_of("kind of joints", JOINTS)] = None
     """Sliders of its joints instead of control: posed (by hand, loops closed), servos
     (they set the targets of servos) or passive (none: it is left to itself)."""
+    terrain: Terrain = field(default_factory=Flat)
+    """The ground of a robot that is driven, which the controller knows."""
     friction: Annotated[float, non_negative()] = 0.7
     """Friction coefficient that the controller counts on."""
     plant: Rigid = Rigid()
@@ -195,6 +199,7 @@ class Steered(Run):
             knots=self.problem.controller.knots,
             gait=Trot(clock * gait.period, gait.duty, clock**2 * gait.clearance),
             pace=SPEED * clock,
+            terrain=self.problem.terrain,
         )
 
 
@@ -206,7 +211,7 @@ class Driven(Steered, Part):
 
     def __init__(self, drive: Drive):
         own = drive.controller
-        given = {"friction": drive.friction, "plant": drive.plant}
+        given = {n: getattr(drive, n) for n in ("terrain", "friction", "plant")}
         given["controller"] = replace(own, delay=0.0)
         problem = Control(drive.model, **given)
         remote = RemoteReplanning(f"{__name__}:steered", problem, delay=own.delay)
@@ -308,7 +313,9 @@ class Driven(Steered, Part):
         super().keep(time, last=last)
         X_WB = self.pose()
         tilted = tilt(RollPitchYaw(X_WB.rotation()).vector())
-        fallen = bool(has_fallen(tilted, X_WB.translation()[2] / self._stood))
+        x, y, z = X_WB.translation()
+        high = (z - self.problem.terrain.heights(x, y)) / self._stood
+        fallen = bool(has_fallen(tilted, high))
         if fallen and not self._down:
             self.falls.append(time)
             self.panel.say(f"fell at {time:.2f} s: R restarts")
@@ -317,7 +324,7 @@ class Driven(Steered, Part):
     # --- the page ---
 
     def _open(self, port: int | None) -> None:
-        self.page = RobotPage(self.model, port)
+        self.page = RobotPage(self.model, port, terrain=self.problem.terrain)
         self.meshcat = self.page.scene.meshcat
         for k in range(len(self.model.feet)):
             bar = Cylinder(0.02 * self.page.scene.reach, 1.0)

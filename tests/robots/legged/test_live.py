@@ -12,6 +12,8 @@ import pytest
 
 from drakebots import InvalidInput, UnknownName, load, load_result
 from drakebots.cli import main
+from drakebots.formats import terrain_of
+from drakebots.multibody import Slope, Stairs
 from drakebots.robots.legged import Drive, drive
 from tests.helpers.live_runs import scripted
 from tests.helpers.scripts import load_script
@@ -61,6 +63,20 @@ def test_plans_that_come_late_do_not_throw_it(tmp_path, delay):
     run = driven(tmp_path, text, duration=2.0, controller=late)
     assert run.ok and run.metrics["falls"] == 0, run.message
     assert 0.25 < velocity(run, 0.75, 1.45)[0] < 0.6
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "terrain", [Slope(angle=np.radians(-8)), Stairs(rise=0.03, start=0.3)]
+)
+def test_it_is_driven_up(tmp_path, terrain):
+    """Its base is above the ground as on a plane; the record has the ground."""
+    run = driven(tmp_path, "0 ahead 0.4", duration=2.5, terrain=terrain)
+    assert run.ok and run.metrics["falls"] == 0, run.message
+    x, y, z = run.data.base_position.values[-1]
+    assert x > 0.5 and terrain.heights(x, y) > 0.055
+    assert z - terrain.heights(x, y) == pytest.approx(0.3, abs=0.04)
+    assert terrain_of(run) == terrain
 
 
 @pytest.mark.long
