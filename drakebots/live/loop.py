@@ -161,8 +161,7 @@ class Loop:
         self.panel = part.panel = Panel(
             [*controls, *part.meters], self._meshcat, events
         )
-        if self._meshcat is not None:
-            live.announce(self._meshcat)
+        self._unannounced = live if self._meshcat is not None else None
 
     def turn(self, now: float) -> Stop | bool:
         """Looks at the controls and draws where that is due, and waits for a time [s].
@@ -171,6 +170,10 @@ class Loop:
             Whether to do the next step, or the end of the run.
         """
         self._now, wall, part = now, time.perf_counter(), self._part
+        if self._unannounced is not None:
+            # Not before: from here on Ctrl-C keeps a record.
+            self._unannounced.announce(self._meshcat)
+            self._unannounced = None
         if self._meshcat is None or wall > self._looked + LOOK:
             self._looked = wall
             if self.panel.poll(now):
