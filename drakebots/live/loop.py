@@ -292,13 +292,11 @@ class RobotPage:
         self._floats = floats(model) if stands is None else stands
         height = 0.0 if self._floats else None
         self.scene = scene = make_scene(model, ground_height=height, port=port)
-        wide = np.outer([-6, 6], scene.reach * np.array([1, 1, 0]))
-        around = xr.Dataset({"base_position": (("time", "axis"), wide)})
-        self._floor = draw_terrain(scene, terrain)
-        if self._floats:
+        self._floor, self._lines = draw_terrain(scene, terrain), None
+        if self._floats and terrain == Flat():
+            wide = np.outer([-6, 6], scene.reach * np.array([1, 1, 0]))
+            around = xr.Dataset({"base_position": (("time", "axis"), wide)})
             self._lines, self._spacing = draw_ground_lines(scene, around)
-            if terrain != Flat():
-                scene.meshcat.Delete(self._lines)
 
     def show_skin(
         self, mesh: TetMesh, positions: np.ndarray, values: np.ndarray | None = None
@@ -336,8 +334,9 @@ class RobotPage:
         scene.follow(*below)
         if self._floor is not None:
             scene.put_ground(self._floor, below)
-        near = self._spacing * np.round(np.array([x, y]) / self._spacing)
-        scene.meshcat.SetTransform(self._lines, RigidTransform([*near, 0.0]))
+        if self._lines is not None:
+            near = self._spacing * np.round(below[:2] / self._spacing)
+            scene.meshcat.SetTransform(self._lines, RigidTransform([*near, 0.0]))
 
 
 class RunPage:

@@ -116,12 +116,18 @@ class Stage:
         )
 
     def follow(self, x: float, y: float, z: float = 0.0) -> None:
-        """Moves the world so that the view is about (x, y, z) as it was about 0."""
+        """Moves the world so that the view is about (x, y, z) [m] as it was about the
+        world's origin."""
         ground = np.add(self.ground, [x, y, z])
         self.meshcat.SetTransform(ROOT, _scaling(self.scale, ground))
 
     def put_ground(self, X_WG: RigidTransform, about: np.ndarray | None = None) -> None:
-        """Shows a half space as the ground, of a view that is about a point [m]."""
+        """Shows a half space as the ground.
+
+        Args:
+            X_WG: its pose; its surface is the plane through Gx and Gy.
+            about: the point (3,) [m] that the view follows; None for the origin.
+        """
         R, n = X_WG.rotation(), X_WG.rotation().col(2)
         at = self.ground if about is None else self.ground + about
         away = self.scale * (n @ (X_WG.translation() - at))

@@ -58,7 +58,7 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 53_408,
+    "code_lines": 53_412,
     "modules": 382,
     "single_importer_modules": 45,
     "functions_over_60_lines": 5,

@@ -130,6 +130,11 @@ def drive(problem: Drive, *, progress: Progress | None = None) -> Result:
     if why and not problem.joints:
         text = f"{model.name} {why}, so that its joints are posed by hand"
         warnings.warn(DrakebotsWarning(text), stacklevel=2)
+    if (why or problem.joints) and problem.terrain != Flat():
+        raise InvalidInput(
+            f"terrain: {model.name} is not driven, and only robots that are driven "
+            "have another ground than a flat one; leave --terrain out"
+        )
     if problem.joints in ("servos", "passive"):
         return run_live(problem, Jointed(problem), progress)
     if why or problem.joints:

@@ -35,8 +35,9 @@ from drakebots.trajopt.program import Block, Program
 PLAY = 1e-6, 1e-3
 """Range of rows that depend on others within a motion, and at all poses near it: they
 hold where those do, and equations would make multipliers without bound. The more play,
-the sooner an interior point gets through; a robot that walks uses none of the second.
-Plant units, of order one in planning."""
+the sooner an interior point gets through. Of the second, walks of humanoids use 1e-9,
+and of a quadruped whose legs swing fore and aft 1e-6. Plant units, of order one in
+planning."""
 
 ALMOST = 0.01
 """Rows whose share of the largest pivot is less, at a pose near the motion, depend on

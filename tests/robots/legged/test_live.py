@@ -131,6 +131,8 @@ def test_bad_commands(tmp_path):
         driven(tmp_path, "0 aheed 1")
     with pytest.raises(InvalidInput, match="ahead = 5 is not within"):
         driven(tmp_path, "0 ahead 5")
+    with pytest.raises(InvalidInput, match="terrain: mini_cheetah is not driven"):
+        driven(tmp_path, "0 ahead 0", terrain=Stairs(rise=0.03), joints="posed")
 
 
 @pytest.mark.long
