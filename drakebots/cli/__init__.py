@@ -1,5 +1,5 @@
 """The command `drakebots`: models, show, simulate, mpc, live, plan, track, refine,
-sweep, export, limbs, attach, design, calibrate, view, report, completion.
+sweep, export, limbs, attach, design, calibrate, view, report, doctor, completion.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
     drakebots simulate gecko --targets "65cm,0 65cm,65cm" --epsilon 10cm -o run.nc
@@ -65,6 +65,10 @@ COMMANDS = {
     "calibrate": ("fit a lattice's kinematics to markers", "lattice:calibrate_lattice"),
     "view": ("show a result or a model in Meshcat", "look:view_scene"),
     "report": ("summarize a result", "look:report_result"),
+    "doctor": (
+        "say what is installed, and what is slow and why",
+        "doctor:examine",
+    ),
     "completion": (
         "let a shell complete commands",
         "look:print_completion",
@@ -110,9 +114,11 @@ def make_parser(words: Sequence[str] = ()) -> Parser:
             of its own.
     """
     parser = Parser(prog="drakebots", description=__doc__)
-    parser.add_argument(
-        "--version", action="version", version=f"drakebots {__version__}"
-    )
+    version = f"drakebots {__version__}"
+    if "--version" in words[:1]:
+        drake = resolve("drakebots.core.installed:version_of")("drake")
+        version += f", Drake {drake or 'unknown'}"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (text, _) in COMMANDS.items():
         sub = commands.add_parser(name, help=text)

@@ -41,7 +41,11 @@ def lazy_face(
     def __getattr__(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = _load(*places[name], package)
+        try:
+            value = _load(*places[name], package)
+        except ImportError as error:
+            resolve("drakebots.core.installed:explain")(error)
+            raise
         vars(module)[name] = value
         return value
 

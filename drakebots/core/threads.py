@@ -115,6 +115,12 @@ def _processor() -> str:
     return named[1] if named else platform.processor() or platform.machine()
 
 
+def cores() -> int:
+    """Number of cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
 def solver_threads() -> int:
     """Threads of a sparse solver: the environment's OMP_NUM_THREADS, one without it.
 

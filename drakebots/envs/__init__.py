@@ -15,12 +15,8 @@ examples: derive from them for others.
 
 from typing import TYPE_CHECKING
 
+from drakebots.core.installed import extra, version_of
 from drakebots.core.lazy import lazy_face
-
-try:
-    import gymnasium
-except ModuleNotFoundError:  # an environment in use says so
-    gymnasium = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from drakebots.envs.base import Quantity, RobotEnv
@@ -36,9 +32,9 @@ STEPS = {"Hamr": 200, "Gecko": 100, "SkinnedLeg": 100, "Voxel": 64}
 
 _MODULES = {"SkinnedLeg": "skinned_leg"}
 
-if gymnasium is not None:
+if version_of("gymnasium") is not None:  # an environment in use says so
     for _name, _steps in STEPS.items():
-        gymnasium.register(
+        extra("gymnasium").register(
             f"drakebots/{_name}-v0",
             f"drakebots.envs.{_MODULES.get(_name, _name.lower())}:{_name}Env",
             max_episode_steps=_steps,

@@ -33,15 +33,14 @@ from pydrake.systems.sensors import CameraInfo
 
 from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import InvalidInput, NoSolution, one_line
+from drakebots.core.installed import extra
 from drakebots.core.lazy import late
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-try:
     import gymnasium
-except ModuleNotFoundError:
-    raise InvalidInput("environments need gymnasium; pip install gymnasium") from None
+    from matplotlib.figure import Figure
+else:
+    gymnasium = extra("gymnasium")
 
 agg = late("matplotlib.backends.backend_agg")
 

@@ -13,7 +13,6 @@ import os
 import platform
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from importlib import metadata
 from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.installed import version_of
 from drakebots.core.threads import numerics
 
 _MAX_DEPTH = 32
@@ -64,8 +64,9 @@ def provenance(
     now = datetime.datetime.now(datetime.UTC)
     record = {
         "files": {os.path.abspath(path): file_hash(path) for path in paths},
-        "drakebots": _version("drakebots"),
-        "drake": _version("drake"),
+        # Drake from its tar archive or from source has no package metadata.
+        "drakebots": version_of("drakebots") or "unknown",
+        "drake": version_of("drake") or "unknown",
         "python": platform.python_version(),
         "numerics": numerics(),
         "options": dict(options),
@@ -90,14 +91,6 @@ def file_hash(path: str | Path) -> str:
         raise FileProblem(
             path, f"cannot be read ({error.strerror}); give the model's file"
         ) from error
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        # Drake from its tar archive or from source has no package metadata.
-        return "unknown"
 
 
 # --- plain values -------------------------------------------------------------

@@ -29,6 +29,7 @@ from drakebots.core.errors import FileProblem, InvalidInput, ResultProblem
 from drakebots.core.files import check_output, claimed, replacing
 from drakebots.core.run import Progress, Verdict, ended_by, saving
 from drakebots.core.stages import spent, timed
+from drakebots.core.threads import cores
 from drakebots.plots import AS_NAMED
 from drakebots.results import Result, load_result, provenance
 from drakebots.robots import find_task
@@ -81,7 +82,7 @@ def sweep(
     """
     run = find_task(problem).run
     cases = make_cases(problem, over)
-    count = check_value("workers", _cores() if workers is None else workers, whole(1))
+    count = check_value("workers", cores() if workers is None else workers, whole(1))
     with ExitStack() as stack:
         spare = stack.enter_context(tempfile.TemporaryDirectory())
         folder = _folder(spare if out is None else out)
@@ -135,12 +136,6 @@ def _save(table: Result, folder: Path) -> None:
         table.save(folder / "sweep.nc")
         with replacing(folder / "sweep.csv") as part:
             table.data.drop_vars("time").to_dataframe().to_csv(part)
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _folder(path: str | Path) -> Path:

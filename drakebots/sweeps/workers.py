@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from drakebots.core.errors import DrakebotsError, InvalidInput, one_line
+from drakebots.core.installed import extra
 from drakebots.core.lazy import resolve
 from drakebots.core.process import Child
 from drakebots.results import Result
@@ -208,15 +209,12 @@ def run_on_cluster(
     Raises:
         InvalidInput: without dask, or when nobody answers at the address.
     """
-    try:
-        from distributed import Client, as_completed
-    except ModuleNotFoundError as error:
-        raise InvalidInput("--scheduler needs dask; pip install distributed") from error
+    dask = extra("distributed")
     own = isinstance(scheduler, str | Path)
     try:
         client = scheduler
         if own:
-            client = Client(str(scheduler), timeout=5, set_as_default=False)
+            client = dask.Client(str(scheduler), timeout=5, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise InvalidInput(
             f"scheduler {scheduler!r} does not answer ({one_line(error)}); start one "
@@ -225,7 +223,7 @@ def run_on_cluster(
     # Keys of our own: dask would take equal problems for one and the same task.
     futures = {client.submit(run_job, job, pure=False): k for k, job in enumerate(jobs)}
     try:
-        for future in as_completed(list(futures), loop=client.loop):
+        for future in dask.as_completed(list(futures), loop=client.loop):
             if future.status == "finished":
                 outcome = future.result()
             else:

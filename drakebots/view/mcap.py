@@ -30,6 +30,7 @@ from pydrake.math import RigidTransform
 from drakebots.core.convert import plain
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.core.files import check_output, replacing
+from drakebots.core.installed import extra
 from drakebots.formats import Part, model_of, obj_mesh, plain_robot, read_parts
 from drakebots.model import Model, bodies_of
 from drakebots.results import Result
@@ -57,10 +58,7 @@ def write_mcap(result: Result, path: str | Path, model: Model | None = None) -> 
             counts nanoseconds from 0 in 64 bits, seconds in 32.
         FileProblem: for a file that cannot be written.
     """
-    try:
-        from mcap.writer import Writer
-    except ImportError:
-        raise InvalidInput("MCAP needs the package mcap; pip install mcap") from None
+    Writer = extra("mcap.writer").Writer
     check_output(path)
     for name in {"time", "skin_time"} & set(result.data.coords):
         times = np.asarray(result.data[name].values, float)

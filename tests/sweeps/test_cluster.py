@@ -60,5 +60,5 @@ def test_nobody_answers():
 
 def test_without_dask(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InvalidInput, match="needs dask; pip install"):
+    with pytest.raises(InvalidInput, match="needs distributed; pip install"):
         sweep(Waiting(), {"root": (1,)}, scheduler="tcp://127.0.0.1:9")

@@ -8,7 +8,6 @@ is `build.pilot_hole`, whatever else is edited (paper, Fig. 7).
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +18,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing, write_csv
+from drakebots.core.installed import extra, version_of
 from drakebots.core.run import Progress
 from drakebots.design.fabrication.moulds import Mould, two_part_mould
 from drakebots.design.fabrication.pieces import SkinPiece, limbs_of, skin_pieces
@@ -109,7 +109,7 @@ def fabricate(
         path.parent.mkdir(parents=True, exist_ok=True)
         write_surface(path, surface, "mm")
     paths = [*bodies, *write_parts(skeleton, build, folder / "links")]
-    if importlib.util.find_spec("cadquery") is not None:
+    if version_of("cadquery") is not None:
         paths += write_step(skeleton, build, folder / "links")
     density = design.materials[0].density
     for name, rows in (
@@ -409,12 +409,7 @@ def write_step(skeleton: Skeleton, build: Build, folder: Path | str) -> list[Pat
     Raises:
         InvalidInput: when cadquery is not installed.
     """
-    try:
-        import cadquery
-    except ImportError:
-        raise InvalidInput(
-            "STEP files need cadquery: pip install cadquery; STL files do not"
-        ) from None
+    cadquery = extra("cadquery")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = []

@@ -11,6 +11,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.fem.solver.base import SolverFault
+    from drakebots.fem.solver.mumps import fast_blas
     from drakebots.fem.solver.newton import (
         Boundary,
         Prescribed,
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
         minimise,
         pinned,
     )
-    from drakebots.fem.solver.sparse import PRECISIONS, SparseSolver, make_solver
+    from drakebots.fem.solver.sparse import (
+        PRECISIONS,
+        SparseSolver,
+        installed_solvers,
+        make_solver,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

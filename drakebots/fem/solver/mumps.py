@@ -31,6 +31,7 @@ from scipy.linalg import cython_blas
 from threadpoolctl import ThreadpoolController
 
 from drakebots.core.errors import InvalidInput, NoSolution, SolverProblem
+from drakebots.core.installed import c_part, function_of
 from drakebots.fem.solver.base import Engine
 
 VERSION = b"5.8."
@@ -153,26 +154,11 @@ def _casadi() -> Path:
 @functools.cache
 def fast_blas() -> ctypes.CDLL | None:
     """blas.c, opened for a MUMPS that is loaded after; None if it was not compiled."""
-    for path in sorted(Path(__file__).parent.glob("_blas*.so")):
-        try:
-            library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
-        except OSError:  # compiled for another machine
-            continue
-        names = ("dgemm", "dtrsm")
-        library.blas_use((ctypes.c_void_p * len(names))(*map(_scipy, names)))
-        return library
-    return None
-
-
-def _scipy(name: str) -> int:
-    """The address of one of SciPy's BLAS functions."""
-    api = ctypes.pythonapi
-    get_name, get_pointer = api.PyCapsule_GetName, api.PyCapsule_GetPointer
-    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    get_pointer.restype = ctypes.c_void_p
-    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    capsule = cython_blas.__pyx_capi__[name]
-    return get_pointer(capsule, get_name(capsule))
+    library = c_part(Path(__file__).with_name("_blas"), ctypes.RTLD_GLOBAL)
+    if library is not None:
+        functions = [function_of(cython_blas, name) for name in ("dgemm", "dtrsm")]
+        library.blas_use((ctypes.c_void_p * len(functions))(*functions))
+    return library
 
 
 def version(library: ctypes.CDLL) -> str | None:

@@ -299,7 +299,7 @@ class SparseSolver:
             f"them kept, misses its own equations (relative residual {left}, at most "
             f"{TOLERANCE:g} is rounding)"
         )
-        others = _installed()[_installed().index(name) + 1 :]
+        others = installed_solvers()[installed_solvers().index(name) + 1 :]
         if not others:
             raise SolverProblem(text)
         self.close()
@@ -358,7 +358,7 @@ def _engine(name, pattern, kept, *, threads, precision) -> Engine:
     return PardisoEngine(pattern, kept, threads=threads, precision=precision)
 
 
-def _installed() -> tuple[str, ...]:
+def installed_solvers() -> tuple[str, ...]:
     """The libraries at hand, the fastest first."""
     found = {"pardiso": mkl.find_mkl(), "mumps": mumps.find_mumps(), "scipy": True}
     return tuple(name for name, library in found.items() if library is not None)
@@ -367,7 +367,7 @@ def _installed() -> tuple[str, ...]:
 @functools.cache
 def _best() -> str:
     """The fastest solver that is installed; says once where that is SciPy's."""
-    best = _installed()[0]
+    best = installed_solvers()[0]
     if best == "scipy":
         warnings.warn(
             "neither MKL nor the MUMPS 5.8 of casadi >= 3.8 was found: SciPy solves "

@@ -17,7 +17,12 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.trajopt.program.assemble import Assembled, assemble
-    from drakebots.trajopt.program.block import Block, compile_blocks, compiled
+    from drakebots.trajopt.program.block import (
+        Block,
+        compile_blocks,
+        compiled,
+        compiler,
+    )
     from drakebots.trajopt.program.builder import ProgramBuilder
     from drakebots.trajopt.program.program import (
         ADDED,

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         ProgramResult,
         Solution,
         check_solver,
+        is_installed,
         scaled_violation,
         solve,
     )

@@ -21,7 +21,7 @@ from threadpoolctl import ThreadpoolController
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import CtrlC
-from drakebots.core.threads import DENSE
+from drakebots.core.threads import DENSE, cores
 from drakebots.trajopt.program import Assembled, Program, assemble
 from drakebots.trajopt.solvers import kkt
 
@@ -215,7 +215,7 @@ def solve_exact(
     _check_spral(settings)
     watch = monitor if isinstance(monitor, Watch) else Watch(program, monitor)
     began = time.perf_counter()
-    assembled = assembled or assemble(program, threads=threads or os.cpu_count() or 1)
+    assembled = assembled or assemble(program, threads=threads or cores())
     built = {"build": time.perf_counter() - began}
     if settings["linear_solver"] != "structured":
         return _solved(program, x0, settings, watch, assembled, built)

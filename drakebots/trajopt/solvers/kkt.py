@@ -36,6 +36,7 @@ import scipy.sparse as sp
 from scipy.linalg import cython_blas, cython_lapack
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.installed import c_part, function_of
 
 _KEPT = 16
 """Number of patterns whose orders are kept."""
@@ -50,29 +51,18 @@ _FOUND, _KNOWN, _FAILED = range(3)
 
 
 @cache
-def library_path() -> Path | None:
-    """The compiled kkt.c, or None where it was not compiled."""
-    found = sorted(Path(__file__).parent.glob("_kkt*.so"))
-    return found[0] if found else None
-
-
-@cache
 def library() -> ctypes.CDLL | None:
     """The compiled kkt.c with the functions it needs, or None where it is missing."""
-    path = library_path()
-    if path is None:
-        return None
-    try:
-        lib = ctypes.CDLL(str(path))
-    except OSError:  # compiled for another machine
+    lib = c_part(Path(__file__).with_name("_kkt"))
+    if lib is None:
         return None
     address = ctypes.c_void_p
     functions = (address * 6)(
-        _address(cython_blas, "dgemm"),
-        _address(cython_blas, "dgemv"),
-        _address(cython_blas, "dtrsm"),
-        _address(cython_lapack, "dsytrf"),
-        _address(cython_lapack, "dsyconv"),
+        function_of(cython_blas, "dgemm"),
+        function_of(cython_blas, "dgemv"),
+        function_of(cython_blas, "dtrsm"),
+        function_of(cython_lapack, "dsytrf"),
+        function_of(cython_lapack, "dsyconv"),
         ctypes.cast(_order_callback(), address),
     )
     lib.kkt_use(functions)
@@ -98,7 +88,7 @@ def socket() -> Iterator[dict[str, str]]:
     try:
         yield {
             "linear_solver": "ma27",
-            "hsllib": str(library_path()),
+            "hsllib": lib._name,
             "linear_system_scaling": "none",
         }
     finally:
@@ -110,17 +100,6 @@ def socket() -> Iterator[dict[str, str]]:
 
 _open = threading.local()
 """`solves`: how many solves of this thread are within their `with` block."""
-
-
-def _address(module, name: str) -> int:
-    """The address of one of SciPy's BLAS and LAPACK functions."""
-    api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype = ctypes.c_char_p
-    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    capsule = module.__pyx_capi__[name]
-    return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
 
 
 # --- the sequence of elimination ------------------------------------------------

@@ -15,8 +15,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import casadi
 import numpy as np
 from pydrake.solvers import (
+    MakeSolver,
     MathematicalProgram,
     MathematicalProgramResult,
     SolutionResult,
@@ -27,12 +29,14 @@ from drakebots.core.checks import check_value, one_of, optional, positive
 from drakebots.core.errors import (
     DrakebotsWarning,
     FileProblem,
+    InvalidInput,
     NoSolution,
 )
 from drakebots.core.run import Progress, Verdict, check_stop, ended_by
 from drakebots.core.stages import stage
 from drakebots.trajopt.program import Program, save_checkpoint
-from drakebots.trajopt.solvers.drake_solvers import solve_drake
+from drakebots.trajopt.solvers import kkt
+from drakebots.trajopt.solvers.drake_solvers import IDS, solve_drake
 from drakebots.trajopt.solvers.exact_solver import fill
 from drakebots.trajopt.solvers.ipopt_exact import (
     DEFAULTS,
@@ -51,13 +55,28 @@ time steps."""
 SOLVERS = (*OURS, "ipopt", "snopt")
 
 
+def is_installed(name: str) -> bool:
+    """Whether one of the :data:`SOLVERS` can be used here."""
+    if name == "structured" and not kkt.available():
+        return False
+    if name in IDS:  # a Drake that was built without SNOPT
+        return MakeSolver(IDS[name]).available()
+    return casadi.has_nlpsol("ipopt")
+
+
 def check_solver(name: str) -> None:
-    """Refuses a solver that is not in :data:`SOLVERS`.
+    """Refuses a solver that is not in :data:`SOLVERS`, or not installed.
 
     Raises:
-        UnknownName: for one.
+        UnknownName: for one that is not there.
+        InvalidInput: for one that is not installed.
     """
     check_value("solver", name, one_of("solver", SOLVERS))
+    if not is_installed(name):
+        raise InvalidInput(
+            f"solver {name} is not installed; `drakebots doctor` says why, or use "
+            f"one of: {', '.join(filter(is_installed, SOLVERS))}"
+        )
 
 
 TOLERANCE = 1e-6
