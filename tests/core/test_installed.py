@@ -112,7 +112,7 @@ def test_a_wheel_of_another_python_is_named(tmp_path, monkeypatch, tag, python, 
 
 def test_extras_and_c_parts(tmp_path, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "cadquery", None)
-    with pytest.raises(InvalidInput, match="STEP .* pip install cadquery"):
+    with pytest.raises(InvalidInput, match=r"STEP .* pip install cadquery"):
         extra("cadquery")
     assert version_of("numpy") and version_of("no-such-package") is None
     with caplog.at_level("INFO", logger="drakebots"):
