@@ -58,9 +58,9 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 53_412,
-    "modules": 382,
-    "single_importer_modules": 45,
+    "code_lines": 53_551,
+    "modules": 384,
+    "single_importer_modules": 43,
     "functions_over_60_lines": 5,
     "field_declarations": 1,
     "option_bag_fields": 14,
