@@ -39,6 +39,6 @@ if TYPE_CHECKING:
     )
     from drakebots.sweeps import sweep
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)
