@@ -22,6 +22,10 @@ demo: $(READY)
 # (test-all takes 22:47 instead of 15:37 minutes).
 test test-all bench-quick: export OMP_NUM_THREADS = 1
 
+# Python keeps what it has compiled, whatever the shell says: the tests start it hundreds of
+# times, and each start would compile the package and the tests anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # File by file, so that what a file's tests share is made once.
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not slow"

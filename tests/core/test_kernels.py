@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import drakebots
 
 SOURCES = sorted(Path(drakebots.__file__).parent.rglob("*.py"))
 
 
+@pytest.mark.long
 def test_compiled_generators_are_not_cached():
     """Numba lowers a call of a generator by its body, which its cache does not hold:
     what uses one and is to be compiled fails with a KeyError where another process
@@ -28,6 +31,7 @@ def test_compiled_generators_are_not_cached():
         assert decorators == ["njit"], (source, name)
 
 
+@pytest.mark.long
 def test_a_kernel_is_compiled_again_when_one_that_it_calls_has_changed(tmp_path):
     """Numba alone looks at the caller's file only, and would go on with the old one."""
     head = "from drakebots.core.kernels import njit\n"

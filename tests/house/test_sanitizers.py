@@ -84,6 +84,7 @@ def _run(sanitized, *command):
     )
 
 
+@pytest.mark.long
 def test_the_sanitizers_see_what_is_wrong(sanitized):
     folder, _ = sanitized
     (folder / "broken.c").write_text(BROKEN)

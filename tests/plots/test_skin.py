@@ -101,6 +101,7 @@ def test_stress_energy_and_volume(result):
     assert drawn[0][1] == pytest.approx(TIMES**2)
 
 
+@pytest.mark.long
 def test_file_is_written_by_report_too(result, tmp_path):
     """The summary of a skinned run is this picture."""
     for draw, name in ((plot_skin, "a.png"), (plot, "b.svg")):

@@ -60,6 +60,7 @@ def test_legs_go_on_where_they_are_when_the_frequency_changes(tmp_path):
     assert source.waveform.lift == 0.0
 
 
+@pytest.mark.long
 def test_the_gecko_follows_a_target_that_moves(tmp_path):
     script = scripted(tmp_path, "10 target x -0.3; 10 target y 0.5")
     drive = gecko.Drive(headless=True, duration=60.0, script=script)

@@ -39,6 +39,7 @@ def test_plans_of_hamr_are_drawn(name, tmp_path):
     assert (name == "jump") == ("mm/cycle" not in title)
 
 
+@pytest.mark.long
 def test_a_plan_of_any_robot_is_drawn(tmp_path):
     model = load(ROOT / "examples" / "my_robot.urdf")
     legends, title, panels = _drawn(standing_plan(model), tmp_path / "plan.png")

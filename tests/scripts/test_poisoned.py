@@ -41,6 +41,7 @@ module["main"](sys.argv[1:])
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name, fills", [("unwritten", "numpy"), ("of_c", "8")])
 def test_unwritten_memory_is_seen(name, fills, tmp_path, monkeypatch):
     """An array that nobody writes, NumPy's and C's."""

@@ -14,6 +14,7 @@ def script():
     return load_script("quad_resistance")
 
 
+@pytest.mark.long
 def test_small_turns_agree_with_the_slope(script, capsys):
     result = script.main(["beetle", "--joints", "FL_knee", "--angles", "1"])
     out = capsys.readouterr().out.strip().splitlines()

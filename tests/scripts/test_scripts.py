@@ -244,6 +244,7 @@ def test_voxel_gait_search(capsys, tmp_path):
     assert len(path.read_text().splitlines()) == 9
 
 
+@pytest.mark.long
 def test_scripts_end_with_one_line(capsys):
     """An error of ours: one line that names the script, and the error's exit code."""
     with pytest.raises(SystemExit) as ended, one_line_errors("walk"):

@@ -226,6 +226,7 @@ def add_ball(builder, scene_graph):
     return plant
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", [True, False])
 def test_a_leg_kicks_a_box_beside_another_plant(first):
     """In either order: the box moves by what pushes it, the ball falls past."""
@@ -297,6 +298,7 @@ def test_applied_forces_push():
     assert ends[0][-3] == pytest.approx(0.5 / 0.1 * 5e-3, rel=1e-9)
 
 
+@pytest.mark.long
 def test_a_camera_sees_the_skin_where_it_is():
     """Pixels of the skin's colour fill what its vertices are projected to."""
     needs_camera()
@@ -393,6 +395,7 @@ def ran(builder, system, goal, steps):
     return system.coupled_state(own), own
 
 
+@pytest.mark.long
 def test_two_skins_in_one_plant_move_as_alone():
     """On two legs that do different things, from a floor that they press on."""
     goals, apart = [[0.2, -0.1], [-0.1, 0.2]], (0.0, 0.3)

@@ -104,6 +104,7 @@ def with_bound(program, bound):
     program.prog.AddLinearConstraint(program.com(KNOT)[2] >= bound)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("solver", ["exact", "snopt", "ipopt"])
 def test_terms_hold_by_every_solver(problem, first, bound, solver):
     program = problem.mathematical_program()
@@ -146,6 +147,7 @@ def test_options_that_are_set_with_terms_count(problem):
     assert plan.ok
 
 
+@pytest.mark.long
 def test_a_checkpoint_with_terms_is_one_of_the_problem(problem, bound, tmp_path):
     """Variables that define a user's functions are left out."""
     path = tmp_path / "kept.npz"
@@ -196,6 +198,7 @@ def test_what_was_loosened_is_still_the_planners(problem):
     assert not plan.ok and "distance" in plan.message
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("solver", "drakes", "option"),
     [

@@ -134,6 +134,7 @@ def test_mass_and_inertia_are_those_of_what_is_left():
     np.testing.assert_allclose(link.com, both / link.mass)
 
 
+@pytest.mark.long
 def test_bay_is_trimmed_and_its_servo_and_screws_keep_a_wall():
     skeleton, ball = _bay(33.0)
     (row,) = through_skin(skeleton, ball, _ball(1.0))
@@ -172,6 +173,7 @@ def _directions(count):
     return random.uniform(-0.03, 0.03, (count, 3))
 
 
+@pytest.mark.long
 def test_servo_that_does_not_fit_is_named_and_its_wall_kept():
     """In a ball too small for the servo itself, as far in as it may be trimmed."""
     skeleton, ball = _bay(29.0)

@@ -74,6 +74,7 @@ def test_a_pose_of_the_file_that_stands_is_kept(tmp_path):
     assert posture.X_WB.translation()[2] == pytest.approx(height, abs=1e-9)
 
 
+@pytest.mark.long
 def test_defaults_beyond_limits_are_not_kept(tmp_path):
     """The knees' limits exclude 0."""
     model = load(quadruped(tmp_path, knee=(-2.5, -0.9)))

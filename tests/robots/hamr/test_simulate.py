@@ -79,6 +79,7 @@ def start_of(problem):
     return np.r_[p_WB, RollPitchYaw(pose.rotation()).vector()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "problem", [Simulation(), Tracking(still()), Tracking(still(), ramp=0)]
 )

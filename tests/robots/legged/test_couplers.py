@@ -68,6 +68,7 @@ def test_a_given_pose_takes_followers_with_it(knees):
         plan_locomotion(LocomotionProblem(knees, pose=apart))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ground, slip", [(Sap(), 1e-5), (Hard(), 1e-12)])
 def test_a_standing_plan_stands(knees, ground, slip):
     """Drake's coupler under SAP, our row in time stepping."""

@@ -104,6 +104,7 @@ def with_free_knees(folder, **more):
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("knee", [(-2.5, 0.3), (-0.3, 2.5), (-2.5, 2.5)])
 def test_balancing_on_free_knees_is_not_standing(tmp_path, knee):
     """They collapse to the side that has room, from an exact equilibrium."""
@@ -172,6 +173,7 @@ def test_resting_on_a_knee_is_not_standing(tmp_path):
     assert "of the ground's push is on its feet" in result.message
 
 
+@pytest.mark.long
 def test_who_slides_away_does_not_stand(tmp_path):
     """On ice a nudge goes on: it drifts by its speed times the time, and less than
     its size is a "but"."""

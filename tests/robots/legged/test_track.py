@@ -99,6 +99,7 @@ def test_a_push_is_resisted(standing):
     assert slides.data.velocity.values[-1, 1] > 0.1
 
 
+@pytest.mark.long
 def test_the_results_are_kept_and_drawn(standing, tmp_path):
     run = track(Tracking(standing, cycles=1))
     assert load_result(run.save(tmp_path / "run.nc")) == run

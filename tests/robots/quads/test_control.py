@@ -182,6 +182,7 @@ def test_a_reduced_skin_does_what_all_tetrahedra_do(problem, tmp_path, monkeypat
     assert rms[1] < 0.05 * rms[0]
 
 
+@pytest.mark.long
 def test_an_interrupted_run_keeps_its_record(problem, tmp_path, monkeypatch):
     monkeypatch.setenv("DRAKEBOTS_COMPILE", "0")
 
@@ -197,6 +198,7 @@ def test_an_interrupted_run_keeps_its_record(problem, tmp_path, monkeypatch):
     assert load_result(tmp_path / "run.nc").data.equals(run.data)
 
 
+@pytest.mark.long
 def test_a_measured_delay_is_that_of_the_solves(problem, monkeypatch):
     """By default an answer is as late as its solve; each period has one, or is passed
     over and counted."""

@@ -53,6 +53,7 @@ def test_laws_are_gradients_of_their_energies(bound):
             assert np.allclose(-np.array(moved), one.stiffness(y), rtol=1e-4, atol=1e-2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dt", [1e-3, DT])
 def test_a_dropped_brick_rests_on_its_points(dt):
     plant, context = brick(SIZE / 2 + 0.02)

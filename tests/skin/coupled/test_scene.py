@@ -330,6 +330,7 @@ def layer_force(depth, radius, E, nu, height):
     return 4 / 3 * E / (1 - nu**2) * np.sqrt(radius * depth**3) * series
 
 
+@pytest.mark.long
 def test_a_ball_sinks_in_nearly_as_hertz_has_it():
     """On a block that is graded towards the contact, twenty contact radii wide.
 

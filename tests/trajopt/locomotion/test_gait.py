@@ -343,6 +343,7 @@ def test_standing_still_is_no_fault(quadruped, standing):
     assert not list(faults(aim, motion(standing)))
 
 
+@pytest.mark.long
 def test_rows_of_flat_feet_are_independent(tmp_path):
     """The toe of a foot that points ahead moves along with its heel: what is left to
     hold is its motion sideways, however small the share of it in a turned foot."""

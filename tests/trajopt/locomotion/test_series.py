@@ -171,6 +171,7 @@ def test_a_way_point_out_of_reach_is_named(cheetah):
     assert next(iter(plan.residuals)) == "way_point_1_base.z"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("motion", [Goal(0.1, turn=0.2), Walk(0.2), Hop(0.1)])
 def test_a_series_of_one_is_that_motion(cheetah, standing, motion):
     """The same program, bounds and first guess, to the last bit."""
@@ -281,6 +282,7 @@ def test_in_files(tmp_path):
     assert read.row == Series([Walk(0.2), Goal(turn=0.5, waypoints=[high])]).row
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_another_program(cheetah, tmp_path):
     """Named as such; there are no free contacts to try it with."""
     file, motion = tmp_path / "run.ckpt", Series([Goal(0.1), Goal(0.1)])

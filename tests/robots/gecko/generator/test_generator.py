@@ -121,13 +121,14 @@ def test_course_of_figure_12(sum, arrival, half_cycles):
     assert len(run.position) == len(run.heading) == run.half_cycles + 1
 
 
+@pytest.mark.parametrize("starts", [2, pytest.param(20, marks=pytest.mark.long)])
 @pytest.mark.parametrize("sum", ["corrected", "paper"])
 @pytest.mark.parametrize("arrival", [0.05, 0.1])
-def test_course_from_anywhere(sum, arrival):
+def test_course_from_anywhere(arrival, sum, starts):
     rule = Published(sum=sum, patience=0)
     options = GeneratorOptions(arrival=arrival, rule=rule)
     rng = np.random.default_rng(12)
-    for _ in range(20):
+    for _ in range(starts):
         start, heading = rng.uniform(-0.3, 0.3, 2), rng.uniform(-np.pi, np.pi)
         generator = GaitPatternGenerator(paper_course(), options)
         run = run_polynomial(generator, start, heading)

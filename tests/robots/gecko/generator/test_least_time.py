@@ -54,6 +54,7 @@ def test_a_walk_on_the_model_takes_the_time_that_the_table_says():
         assert all(decision.n > 0 for decision in run.decisions)  # no escape
 
 
+@pytest.mark.long
 def test_the_published_rule_is_never_much_faster():
     random = np.random.default_rng(5)
     for _ in range(25):

@@ -256,6 +256,7 @@ def test_loads_begin_and_end_with_the_contact(beetle):
             np.testing.assert_array_equal(problem.loaded[k], steady)
 
 
+@pytest.mark.long
 def test_its_program_is_open_in_si(plan):
     """Names, forces of the skin, and the momentum with the skin on the links."""
     problem = plan.problem

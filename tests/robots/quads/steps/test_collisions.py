@@ -213,6 +213,7 @@ def test_a_lifted_leg_does_not_enter_the_skin(touchy):
     assert depth["links"] < 0
 
 
+@pytest.mark.long
 def test_the_skin_may_touch_bracing_plates():
     """Nine more shapes than the links of the beetle have for collisions."""
     beetle = load_skinned("beetle")

@@ -72,6 +72,7 @@ def point_of(piece, rng):
     return f, null @ rng.normal(size=null.shape[1]), null
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("friction", [0.1, 0.7])
 def test_pieces_are_complementary(friction):
     """The residual is zero exactly at points that satisfy a piece's rows."""
