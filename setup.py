@@ -3,7 +3,9 @@
 The models/ folder at the top travels in the wheel as drakebots/_models, which
 `packages.find` in pyproject.toml cannot say. kkt.c is a plain library that IPOPT loads,
 blas.c one that MUMPS finds its BLAS in; they are optional, so that drakebots installs
-without a C compiler, plans with MUMPS and solves skins with a slower BLAS.
+without a C compiler, plans with MUMPS and solves skins with a slower BLAS. Neither
+knows Python, so one wheel of a platform serves every Python; one that was built without
+a compiler serves every platform.
 A wheel has a stub beside every face, which type checkers need: in a typed package they
 take a name that an `__init__.py` imports for private unless `__all__` spells it.
 """
@@ -11,7 +13,9 @@ take a name that an `__init__.py` imports for private unless `__all__` spells it
 import ast
 from pathlib import Path
 
-from setuptools import Extension, find_packages, setup
+from setuptools import Extension, find_namespace_packages, find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 
@@ -27,6 +31,21 @@ class BuildWithStubs(build_py):
                     face.with_suffix(".pyi").write_text(stub(source))
 
 
+class BuildPlain(build_ext):
+    """Names C parts without Python's version, `_kkt.so`, for `core/installed.py`."""
+
+    def get_ext_filename(self, fullname):
+        return fullname.replace(".", "/") + ".so"
+
+
+class AnyPython(bdist_wheel):
+    """Tags a wheel for its platform, or for all where nothing was compiled."""
+
+    def get_tag(self):
+        compiled = any(Path(self.bdist_dir).glob("**/*.so"))
+        return "py3", "none", super().get_tag()[2] if compiled else "any"
+
+
 def stub(source: str) -> str:
     """What a face shows: the imports for type checkers, and its own constants."""
     lines, public = [], []
@@ -40,9 +59,16 @@ def stub(source: str) -> str:
     return "\n".join([*lines, f"__all__ = {public}", ""])
 
 
+folders = find_namespace_packages("models")
+models = ["drakebots._models", *(f"drakebots._models.{name}" for name in folders)]
+
 setup(
-    cmdclass={"build_py": BuildWithStubs},
-    packages=[*find_packages(include=["drakebots*"]), "drakebots._models"],
+    cmdclass={
+        "build_py": BuildWithStubs,
+        "build_ext": BuildPlain,
+        "bdist_wheel": AnyPython,
+    },
+    packages=[*find_packages(include=["drakebots*"]), *models],
     ext_modules=[
         Extension(
             "drakebots.trajopt.solvers._kkt",
