@@ -71,6 +71,9 @@ class Loading:
     """Whether to refuse a file in which anything would be ignored or repaired."""
     free_base: bool = False
     """Whether to let a base move freely that the file fixes to the world."""
+    repair: bool = False
+    """Whether to give links, whose inertia is too large for their size, that of their
+    shape."""
     up: Annotated[str | None, one_of("axis", "xyz")] = None
     """The axis that points up in a URDF; found out by default."""
 

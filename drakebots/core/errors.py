@@ -40,6 +40,13 @@ def text_of(value: Any) -> str:
     return "–" if value is None else str(value)
 
 
+def some(names: Iterable[object], most: int = 4, separator: str = ", ") -> str:
+    """The first names of a list, and how many more there are: "a, b and 7 more"."""
+    names = list(map(str, names))
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return separator.join(names[:most]) + more
+
+
 class DrakebotsError(Exception):
     """An error that a user can cause and correct. The message is one line.
 

@@ -13,12 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from pydrake.geometry import Convex, Mesh, Role
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, MultibodyPlant
+from pydrake.multibody.tree import CalcSpatialInertia, RigidBody, SpatialInertia
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import DrakebotsError, ModelProblem, UnknownName
 from drakebots.formats.read.findings import Findings, Reading, note_messages
+from drakebots.formats.read.masses import write_inertial
+from drakebots.formats.read.tree import read_tree, write_tree
 from drakebots.formats.read.urdf import TURNS
 from drakebots.model import (
     DRAKE_REFUSALS,
@@ -27,6 +31,7 @@ from drakebots.model import (
     LoopClosure,
     Summary,
     actuators_of,
+    central_inertia,
     drake_message,
     driven_joints,
     find_body,
@@ -37,7 +42,6 @@ from drakebots.model import (
     joint_slices,
     joints_of,
     parse_model,
-    shape_points,
     sidecar_path,
     single_joints,
 )
@@ -184,22 +188,15 @@ def doubt_on_lengths(links: Links, kind: str = "") -> str:
         links: of the model, posed; what is fixed to the world does not count.
         kind: of the :class:`Reading`, on which the remedy depends.
     """
-    plant, context = links.plant, links.context
     mass, origins = 0.0, [np.zeros((0, 3))]
     shapes: list[tuple[float, str, np.ndarray]] = []
     for body in links.bodies:
         if links.group[body.index()] == 0:
             continue
-        X_WB = plant.EvalBodyPoseInWorld(context, body)
-        mass += body.get_mass(context)
-        origins.append(X_WB.translation()[None])
-        for shape in plant.GetCollisionGeometriesForBody(body):
-            points, radius = shape_points(links.inspector.GetShape(shape))
-            if len(points):
-                X_WG = X_WB.multiply(links.inspector.GetPoseInFrame(shape))
-                p_WP = points @ X_WG.rotation().matrix().T + X_WG.translation()
-                corners = np.vstack([p_WP - radius, p_WP + radius])
-                shapes.append((_diagonal(corners), body.name(), corners))
+        mass += body.default_mass()
+        origins.append(links.origin(body)[None])
+        corners = links.corners(body, Role.kProximity)
+        shapes.append((_diagonal(corners), body.name(), corners))
     length = _diagonal(np.vstack([*origins, *(corners for _, _, corners in shapes)]))
     least = WATER * np.pi / 4 * SLENDER**2 * length**3
     if not 0.0 < mass < least:
@@ -218,6 +215,106 @@ def doubt_on_lengths(links: Links, kind: str = "") -> str:
 def _diagonal(points: np.ndarray) -> float:
     """Diagonal of the box about points (n, 3) [m]; 0 for none."""
     return float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
+
+
+# --- inertia that no link of its size has ---
+
+TOO_LARGE = "inertia too large for the link's size"
+REACH = 2.0
+"""Shapes may be drawn smaller than their link is, but not by this factor."""
+
+
+def sprawling(links: Links) -> list[tuple[RigidBody, float]]:
+    """Links whose mass would lie far outside of them, by their inertia.
+
+    The largest principal moment of a body about its centre of mass is
+
+        I3 = int (x^2 + y^2) dm <= m R^2,    R = max |p_BcmP|
+
+    over the points P of the body: its radius of gyration sqrt(I3 / m) is at most R. The
+    points are the corners of the boxes around all shapes of the link and of those that
+    are welded to it, and their joints; of links without shapes, those of the whole
+    robot. A link counts with a radius of gyration above :data:`REACH` R.
+
+    Args:
+        links: of the model, posed; what is fixed to the world does not count.
+
+    Returns:
+        The bodies, each with its radius of gyration [m].
+    """
+    groups = {group: links.members(group) for group in {*links.group.values()} - {0}}
+    roles = Role.kProximity, Role.kIllustration
+    shapes = {
+        group: np.vstack([links.corners(body, *roles) for body in bodies])
+        for group, bodies in groups.items()
+    }
+    joints: dict[int, list[np.ndarray]] = {group: [] for group in groups}
+    for joint in joints_of(links.plant):
+        if not is_floating(joint):
+            for body in (joint.parent_body(), joint.child_body()):
+                ends = joints.get(links.group[body.index()], [])
+                ends.append(links.joint_position(joint))
+    reached = {
+        group: np.vstack([corners, *joints[group]]) for group, corners in shapes.items()
+    }
+    whole = np.vstack([np.zeros((0, 3)), *reached.values()])
+    found = []
+    for group, bodies in groups.items():
+        points = reached[group] if len(shapes[group]) else whole
+        for body in bodies:
+            mass, p_BC, I_C = central_inertia(body.default_spatial_inertia())
+            p_WC = body.EvalPoseInWorld(links.context) @ p_BC
+            reach = np.linalg.norm(points - p_WC, axis=1).max(initial=0.0)
+            gyration = np.sqrt(np.linalg.eigvalsh(I_C)[2] / mass) if mass else 0.0
+            if gyration > REACH * reach > 0:
+                found.append((body, float(gyration)))
+    return found
+
+
+def uniform_inertia(links: Links, body: RigidBody) -> np.ndarray:
+    """The central inertia (3, 3) [kg m^2] of a body's mass in its shapes, in its frame.
+
+    The density is the same everywhere; meshes count as their convex hulls. Drawn shapes
+    come before those of contact; a link without any is a ball of water.
+    """
+    inspector, whole = links.inspector, SpatialInertia.Zero()
+    frame = links.plant.GetBodyFrameIdIfExists(body.index())
+    roles = Role.kIllustration, Role.kProximity
+    drawn = next(filter(None, (inspector.GetGeometries(frame, x) for x in roles)), [])
+    for geometry in drawn:
+        shape, X_BG = inspector.GetShape(geometry), inspector.GetPoseInFrame(geometry)
+        if isinstance(shape, Mesh):
+            shape = Convex(shape.source(), shape.scale3())
+        try:
+            M = CalcSpatialInertia(shape, 1.0).ReExpress(X_BG.rotation())
+            whole += M.Shift(-X_BG.translation())
+        except RuntimeError:
+            continue  # a flat one, or one that has no end
+    volume, _, moments = central_inertia(whole)
+    mass = body.default_mass()
+    if not volume:
+        return 0.4 * mass * (0.75 * mass / np.pi / WATER) ** (2 / 3) * np.eye(3)
+    return moments * mass / volume
+
+
+def with_uniform_inertias(path: Path, reading: Reading) -> Reading:
+    """Reading with those of :func:`uniform_inertia` for what is :func:`sprawling`."""
+    if reading.text is None:
+        return reading
+    links = inspect_model(path, reading, Findings())[1]
+    root, done = read_tree(reading.text), Findings()
+    named: dict[str, list] = {}
+    for link in root.iter("link"):
+        named.setdefault(link.get("name", ""), []).append(link)
+    for body, _ in sprawling(links):
+        if len(found := named.get(body.name(), [])) != 1:
+            continue  # of an included file
+        mass, p_BC, _ = central_inertia(body.default_spatial_inertia())
+        I_C = uniform_inertia(links, body)
+        write_inertial(found[0], mass, I_C, p_BC, urdf=reading.ending == "urdf")
+        done.note(f"{TOO_LARGE} is replaced by its shape's", body.name())
+    notes = (*reading.notes, *done.notes)
+    return replace(reading, text=write_tree(root), notes=notes)
 
 
 # --- which way is up --------------------------------------------------------

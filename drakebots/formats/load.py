@@ -13,10 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from drakebots.core.errors import InvalidInput, UnknownName, one_line
+from drakebots.core.errors import InvalidInput, UnknownName, one_line, some
 from drakebots.core.units import SI, Scaling
 from drakebots.formats.closing import settle_loops
-from drakebots.formats.inspect import doubt_on_lengths, inspect_model, upright_axis
+from drakebots.formats.inspect import (
+    TOO_LARGE,
+    doubt_on_lengths,
+    inspect_model,
+    sprawling,
+    upright_axis,
+)
 from drakebots.formats.read.findings import Findings, Options, Reading
 from drakebots.formats.read.read import read_robot
 from drakebots.formats.read.urdf import TURNS
@@ -55,6 +61,7 @@ def load(
     free_base: bool = False,
     up: str | None = None,
     alone: bool = False,
+    repair: bool = False,
 ) -> Model:
     """Loads and checks a model.
 
@@ -78,6 +85,9 @@ def load(
             see :func:`drakebots.formats.inspect.upright_axis`.
         alone: whether free bodies that no joint moves (a ball, a box of an MJCF's or
             SDF's scene) are left out, where joints move others.
+        repair: whether links with an inertia that is too large for their size
+            get that of their shape; see
+            :func:`drakebots.formats.inspect.sprawling`.
 
     Raises:
         UnknownName: for an unknown name of a model, a foot, a joint or an axis.
@@ -89,7 +99,7 @@ def load(
     path = find_model(name_or_path)
     files = file_hashes(path)
     asked = (units, feet, actuate, effort, packages, strict, free_base, up, alone)
-    return replace(_loaded(path, Options(*asked)), files=files)
+    return replace(_loaded(path, Options(*asked, repair)), files=files)
 
 
 def _loaded(path: Path, options: Options) -> Model:
@@ -114,6 +124,9 @@ def _inspect(
     summary, links = inspect_model(path, reading, findings)
     if doubt := doubt_on_lengths(links, reading.kind):
         findings.note(doubt)
+    for body, gyration in sprawling(links):
+        line = f"{TOO_LARGE}, by its radius of gyration (--repair takes its shape's)"
+        findings.note(line, f"{body.name()} ({gyration:.2g} m)")
     findings.check(path, strict=options.strict)
     wanted = reading.motors or None if options.actuate is None else options.actuate
     motors, on_motors = choose_actuators(
@@ -177,7 +190,7 @@ def _decide(
     notes = list(model.notes)
     if model.couplers:
         pairs = [f"{x.follower} ({x.leader})" for x in model.couplers]
-        notes.append(f"joints that follow others, and need no motor: {_some(pairs)}")
+        notes.append(f"joints that follow others, and need no motor: {some(pairs, 8)}")
     if (up := model.options.get("up", "z")) != "z":
         notes.append(f"the file's {up} axis points up: its root link is turned upright")
     notes += on_feet
@@ -197,11 +210,6 @@ _UNLIMITED = (
 )
 
 
-def _some(names: Sequence[str]) -> str:
-    """The first eight names, and whether there are more."""
-    return ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
-
-
 def _feet(model: Model, links: Links) -> tuple[tuple, list[str]]:
     """The feet (points), and what to say of those that were found by shape.
 
@@ -215,7 +223,7 @@ def _feet(model: Model, links: Links) -> tuple[tuple, list[str]]:
         feet = tuple(point for foot in chosen for point in foot.points)
         if chosen:
             names = [foot.name for foot in chosen]
-            words = [f"feet found by shape: {_some(names)}"]
+            words = [f"feet found by shape: {some(names, 8)}"]
         bare = [foot.name for foot in chosen if foot.shape == "frame"]
         if bare:
             words.append(

@@ -17,7 +17,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.formats import load
-    from drakebots.model.actuators import Actuator, choose_actuators, some
+    from drakebots.model.actuators import Actuator, choose_actuators
     from drakebots.model.candidates import (
         FootCandidate,
         foot_candidates,
@@ -65,10 +65,11 @@ if TYPE_CHECKING:
         parse_model,
         shortened,
     )
-    from drakebots.model.soles import shape_points
+    from drakebots.model.soles import box_corners, shape_points
     from drakebots.model.views import (
         actuators_of,
         bodies_of,
+        central_inertia,
         driven_joints,
         effort_limits,
         force_elements,

@@ -15,7 +15,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import ModelInstanceIndex
 
 from drakebots.core.checks import check_value, positive
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, UnknownName, some
 from drakebots.core.fields import checked
 
 
@@ -144,9 +144,3 @@ def _notes(free, driven, chosen, efforts, effort, asked):
             "all --effort 10)"
         )
     yield f"{start}{len(chosen)} joints {which}get one each{end}"
-
-
-def some(names: Sequence[str]) -> str:
-    """The first four names, and how many more there are."""
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(names[:4]) + more

@@ -19,7 +19,7 @@ from pydrake.systems.framework import Context
 
 from drakebots.model.description import Point
 from drakebots.model.loops import Loop, find_body
-from drakebots.model.soles import EMPTY, Cloud, cloud_of, far_end, sole
+from drakebots.model.soles import EMPTY, Cloud, box_corners, cloud_of, far_end, sole
 from drakebots.model.views import (
     bodies_of,
     is_floating,
@@ -212,6 +212,19 @@ class Links:
             X_BG = self.inspector.GetPoseInFrame(geometry)
             cloud += cloud_of(shape, X_BG, up_B)
         return cloud
+
+    def corners(self, body, *roles: Role) -> np.ndarray:
+        """Corners (n, 3) [m] of the boxes around a body's shapes, in the world."""
+        found = [np.zeros((0, 3))]
+        frame = self.plant.GetBodyFrameIdIfExists(body.index())
+        X_WB = body.EvalPoseInWorld(self.context)
+        for role in roles:
+            for geometry in self.inspector.GetGeometries(frame, role):
+                box = self.inspector.GetObbInGeometryFrame(geometry)
+                if box is not None:
+                    X_WG = X_WB @ self.inspector.GetPoseInFrame(geometry)
+                    found.append((X_WG @ box_corners(box).T).T)
+        return np.vstack(found)
 
     def foot(self, group: int) -> tuple[list[Point], str]:
         """Points of a rigid group that touch the ground, and the evidence for them.

@@ -19,6 +19,7 @@ from pydrake.geometry import (
     Cylinder,
     Ellipsoid,
     Mesh,
+    Obb,
     Shape,
     Sphere,
 )
@@ -121,6 +122,12 @@ def shape_points(shape: Shape) -> tuple[np.ndarray, float]:
     if isinstance(shape, Convex | Mesh):
         return _hull(shape), 0.0
     return np.zeros((0, 3)), 0.0
+
+
+def box_corners(box: Obb) -> np.ndarray:
+    """The corners (8, 3) of a box about a shape, in the frame of its pose."""
+    signs = np.array(list(product((-1.0, 1.0), repeat=3)))
+    return (box.pose() @ (signs * box.half_width()).T).T
 
 
 def _hull(shape: Convex | Mesh) -> np.ndarray:

@@ -23,6 +23,7 @@ from pydrake.multibody.tree import (
     PrismaticSpring,
     RevoluteSpring,
     RigidBody,
+    SpatialInertia,
 )
 from pydrake.systems.framework import Context
 
@@ -55,6 +56,14 @@ def actuators_of(
 def driven_joints(plant: MultibodyPlant) -> list[Joint]:
     """The joint of every motor."""
     return [motor.joint() for motor in actuators_of(plant)]
+
+
+def central_inertia(M: SpatialInertia) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass, p_BBcm (3,) and I_BBcm_B (3, 3) of a body's spatial inertia M_BBo_B."""
+    mass, p = M.get_mass(), M.get_com()
+    if not mass > 0:
+        return 0.0, np.zeros(3), np.zeros((3, 3))
+    return mass, p, M.Shift(p).CalcRotationalInertia().CopyToFullMatrix3()
 
 
 def free_bodies(plant: MultibodyPlant) -> list[RigidBody]:

@@ -32,7 +32,7 @@ from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import write_text
-from drakebots.model import Model, bodies_of, joints_of
+from drakebots.model import Model, bodies_of, box_corners, joints_of
 from drakebots.multibody import Robot, base_body, set_base_pose
 from drakebots.view.page import Caption
 
@@ -370,8 +370,7 @@ def _corners(scene_graph, context, role) -> np.ndarray:
             found.append(query.GetPoseInWorld(geometry).translation()[None])
             continue
         if box is not None:
-            signs = np.array(list(product((-1.0, 1.0), repeat=3)))
-            found.append((box.pose() @ (signs * box.half_width()).T).T)
+            found.append(box_corners(box))
     corners = np.vstack(found)
     return corners[np.isfinite(corners).all(axis=1)]
 

@@ -1,4 +1,4 @@
-"""Lengths that cannot be in metres: who is warned, who is not, and of what."""
+"""Lengths that cannot be in metres, inertia that no link of its size has."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydrake.math import RollPitchYaw
+from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots import ModelProblem, load
 from drakebots.core.units import MM_G_MS
 from drakebots.formats.inspect import SLENDER, WATER
-from drakebots.model import available_models
+from drakebots.model import available_models, central_inertia
 from tests.helpers.model_files import write
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -77,3 +79,89 @@ def test_the_lightest_is_a_rod_of_water(tmp_path, share):
 def test_none_of_our_models_is_in_doubt():
     for name in available_models():
         assert not [note for note in load(name).notes if WORDS in note], name
+
+
+# --- inertia for the size of a link ---
+
+TOO_LARGE = "inertia too large for the link's size"
+
+
+def rod(inertia: float, shape: str) -> str:
+    """A free link of 0.3 kg, its centre of mass 0.1 m down, with moments [kg m^2]."""
+    moments = " ".join(f'{k}="{inertia}"' for k in ("ixx", "iyy", "izz"))
+    return (
+        '<robot name="rod"><link name="rod"><inertial><origin xyz="0 0 -0.1" '
+        f'rpy="0.5 0 0"/><mass value="0.3"/><inertia {moments} ixy="0" ixz="0" '
+        f'iyz="0"/></inertial>{shape}</link></robot>'
+    )
+
+
+def central(model) -> tuple[float, np.ndarray, np.ndarray]:
+    plant = MultibodyPlant(1e-3)
+    model.add_to(plant)
+    return central_inertia(plant.GetBodyByName("rod").default_spatial_inertia())
+
+
+BAR = (
+    '<visual><origin xyz="0 0 -0.1" rpy="0 0 1.2"/><geometry>'
+    '<box size="0.02 0.04 0.2"/></geometry></visual>'
+)
+BALLS = "".join(
+    f'<visual><origin xyz="0 0 {z}"/><geometry><sphere radius="0.01"/></geometry>'
+    "</visual>"
+    for z in (0, -0.2)
+)
+
+
+@pytest.mark.parametrize(("share", "is_told"), [(1.0, False), (4.2, True)])
+def test_mass_lies_within_twice_the_reach_of_a_link(tmp_path, share, is_told):
+    """I <= m (2 R)^2 with R from the centre of mass to the farthest corner."""
+    R = np.linalg.norm([0.01, 0.02, 0.1])
+    path = write(tmp_path, rod(share * 0.3 * R**2, BAR), "rod.urdf")
+    notes = [note for note in load(path).notes if TOO_LARGE in note]
+    assert len(notes) == is_told
+    if is_told:
+        assert f"rod ({np.sqrt(share) * R:.2g} m)" in notes[0]
+        with pytest.raises(ModelProblem, match=TOO_LARGE):
+            load(path, strict=True)
+
+
+def test_repair_takes_the_inertia_of_the_shape(tmp_path):
+    """Of a box turned in its link; of two balls, 0.1 m from their middle each."""
+    path = write(tmp_path, rod(100.0, BAR), "rod.urdf")
+    mass, p_BC, I_C = central(load(path))
+    assert mass == 0.3 and np.linalg.eigvalsh(I_C) == pytest.approx(100.0)
+    model = load(path, repair=True)
+    (note,) = [note for note in model.notes if TOO_LARGE in note]
+    assert note.endswith("replaced by its shape's: rod")
+    mass, p_BC, I_C = central(model)
+    assert mass == 0.3 and p_BC == pytest.approx([0, 0, -0.1])
+    x, y, z = 0.02**2, 0.04**2, 0.2**2
+    R = RollPitchYaw(0, 0, 1.2).ToRotationMatrix().matrix()
+    wanted = 0.3 / 12 * R @ np.diag([y + z, x + z, x + y]) @ R.T
+    np.testing.assert_allclose(I_C, wanted, atol=1e-9)
+    path = write(tmp_path, rod(100.0, BALLS), "balls.urdf")
+    _, _, I_C = central(load(path, repair=True))
+    ball = 0.4 * 0.3 * 0.01**2
+    across = ball + 0.3 * 0.1**2
+    np.testing.assert_allclose(I_C, np.diag([across, across, ball]), atol=1e-9)
+
+
+def test_a_link_without_a_shape_is_as_large_as_the_robot_at_most(tmp_path):
+    """And gets the inertia of a ball of water."""
+    text = (EXAMPLES / "my_robot.urdf").read_text()
+    light = '<link name="tag"><inertial><mass value="0.01"/><inertia ixx="{0}" '
+    light += 'iyy="{0}" izz="{0}" ixy="0" ixz="0" iyz="0"/></inertial></link><joint '
+    light += 'name="to_tag" type="fixed"><parent link="world"/><child link="tag"/>'
+    light = light.replace('"fixed"', '"revolute"').replace('"world"', '"trunk"')
+    light += '<axis xyz="0 0 1"/></joint></robot>'
+    for moment, is_told in ((0.01 * 0.4**2, False), (1.0, True)):
+        more = text.replace("</robot>", light.format(moment))
+        path = write(tmp_path, more, "tagged.urdf")
+        assert any("tag (" in x for x in load(path).notes) == is_told
+    model = load(path, repair=True)
+    plant = MultibodyPlant(1e-3)
+    model.add_to(plant)
+    tag = plant.GetBodyByName("tag").default_spatial_inertia()
+    radius = (0.01 / 1000 / (4 / 3 * np.pi)) ** (1 / 3)
+    np.testing.assert_allclose(central_inertia(tag)[2], 4e-3 * radius**2 * np.eye(3))

@@ -19,7 +19,7 @@ from typing import Any
 
 import pydrake
 
-from drakebots.core.errors import ModelProblem
+from drakebots.core.errors import ModelProblem, some
 from drakebots.core.files import read_yaml
 from drakebots.core.units import SI, Scaling
 from drakebots.model import Coupler, Loop, Point
@@ -47,6 +47,7 @@ class Options:
     free_base: bool = False
     up: str | None = None
     alone: bool = False
+    repair: bool = False
 
     def given(self) -> dict[str, Any]:
         """Those that are not the default, as plain values."""
@@ -142,9 +143,7 @@ class Findings:
         """
         found = self.problems + (list(self.notes) if strict else [])
         if found:
-            more = len(found) - PROBLEMS
-            rest = [f"and {more} more"] if more > 0 else []
-            raise ModelProblem(path, "; ".join(found[:PROBLEMS] + rest))
+            raise ModelProblem(path, some(found, PROBLEMS, "; "))
 
 
 def _line(line: str, items: Counter[str]) -> str:
@@ -156,10 +155,7 @@ def _line(line: str, items: Counter[str]) -> str:
     if not named:
         count = items[""]
         return line + (f" ({count} times)" if count > 1 else "")
-    more = len(named) - ITEMS
-    if more > 0:
-        named[ITEMS:] = [f"and {more} more"]
-    return f"{line}: {', '.join(named)}"
+    return f"{line}: {some(named, ITEMS)}"
 
 
 @cache

@@ -34,6 +34,7 @@ from drakebots.core.errors import (
 )
 from drakebots.core.files import read_yaml
 from drakebots.formats.read.findings import Reading
+from drakebots.formats.read.masses import write_inertial
 from drakebots.formats.read.tree import add, link_at, read_tree, write_tree
 from drakebots.model import Loop, model_stem
 
@@ -185,12 +186,7 @@ def _give_small_masses(root: ET.Element) -> int:
         if link.get("name") in moving and not has_inertia:
             light.append(link)
     for link in light:
-        for old in link.findall("inertial"):
-            link.remove(old)
-        inertial = add(link, "inertial")
-        add(inertial, "mass", value=mass)
-        moments = dict.fromkeys(_MOMENTS, mass * arm**2)
-        add(inertial, "inertia", **moments, ixy="0", ixz="0", iyz="0")
+        write_inertial(link, mass, mass * arm**2 * np.eye(3))
     return len(light)
 
 

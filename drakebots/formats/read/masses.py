@@ -125,6 +125,39 @@ def repair_inertia(
         say(tensor, key, repr(value))
 
 
+def write_inertial(
+    link: ET.Element,
+    mass: float,
+    I_C: np.ndarray,
+    p_BC: Sequence[float] = (0, 0, 0),
+    *,
+    urdf: bool = True,
+) -> None:
+    """Gives a link of a URDF or SDF another <inertial>, in place.
+
+    Args:
+        link: B.
+        mass: its mass [kg].
+        I_C: its inertia about its centre of mass, in its frame (3, 3) [kg m2].
+        p_BC: position of that centre (3,) [m].
+        urdf: whether it is a link of a URDF.
+    """
+    for old in link.findall("inertial"):
+        link.remove(old)
+    inertial = add(link, "inertial")
+    tensor = dict(zip(MOMENTS, I_C[np.triu_indices(3)]))
+    if urdf:
+        add(inertial, "origin", xyz=p_BC, rpy="0 0 0")
+        add(inertial, "mass", value=mass)
+        add(inertial, "inertia", **tensor)
+        return
+    add(inertial, "pose", [*p_BC, 0, 0, 0])
+    add(inertial, "mass", mass)
+    inertia = add(inertial, "inertia")
+    for key, value in tensor.items():
+        add(inertia, key, value)
+
+
 def _repaired(
     link: str, mass: float, moments: Sequence[float], findings: Findings
 ) -> dict[str, float]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.core.units import SI
-from drakebots.formats.inspect import with_fewest_rows
+from drakebots.formats.inspect import with_fewest_rows, with_uniform_inertias
 from drakebots.formats.read.files import Packages, check_includes, with_mimics
 from drakebots.formats.read.findings import Findings, Options, Reading
 from drakebots.formats.read.joined_frames import with_joined_frames
@@ -57,6 +57,7 @@ def read_robot(path: Path, options: Options = Options()) -> Reading:
     beside = read_sidecar(sidecar_path(path))
     turns = options.up not in (None, "z")
     changes = turns or options.free_base or options.alone or options.packages
+    changes = changes or options.repair
     if options.units == SI and not changes and is_ours(path):
         reading = Reading()
     elif path.suffix.lower() == ".urdf" and (options.units != SI or is_old_urdf(path)):
@@ -68,6 +69,8 @@ def read_robot(path: Path, options: Options = Options()) -> Reading:
         )
     else:
         reading = _read_plain(path, options)
+    if options.repair:
+        reading = with_uniform_inertias(path, reading)
     return replace(
         reading,
         loops=beside.loops or reading.loops,
@@ -143,7 +146,8 @@ def _repaired(
         remove(root, fixed_to_world(root))
     text = None
     # Drake reads any file as UTF-8, whatever it declares.
-    if write_tree(root) != before or source.encode() not in path.read_bytes():
+    changed = write_tree(root) != before or options.repair
+    if changed or source.encode() not in path.read_bytes():
         rename_files(root, lambda uri: (path := places.find(uri)) and f"file://{path}")
         text = write_tree(root)
     return Reading(

@@ -56,6 +56,7 @@ from drakebots.formats.read.tree import write_tree
 from drakebots.model import (
     Model,
     bodies_of,
+    central_inertia,
     find_body,
     force_elements,
     joints_of,
@@ -166,11 +167,7 @@ class Part:
 
     def inertia(self) -> tuple[float, np.ndarray, np.ndarray]:
         """Mass [kg], p_BCcm (3,) [m], and I_BCcm_B (3, 3) [kg m^2]."""
-        M = self.body.default_spatial_inertia()
-        mass, p = M.get_mass(), M.get_com()
-        if not mass:
-            return 0.0, np.zeros(3), np.zeros((3, 3))
-        return mass, p, M.Shift(p).CalcRotationalInertia().CopyToFullMatrix3()
+        return central_inertia(self.body.default_spatial_inertia())
 
 
 class Writer:

@@ -35,7 +35,7 @@ import scipy.linalg as sla
 from scipy.sparse import coo_array, csc_array, eye_array
 from scipy.sparse.linalg import splu
 
-from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.errors import InvalidInput, NoSolution, some
 from drakebots.lattice.shape.lattice import Lattice
 from drakebots.lattice.shape.planes import AXES, Planes, neighbours, pieces
 
@@ -407,10 +407,10 @@ def _describe(lattice: Lattice, field: np.ndarray) -> Mechanism:
     voxels = np.flatnonzero(size > 1e-6)
     shown = [
         f"{_name(lattice, v)} about ({', '.join(f'{t:.3g}' for t in turns[v])})"
-        for v in voxels[np.argsort(-size[voxels], kind="stable")][:4]
+        for v in voxels[np.argsort(-size[voxels], kind="stable")]
     ]
-    more = f" and {len(voxels) - 4} more" if len(voxels) > 4 else ""
-    text = f"turn{'s' if len(voxels) == 1 else ''}: {'; '.join(shown)}{more}"
+    shown = some(shown, separator="; ")
+    text = f"turn{'s' if len(voxels) == 1 else ''}: {shown}"
     text = f"{len(voxels)} voxel{'s' if len(voxels) > 1 else ''} {text}"
     name = f"local, {len(voxels)} at {_name(lattice, voxels[0])}"
     scale = np.abs(field).max()

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.sparse import coo_array, csc_array
 from scipy.sparse.csgraph import connected_components
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, UnknownName, some
 from drakebots.lattice.shape.lattice import OFFSETS, Lattice
 
 AXES = "xyz"
@@ -247,12 +247,9 @@ def _pieces(lattice: Lattice) -> tuple[tuple[Voxel, ...], ...]:
 
 
 def _pieces_text(found: tuple[tuple[Voxel, ...], ...]) -> str:
-    shown = "; ".join(_some(piece) for piece in found[:4])
-    more = f"; and {len(found) - 4} more" if len(found) > 4 else ""
-    return f"{len(found)} pieces: {shown}{more}"
+    return f"{len(found)} pieces: {some(map(_some, found), separator='; ')}"
 
 
 def _some(voxels: tuple[Voxel, ...], most: int = 6) -> str:
-    shown = " ".join(f"({i},{j},{k})" for i, j, k in voxels[:most])
-    more = f" and {len(voxels) - most} more" if len(voxels) > most else ""
-    return f"voxel{'s' * (len(voxels) > 1)} {shown}{more}"
+    shown = some((f"({i},{j},{k})" for i, j, k in voxels), most, " ")
+    return f"voxel{'s' * (len(voxels) > 1)} {shown}"

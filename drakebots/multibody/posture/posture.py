@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from drakebots.model import Model, some, standing_poses
+from drakebots.core.errors import some
+from drakebots.model import Model, standing_poses
 from drakebots.multibody.posture.search import STRETCHED, leg_reaches, search
 from drakebots.multibody.posture.servos import equilibrium
 from drakebots.multibody.posture.stance import Posture, Stance

@@ -15,7 +15,7 @@ from pydrake.math import RigidTransform, RollPitchYaw
 from pydrake.multibody.tree import Joint, JointIndex
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, UnknownName, some
 from drakebots.model import (
     LoopClosure,
     Model,
@@ -31,7 +31,6 @@ from drakebots.model import (
     point_jacobian,
     single_joints,
     slides,
-    some,
 )
 from drakebots.multibody.extent import covers, lowest_points
 from drakebots.multibody.plant import Robot, build_robot

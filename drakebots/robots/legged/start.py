@@ -7,16 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from pydrake.geometry import CollisionFilterDeclaration, GeometrySet
 from pydrake.math import RigidTransform
-from pydrake.multibody.tree import (
-    RigidBody,
-    RotationalInertia,
-    SpatialInertia,
-)
+from pydrake.multibody.tree import RotationalInertia, SpatialInertia
 from pydrake.systems.framework import Context
 
+from drakebots.core.errors import some
 from drakebots.core.units import SI
 from drakebots.model import (
     bodies_of,
+    central_inertia,
     is_floating,
     joints_of,
     point_jacobian,
@@ -144,7 +142,10 @@ def steady_light_links(robot: Robot, context: Context) -> list[str]:
         for body in bodies
     )
     least = LIGHT * mass * size**2
-    inertia = {body.index(): _central_inertia(body, context) for body in bodies}
+    inertia = {
+        body.index(): central_inertia(body.CalcSpatialInertiaInBodyFrame(context))[2]
+        for body in bodies
+    }
     light = []
     for body in bodies:
         joined = {other.index() for other in plant.GetBodiesWeldedTo(body)}
@@ -168,17 +169,6 @@ def steady_light_links(robot: Robot, context: Context) -> list[str]:
         f"{len(light)} links that hardly weigh get {least:.1g} kg m^2 "
         f"({LIGHT:.0e} of the robot's)"
     ]
-
-
-def _central_inertia(body: RigidBody, context: Context) -> np.ndarray:
-    """The rotational inertia of a body about its centre (3, 3), in its frame."""
-    M = body.CalcSpatialInertiaInBodyFrame(context)
-    if not M.get_mass() > 0:
-        return np.zeros((3, 3))
-    about_centre = M.CalcRotationalInertia().ShiftToCenterOfMass(
-        M.get_mass(), M.get_com()
-    )
-    return about_centre.CopyToFullMatrix3()
 
 
 def filter_overlaps(robot: Robot, root_context: Context) -> list[str]:
@@ -218,6 +208,5 @@ def filter_overlaps(robot: Robot, root_context: Context) -> list[str]:
         )
     if not pairs:
         return []
-    names = ", ".join("/".join(pair) for pair in list(pairs)[:3])
-    more = ", ..." if len(pairs) > 3 else ""
-    return [f"{len(pairs)} pairs of links overlap and do not touch: {names}{more}"]
+    names = some(map("/".join, pairs), 3)
+    return [f"{len(pairs)} pairs of links overlap and do not touch: {names}"]
