@@ -193,6 +193,10 @@ def _decide(
         notes.append(f"joints that follow others, and need no motor: {some(pairs, 8)}")
     if (up := model.options.get("up", "z")) != "z":
         notes.append(f"the file's {up} axis points up: its root link is turned upright")
+    if wheels := {joint.name() for joint in links.wheels()}:
+        driven = {*summary.driven, *(motor.joint for motor in motors)}
+        held = "held still for walking" if wheels <= driven else "no motor holds them"
+        notes.append(f"wheels: {len(wheels)}; {held}")
     notes += on_feet
     if not feet and summary.bases and summary.actuators:
         notes.append("no feet are found: --feet names links, or points LINK:x,y,z")

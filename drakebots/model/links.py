@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 from pydrake.geometry import Role, SceneGraphInspector
 from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import Joint
 from pydrake.systems.framework import Context
 
 from drakebots.model.description import Point
@@ -37,6 +38,8 @@ UP = np.array([0.0, 0.0, 1.0])
 _FOOT = re.compile(r"foot|feet|toe|ankle|sole|paw|hoof", re.IGNORECASE)
 _HANGS = 0.25
 """A leg hangs where its end is lower than its first joint by this share of it."""
+_ROUND = 0.05
+"""A wheel is as wide in all directions to this share: one of twelve sides is."""
 _LIGHT = 2e-5
 """Links of less than this share of the robot's mass only join others."""
 _BELOW = 0.15
@@ -322,6 +325,36 @@ class Links:
         J = point_jacobian(self.plant, self.context, body.body_frame(), p_BF)
         moved = [np.abs(J[:, joint_slices(joint)[1]]).max() for joint in of_leg]
         return not of_leg or bool(max(moved) > 1e-6)
+
+    def wheels(self) -> list[Joint]:
+        """Hinges without limits, with level axes, that turn a last link that is round.
+
+        Seen along the axis, a round shape is as wide in every direction from it.
+        """
+        found = []
+        for group in self.leaves():
+            joint = self.parent.get(group, (0, None))[1]
+            bodies = self.members(group)
+            in_loop = any(body.index() in self.joined for body in bodies)
+            if joint is None or joint.type_name() != "revolute" or in_loop:
+                continue
+            frame = joint.frame_on_parent().CalcPoseInWorld(self.context)
+            axis = frame.rotation() @ joint.revolute_axis()
+            cloud = EMPTY
+            for body in bodies:
+                cloud += self.body_cloud(body).moved(body.EvalPoseInWorld(self.context))
+            endless = np.isinf(joint.position_upper_limits()).all()
+            if not endless or abs(axis[2]) > 0.5 or not len(cloud.p):
+                continue
+            side = np.cross(axis, UP)
+            turns = np.linspace(0, 2 * np.pi, 24, endpoint=False)[:, None]
+            around = np.cos(turns) * side + np.sin(turns) * np.cross(axis, side)
+            around /= np.linalg.norm(around, axis=1, keepdims=True)
+            out = (cloud.p - frame.translation()) @ around.T + cloud.radius[:, None]
+            width = out.max(axis=0)
+            if width.max() - width.min() < _ROUND * width.max():
+                found.append(joint)
+        return found
 
     def joint_position(self, joint) -> np.ndarray:
         """p_WM of a joint (3,) [m]."""

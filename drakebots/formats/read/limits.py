@@ -41,6 +41,22 @@ _COPIES = frozenset(("replicate", "composite"))
 _ENCODING = re.compile(rb"^\s*<\?xml[^>]*\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 
 
+def check_content(path: Path, data: bytes) -> None:
+    """Refuses the pointer that Git keeps in place of a large file.
+
+    Args:
+        path: of the file.
+        data: its beginning.
+
+    Raises:
+        ModelProblem: with the command that gets the file.
+    """
+    if data.startswith(b"version https://git-lfs.github.com/spec/"):
+        raise ModelProblem(
+            path, "is a Git LFS pointer in place of the file; run `git lfs pull` there"
+        )
+
+
 def check_model_file(path: Path, findings: Findings | None = None) -> str:
     """Refuses a file that cannot be a model.
 
@@ -76,6 +92,7 @@ def read_text(path: Path) -> str:
     try:
         check_readable(path, MAX_YAML if is_yaml else MAX_BYTES)
         data = path.read_bytes()
+        check_content(path, data)
     except InvalidInput as error:
         raise ModelProblem(path, str(error)) from error
     except (OSError, ValueError) as error:

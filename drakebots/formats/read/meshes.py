@@ -36,6 +36,7 @@ from drakebots.core.files import cache_folder, write_text
 from drakebots.core.lazy import late
 from drakebots.formats.read.files import Packages
 from drakebots.formats.read.findings import Findings
+from drakebots.formats.read.limits import check_content
 from drakebots.formats.read.tree import floats, name_file, named_file, said
 
 trimesh = late("trimesh")
@@ -125,12 +126,15 @@ def check_mesh_file(path: Path) -> Path:
     """The path of a mesh file that can be read.
 
     Raises:
-        ModelProblem: for a folder, a pipe, a device, or a file that is too large.
+        ModelProblem: for a folder, a pipe, a device, a file that is too large, or the
+            pointer of Git LFS to one.
     """
     if not os.path.isfile(path):
         raise ModelProblem(path, "is no file")
     if path.stat().st_size > MAX_BYTES:
         raise ModelProblem(path, f"is larger than {MAX_BYTES // 1_000_000} MB")
+    with open(path, "rb") as file:
+        check_content(path, file.read(100))
     return path
 
 
@@ -472,10 +476,10 @@ def _usable_mesh(
     uri, kind = named_file(mesh), element.tag
     path = packages.find(uri)
     if path is None:
-        line = f"a {kind} mesh is not found and left out"
+        line = f"a {kind} mesh is not found"
         if uri.startswith(("package://", "model://")):
-            line += " (--package NAME=FOLDER says where a package is)"
-        findings.note(line, uri)
+            line += f" (--package {uri.split('/')[2]}=FOLDER says where)"
+        findings.note(f"{line} and left out", uri.rpartition("/")[2] or uri)
         return False
     try:
         if kind == "visual":

@@ -24,7 +24,7 @@ from pydrake.math import RigidTransform
 from drakebots.core.errors import InvalidInput, ModelProblem, one_line
 from drakebots.core.lazy import late
 from drakebots.formats.read.files import check_includes
-from drakebots.formats.read.findings import Reading
+from drakebots.formats.read.findings import Findings, Reading
 from drakebots.formats.read.limits import check_model_file
 from drakebots.formats.read.meshes import check_mesh_file
 from drakebots.formats.read.mjcf_links import Joint, Tree, sdf_model, transform
@@ -265,9 +265,10 @@ def _notes(tree: Tree, efforts: Mapping[str, float]) -> list[str]:
         )
     if counted := ", ".join(f"{n} x {what}" for what, n in left_out.items() if n):
         notes.append(f"left out of the MJCF: {counted}")
-    if tree.lost_meshes:
-        meshes = ", ".join(f"{a} ({why})" for a, why in tree.lost_meshes.items())
-        notes.append(f"meshes left out, with their mass: {meshes}"[:300])
+    lost = Findings()
+    for mesh, why in tree.lost_meshes.items():
+        lost.note(f"a mesh is left out, with its mass ({why})", mesh)
+    notes += lost.notes
     if tree.names.changed:
         renamed = ", ".join(f"{a!r} is {b!r}" for a, b in tree.names.changed.items())
         notes.append(f"names that SDF takes once only: {renamed}"[:300])
@@ -423,6 +424,8 @@ def _unsafe(mesh, path: Path) -> str:
 
 def _refused(mesh, path: Path) -> str:
     """Message of MuJoCo on a mesh alone; "" for one that it takes."""
+    if not os.path.exists(path):
+        return "is not found"
     alone = mujoco.MjSpec()
     same = alone.add_mesh(name="mesh", file=str(path), scale=mesh.scale)
     same.inertia = mesh.inertia

@@ -7,6 +7,7 @@ import pytest
 import trimesh
 from pydrake.geometry import Mesh
 
+from drakebots import load
 from drakebots.core.errors import DrakebotsWarning, ModelProblem
 from drakebots.formats.read import meshes
 from drakebots.formats.read.meshes import (
@@ -17,6 +18,7 @@ from drakebots.formats.read.meshes import (
     read_parts,
     visual_mesh,
 )
+from tests.helpers.robot_files import link, mesh, write
 
 
 @pytest.fixture(autouse=True)
@@ -201,3 +203,38 @@ def test_a_home_that_cannot_be_written_to(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     path = saved(tmp_path / "leg.stl", l_shape())
     assert visual_mesh(path).is_file()
+
+
+# --- files that are not there ---
+
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n"
+
+
+def test_a_pointer_of_git_lfs_is_named_with_its_remedy(tmp_path):
+    """One line for all of them, in a URDF, in an MJCF, and for the file itself."""
+    for name in ("leg.stl", "body.obj", "robot.urdf"):
+        (tmp_path / name).write_text(POINTER)
+    shapes = mesh("leg.stl") * 2 + mesh("body.obj", "visual")
+    urdf = write(tmp_path, f"<robot name='r'>{link('a', 1, (1, 1, 1), shapes)}</robot>")
+    mjcf = write(
+        tmp_path,
+        "<mujoco><asset><mesh file='leg.stl'/><mesh file='body.obj'/></asset>"
+        "<worldbody><body><freejoint/><geom size='1'/><geom type='mesh' mesh='leg'/>"
+        "<geom type='mesh' mesh='body'/></body></worldbody></mujoco>",
+        "robot.xml",
+    )
+    lost = [note for note in load(urdf).notes if "Git LFS pointer" in note]
+    assert [note.partition(" mesh")[0] for note in lost] == ["a visual", "a collision"]
+    assert lost[1].endswith("run `git lfs pull` there: leg.stl (2 times)")
+    (note,) = [note for note in load(mjcf).notes if "Git LFS pointer" in note]
+    assert note.endswith(": leg.stl, body.obj") and "`git lfs pull`" in note
+    urdf.write_text(POINTER)
+    with pytest.raises(ModelProblem, match="`git lfs pull` there$"):
+        load(urdf)
+
+
+def test_the_package_of_a_lost_mesh_is_named_once(tmp_path):
+    shapes = "".join(mesh(f"package://dog/meshes/{k}.stl") for k in "abc")
+    text = f"<robot name='r'>{link('a', 1, (1, 1, 1), shapes)}</robot>"
+    (note,) = [x for x in load(write(tmp_path, text)).notes if "not found" in x]
+    assert "--package dog=FOLDER" in note and note.endswith(": a.stl, b.stl, c.stl")
