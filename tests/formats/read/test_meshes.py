@@ -229,7 +229,7 @@ def test_a_pointer_of_git_lfs_is_named_with_its_remedy(tmp_path):
     (note,) = [note for note in load(mjcf).notes if "Git LFS pointer" in note]
     assert note.endswith(": leg.stl, body.obj") and "`git lfs pull`" in note
     urdf.write_text(POINTER)
-    with pytest.raises(ModelProblem, match="`git lfs pull` there$"):
+    with pytest.raises(ModelProblem, match=r"`git lfs pull` there$"):
         load(urdf)
 
 
