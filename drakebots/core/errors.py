@@ -78,6 +78,7 @@ class UnknownName(DrakebotsError):
         kind: kind of choice, e.g. "gait".
         name: the unknown name.
         available: the valid choices, sorted.
+        short: the message without them.
     """
 
     def __init__(self, kind: str, name: object, available: Iterable[str]):
@@ -86,9 +87,8 @@ class UnknownName(DrakebotsError):
         close = difflib.get_close_matches(self.name, self.available, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         choices = ", ".join(self.available) or "none"
-        super().__init__(
-            f"unknown {kind} {self.name!r}{hint}; choose one of: {choices}"
-        )
+        self.short = f"unknown {kind} {self.name!r}{hint}"
+        super().__init__(f"{self.short}; choose one of: {choices}")
 
 
 class FileProblem(DrakebotsError):

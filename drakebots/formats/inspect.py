@@ -28,6 +28,7 @@ from drakebots.model import (
     DRAKE_REFUSALS,
     FootCandidate,
     Links,
+    Loop,
     LoopClosure,
     Summary,
     actuators_of,
@@ -73,16 +74,41 @@ def _check_positions(path: Path, plant: MultibodyPlant) -> None:
             )
 
 
+def _known_parts(
+    path: Path, reading: Reading, plant: MultibodyPlant, findings: Findings
+) -> Reading:
+    """Reading without feet, points and loops of the YAML beside it on unknown bodies.
+
+    A misspelt name costs what it is of, not the robot.
+    """
+
+    def kept(parts: Sequence) -> tuple:
+        found = []
+        for part in parts:
+            is_loop = isinstance(part, Loop)
+            try:
+                for name in (part.body_A, part.body_B) if is_loop else (part.body,):
+                    find_body(plant, name)
+                found.append(part)
+            except UnknownName as error:
+                line = f"left out of {sidecar_path(path).name}"
+                findings.note(line, f"{part.name}, {error.short}")
+        return tuple(found)
+
+    names = ("feet", "points", "loops")
+    return replace(reading, **{name: kept(getattr(reading, name)) for name in names})
+
+
 def inspect_model(
     path: Path, reading: Reading, findings: Findings
-) -> tuple[Summary, Links]:
+) -> tuple[Summary, Links, Reading]:
     """Summary of a model's contents, and its links at its default positions.
 
-    What Drake warns of is added to the findings.
+    What Drake warns of is added to the findings, and what the YAML beside it says of
+    bodies that do not exist; that is not in the reading which is returned.
 
     Raises:
-        ModelProblem: for what Drake refuses, or masses that are not finite; for a
-            loop or a point of a body that does not exist.
+        ModelProblem: for what Drake refuses, or masses that are not finite.
     """
     plant, scene_graph = AddMultibodyPlantSceneGraph(DiagramBuilder(), 1e-3)
     said: list[str] = []
@@ -93,13 +119,10 @@ def inspect_model(
         context = plant.CreateDefaultContext()
         _check_positions(path, plant)
         mass = plant.CalcTotalMass(context)
+        reading = _known_parts(path, reading, plant, findings)
         closure = LoopClosure(plant, reading.loops, couplers=reading.couplers)
         gaps, C = closure.gaps(context), closure.jacobian(context)
         M = plant.CalcMassMatrix(context)
-        for point in (*reading.points, *reading.feet):
-            find_body(plant, point.body)
-    except UnknownName as error:
-        raise ModelProblem(sidecar_path(path), str(error)) from error
     except DrakebotsError:
         raise
     except DRAKE_REFUSALS as error:
@@ -127,7 +150,8 @@ def inspect_model(
         driven=tuple(j.name() for j in single if j.index() in driven),
         bases=sum(j.is_ephemeral() and is_floating(j) for j in joints_of(plant)),
     )
-    return summary, Links(plant, scene_graph.model_inspector(), context, reading.loops)
+    links = Links(plant, scene_graph.model_inspector(), context, reading.loops)
+    return summary, links, reading
 
 
 def with_fewest_rows(path: Path, reading: Reading) -> Reading:

@@ -105,7 +105,7 @@ def load(
 def _loaded(path: Path, options: Options) -> Model:
     """The model of a file: read, inspected, and what it leaves open decided."""
     reading = read_robot(path, options)
-    model, links, on_motors = _inspect(path, options, reading)
+    model, links, reading, on_motors = _inspect(path, options, reading)
     named = reading.feet and options.feet is None
     candidates = () if named else foot_candidates(links)
     if options.up is None and reading.ending == "urdf" and not reading.feet:
@@ -118,10 +118,10 @@ def _loaded(path: Path, options: Options) -> Model:
 
 def _inspect(
     path: Path, options: Options, reading: Reading
-) -> tuple[Model, Links, list[str]]:
+) -> tuple[Model, Links, Reading, list[str]]:
     """Model as Drake reads it, its loops closed, standing; with notes on its motors."""
     findings = Findings()
-    summary, links = inspect_model(path, reading, findings)
+    summary, links, reading = inspect_model(path, reading, findings)
     if doubt := doubt_on_lengths(links, reading.kind):
         findings.note(doubt)
     for body, gyration in sprawling(links):
@@ -166,7 +166,8 @@ def _inspect(
         **{name: getattr(reading, name) for name in _AS_READ},
     )
     is_asked = wanted is not None
-    return model, links, on_motors if is_asked or reading.kind == "ROS" else []
+    on_motors = on_motors if is_asked or reading.kind == "ROS" else []
+    return model, links, reading, on_motors
 
 
 def _decide(

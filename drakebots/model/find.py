@@ -8,7 +8,7 @@ from pathlib import Path
 from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
 from drakebots.results import file_hash
 
-ENDINGS = (".urdf", ".sdf", ".xml", ".mjcf", ".dmd.yaml")
+ENDINGS = (".urdf", ".sdf", ".xml", ".mjcf", ".dmd.yaml", ".urdf.xacro", ".xacro")
 
 
 def package_root() -> Path:

@@ -15,11 +15,11 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
-from drakebots.core.errors import InvalidInput, ModelProblem
+from drakebots.core.errors import InvalidInput, ModelProblem, one_line
 from drakebots.core.files import compose_yaml
 from drakebots.formats.read.limits import check_size, read_text
 from drakebots.formats.read.tree import read_tree
-from drakebots.model import package_root
+from drakebots.model import model_stem, package_root
 
 ABOVE = 6
 """Number of folders above the model file searched for a file without its package."""
@@ -195,6 +195,50 @@ def check_includes(
             found[inner] = None
             pending.append((inner, (*chain, inner)))
     return list(found)
+
+
+def is_xacro(path: Path) -> bool:
+    """Whether a file is one of xacro, by its ending or by the tags of a URDF."""
+    if path.suffix.lower() != ".urdf":
+        return path.suffix.lower() == ".xacro"
+    tag, text = "xacro:", read_text(path)
+    root = read_tree(text) if f"<{tag}" in text else ET.Element("robot")
+    return any(element.tag.startswith(tag) for element in root.iter())
+
+
+def expanded(path: Path, places: Packages) -> str:
+    """The URDF that a xacro file stands for, by the package `xacrodoc`.
+
+    Args:
+        path: the file.
+        places: folders of the packages that it finds, `$(find NAME)`.
+
+    Raises:
+        ModelProblem: without `xacrodoc`, for a package that is not found, and for
+            what xacro refuses, in its words.
+    """
+    try:
+        from xacrodoc import XacroDoc, packages
+    except ImportError:
+        urdf = f"xacro {path.name} > {model_stem(path)}.urdf"
+        message = f"is a xacro file: pip install xacrodoc, or type {urdf}"
+        raise ModelProblem(path, message) from None
+    packages.reset()
+    name = read_tree(read_text(path)).get("name") or model_stem(path)
+    while True:
+        try:
+            file = str(path.absolute())
+            doc = XacroDoc.from_includes([file], name=name, resolve_packages=False)
+            return doc.to_urdf_string()
+        except Exception as error:  # of any kind: files hold expressions
+            words = one_line(error)
+            if not (lost := re.search(r"Package not found: (\S+)", words)):
+                raise ModelProblem(path, f"xacro says: {words[:200]}") from error
+            if (folder := next(places.folders(lost[1]), None)) is None:
+                remedy = f"give its folder by --package {lost[1]}=FOLDER"
+                message = f"package {lost[1]!r} is not found; {remedy}"
+                raise ModelProblem(path, message) from error
+            packages.update_package_cache({lost[1]: folder})
 
 
 def with_mimics(files: Sequence[Path]) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ import copy
 import os
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from drakebots.core.errors import (
     UnknownName,
 )
 from drakebots.core.files import read_yaml
-from drakebots.formats.read.findings import Reading
+from drakebots.formats.read.findings import Findings, Reading
 from drakebots.formats.read.masses import write_inertial
 from drakebots.formats.read.tree import add, link_at, read_tree, write_tree
 from drakebots.model import Loop, model_stem
@@ -44,14 +44,16 @@ _MOMENTS = ("ixx", "iyy", "izz")
 _AXES = {"X": "1 0 0", "Y": "0 1 0", "Z": "0 0 1"}
 
 
-def with_joined_frames(path: Path, reading: Reading) -> Reading:
+def with_joined_frames(path: Path, reading: Reading, findings: Findings) -> Reading:
     """Reading with joints, loops and motors of the YAML beside a URDF, if any.
+
+    Entries on joints and frames that the URDF does not have are left out, with a note.
 
     Raises:
         ModelProblem: for a YAML that joins frames, and has a wrong entry.
     """
     beside = path.with_name(f"{model_stem(path)}.yaml")
-    if path.suffix.lower() != ".urdf" or not os.path.isfile(beside):
+    if reading.kind != "ROS" or not os.path.isfile(beside):
         return reading
     try:
         raw = read_yaml(beside, ModelProblem)
@@ -60,24 +62,41 @@ def with_joined_frames(path: Path, reading: Reading) -> Reading:
     if not isinstance(raw, dict) or "closed_loop" not in raw:
         return reading
     root = read_tree(reading.parsed(path))
+    known = Known(findings, f"left out of {beside.name}")
     try:
-        loops = _loops(raw, root)
-        root = _with_joint_types(root, raw)
-        motors = tuple(_names(raw, "name_mot"))
+        loops = _loops(raw, root, known)
+        root = _with_joint_types(root, raw, known)
+        joints = {joint.get("name", ""): joint for joint in root.iter("joint")}
+        motors = tuple(x for x in _names(raw, "name_mot") if known("joint", x, joints))
     except DrakebotsError as error:
         raise ModelProblem(beside, str(error)) from error
-    notes = reading.notes
     if light := _give_small_masses(root):
-        words = f"{light} links between hinges have no inertia and get a little"
-        notes = (*notes, words)
+        findings.note(f"{light} links between hinges have no inertia and get a little")
     return replace(
         reading,
         text=write_tree(root),
         ending="urdf",
-        notes=notes,
         loops=(*loops, *reading.loops),
         motors=motors,
     )
+
+
+@dataclass(frozen=True)
+class Known:
+    """Whether names are known; what is not is noted.
+
+    Attributes:
+        findings: to add to.
+        line: of the note.
+    """
+
+    findings: Findings
+    line: str
+
+    def __call__(self, kind: str, name: str, known: Iterable[str]) -> bool:
+        if name not in known:
+            self.findings.note(self.line, UnknownName(kind, name, known).short)
+        return name in known
 
 
 def _names(raw: Mapping[str, Any], key: str) -> list[str]:
@@ -92,7 +111,7 @@ def _same_number(these: list, those: list, what: str) -> None:
         raise InvalidInput(what.format(len(these), len(those)) + "; give one each")
 
 
-def _loops(raw: Mapping[str, Any], root: ET.Element) -> tuple[Loop, ...]:
+def _loops(raw: Mapping[str, Any], root: ET.Element, known: Known) -> tuple[Loop, ...]:
     """The loops, between the links of a URDF.
 
     Args:
@@ -101,8 +120,7 @@ def _loops(raw: Mapping[str, Any], root: ET.Element) -> tuple[Loop, ...]:
 
     Raises:
         InvalidInput: for an entry of another shape.
-        UnknownName: for a frame that is neither a link nor a joint, or a type that no
-            loop has.
+        UnknownName: for a type that no loop has.
     """
     pairs = raw["closed_loop"] or []
     if not isinstance(pairs, list) or not all(
@@ -118,15 +136,16 @@ def _loops(raw: Mapping[str, Any], root: ET.Element) -> tuple[Loop, ...]:
         if kind.lower() not in _ROWS:
             raise UnknownName("type of a closed loop", kind, _ROWS)
         a, b = map(str, pair)
-        for name in (a, b):
-            if name not in places:
-                raise UnknownName("frame", name, places)
+        if not (known("frame", a, places) and known("frame", b, places)):
+            continue
         ends = places[a], places[b], np.zeros(3), np.zeros(3)
         loops.append(Loop(f"{a}-{b}", *ends, rows=_ROWS[kind.lower()]))
     return tuple(loops)
 
 
-def _with_joint_types(root: ET.Element, raw: Mapping[str, Any]) -> ET.Element:
+def _with_joint_types(
+    root: ET.Element, raw: Mapping[str, Any], known: Known
+) -> ET.Element:
     """A URDF in which joints have other types.
 
     A spherical joint is three hinges about x, y and z of the joint's frame, a
@@ -138,23 +157,23 @@ def _with_joint_types(root: ET.Element, raw: Mapping[str, Any]) -> ET.Element:
         raw: the YAML.
 
     Raises:
-        UnknownName: for a joint that does not exist, or an unknown type.
+        UnknownName: for an unknown type.
     """
     root = copy.deepcopy(root)
-    known = {joint.get("name", ""): joint for joint in root.findall("joint")}
+    joints = {joint.get("name", ""): joint for joint in root.findall("joint")}
     types, names = _names(raw, "joint_type"), _names(raw, "joint_name")
     _same_number(types, names, "joint_type has {} entries, joint_name {}")
     for name, kind in zip(names, types):
         if not _TYPES.fullmatch(kind):
             raise UnknownName("joint_type", kind, ["SPHERICAL", "FIXED", "UJOINT_XY"])
-        if name not in known:
-            raise UnknownName("joint", name, known)
+        if not known("joint", name, joints):
+            continue
         if kind == "FIXED":
-            known[name].set("type", "fixed")
+            joints[name].set("type", "fixed")
         else:
             axes = "XYZ" if kind == "SPHERICAL" else kind[-2:]
-            root.extend(_hinges(known[name], axes))
-            root.remove(known[name])
+            root.extend(_hinges(joints[name], axes))
+            root.remove(joints[name])
     return root
 
 

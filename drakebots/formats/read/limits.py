@@ -57,12 +57,15 @@ def check_content(path: Path, data: bytes) -> None:
         )
 
 
-def check_model_file(path: Path, findings: Findings | None = None) -> str:
+def check_model_file(
+    path: Path, findings: Findings | None = None, text: str | None = None
+) -> str:
     """Refuses a file that cannot be a model.
 
     Args:
         path: the file.
         findings: bad numbers are added to its problems; None to raise for them.
+        text: to check in place of the file's.
 
     Returns:
         Its text, without what may surround it: blanks, and one NUL at the end.
@@ -71,7 +74,7 @@ def check_model_file(path: Path, findings: Findings | None = None) -> str:
         ModelProblem: for a file that is unreadable, too large, not XML (or
             YAML), or has a number that is not finite, or a negative mass.
     """
-    text = read_text(path)
+    text = read_text(path) if text is None else text
     if path.name.lower().endswith(".dmd.yaml"):
         _check_yaml(path, text)
     else:
@@ -127,7 +130,8 @@ def _check_yaml(path: Path, text: str) -> None:
 def _check_xml(path: Path, text: str, findings: Findings) -> None:
     check_size(path, text)
     root, ending = read_tree(text), path.suffix.lower()
-    expected = {".urdf": "robot", ".sdf": "sdf"}.get(ending, "mujoco")
+    tags = {".urdf": "robot", ".xacro": "robot", ".sdf": "sdf"}
+    expected = tags.get(ending, "mujoco")
     if root.tag != expected:
         raise ModelProblem(
             path, f"starts with <{root.tag}>; a {ending} needs <{expected}>"

@@ -14,7 +14,13 @@ import numpy as np
 from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.core.units import SI
 from drakebots.formats.inspect import with_fewest_rows, with_uniform_inertias
-from drakebots.formats.read.files import Packages, check_includes, with_mimics
+from drakebots.formats.read.files import (
+    Packages,
+    check_includes,
+    expanded,
+    is_xacro,
+    with_mimics,
+)
 from drakebots.formats.read.findings import Findings, Options, Reading
 from drakebots.formats.read.joined_frames import with_joined_frames
 from drakebots.formats.read.limits import check_model_file
@@ -92,9 +98,11 @@ def _read_plain(path: Path, options: Options) -> Reading:
     """A URDF, SDF, MJCF or dmd.yaml, with what Drake would stop at repaired."""
     packages = options.packages
     places, findings = Packages(path, packages), Findings()
-    source = check_model_file(path, findings)
+    ending, text = path.suffix.lower().lstrip("."), None
+    if is_xacro(path):
+        ending, text = "urdf", expanded(path, places)
+    source = check_model_file(path, findings, text)
     included = check_includes(path, packages)
-    ending = path.suffix.lower().lstrip(".")
     if options.up not in (None, "z") and ending != "urdf":
         raise InvalidInput(f"{path}: only the base of a URDF is turned; leave out up")
     if ending in ("xml", "mjcf"):
@@ -104,7 +112,8 @@ def _read_plain(path: Path, options: Options) -> Reading:
             findings.note(note)
     else:
         if ending in ("urdf", "sdf"):
-            reading = _repaired(path, source, places, findings, options)
+            is_urdf = ending == "urdf"
+            reading = _repaired(path, source, places, findings, options, is_urdf)
         else:
             for name in re.findall(r"\b(?:package|model)://([^/\s]+)", source):
                 if folder := next(places.folders(name), None):
@@ -114,9 +123,9 @@ def _read_plain(path: Path, options: Options) -> Reading:
     for name in reading.uncoupled:
         line = "a <mimic> of an included file acts in simulations, not in plans"
         findings.note(line, name)
+    reading = with_joined_frames(path, reading, findings)
     findings.check(path, strict=options.strict)
     reading = replace(reading, notes=findings.notes, packages=places.used)
-    reading = with_joined_frames(path, reading)
     if options.alone:
         reading = _without_free_bodies(path, reading)
     text = reading.parsed(path)
@@ -127,10 +136,15 @@ def _read_plain(path: Path, options: Options) -> Reading:
 
 
 def _repaired(
-    path: Path, source: str, places: Packages, findings: Findings, options: Options
+    path: Path,
+    source: str,
+    places: Packages,
+    findings: Findings,
+    options: Options,
+    is_urdf: bool,
 ) -> Reading:
     """A URDF or SDF, with a text if anything in it has to be changed."""
-    root, is_urdf = read_tree(source), path.suffix.lower() == ".urdf"
+    root = read_tree(source)
     before, up = write_tree(root), options.up or "z"
     if is_urdf:
         loops = repair_urdf(root, places, findings, name=model_stem(path), up=up)

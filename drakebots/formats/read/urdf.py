@@ -217,11 +217,6 @@ def repair_urdf(
         up: the axis that points up in it; see
             :func:`drakebots.formats.read.urdf.turn_root`.
     """
-    if any(key.startswith("xmlns:xacro") for key in root.attrib) and any(
-        element.tag.startswith("xacro:") for element in root.iter()
-    ):
-        findings.problem("is a xacro file; expand it first: xacro FILE > robot.urdf")
-        return ()
     if not root.get("name"):
         root.set("name", name)
     note_ignored_tags(root, findings, urdf=True)

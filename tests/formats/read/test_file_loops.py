@@ -8,7 +8,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots import build_robot, load
+from drakebots import ModelProblem, build_robot, load
 from drakebots.formats.read.findings import drake_tags
 from tests.formats.read.urdf.test_joined_frames import FIVE_BAR
 from tests.helpers.model_files import write
@@ -103,3 +103,22 @@ def test_a_sidecar_counts_before_the_file(tmp_path):
         "bar.drakebots.yaml",
     )
     assert [loop.name for loop in load(path).loops] == ["cut"]
+
+
+def test_a_sidecar_with_a_misspelt_body_is_used_all_the_same(tmp_path):
+    """What is of that body is left out, with a note; the file is refused if strict."""
+    path = sdf(tmp_path, SDF.format(y=0))
+    write(
+        tmp_path,
+        "points: {tip: {body: rod, p: [1, 0, 0]}, eye: {body: rockr, p: [0, 0, 1]}}",
+        "bar.drakebots.yaml",
+    )
+    model = load(path)
+    assert [point.name for point in model.points] == ["tip"] and len(model.loops) == 1
+    (note,) = [note for note in model.notes if "yaml" in note]
+    assert note == (
+        "left out of bar.drakebots.yaml: eye, unknown body 'rockr' (did you mean "
+        "'rocker'?)"
+    )
+    with pytest.raises(ModelProblem, match="eye, unknown body"):
+        load(path, strict=True)

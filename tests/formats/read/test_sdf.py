@@ -73,7 +73,7 @@ def test_attributes_that_libsdformat_refuses(read):
 def test_a_mesh_of_another_format_that_is_missing(read):
     shape = "<mesh><uri>model://gone/leg.stl</uri></mesh>"
     model, _ = read(sdf(link("a", collision(shape=shape))))
-    assert reported(model, "not found", "model://gone/leg.stl")
+    assert reported(model, "--package gone=FOLDER", ": leg.stl")
 
 
 def test_gearboxes_are_left_out(read):

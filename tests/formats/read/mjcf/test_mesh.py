@@ -98,4 +98,4 @@ def test_a_pipe_in_place_of_a_mesh(tmp_path):
     text = model('file="m.stl"').replace("</body>", '<geom size=".1"/></body>')
     look = '<texture name="t" type="2d" file="m.stl"/><material name="t" texture="t"/>'
     path = write(tmp_path, text.replace("<asset>", f"<asset>{look}"), "m.xml")
-    assert any("m.stl (is no file)" in note for note in load(path).notes)
+    assert any("(is no file): m.stl" in note for note in load(path).notes)
