@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -21,6 +22,7 @@ def made_files(
     Returns:
         The exit code: 1 if a check found a difference.
     """
+    texts = {path: with_schema(path, text) for path, text in texts.items()}
     changed = [path for path, text in texts.items() if not _holds(path, text)]
     stray = list(stray)
     for path in sorted([*changed, *stray]):
@@ -34,6 +36,14 @@ def made_files(
         with replacing(path) as part:
             Path(part).write_text(texts[path])
     return 0
+
+
+def with_schema(path: Path, text: str) -> str:
+    """The text of a file in models/, with the line by which editors find its schema."""
+    name = re.search(r"\.(drakebots|skin)\.yaml$", path.name)
+    if name is None:
+        return text
+    return f"# yaml-language-server: $schema=../schemas/{name[1]}.json\n{text}"
 
 
 def _holds(path: Path, text: str) -> bool:

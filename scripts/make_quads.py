@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import trimesh
 import yaml
+from made_files import with_schema
 
 from drakebots.cli.output import one_line_errors
 from drakebots.cli.progress import progress_bar
@@ -397,6 +398,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             with progress_bar(name) as bar:
                 design = design_robot(problem, progress=bar)
             write_design(design, folder)
+            for path in folder.glob("*.yaml"):
+                path.write_text(with_schema(path, path.read_text()))
             write_readme(name)
             draw_mesh(folder / f"{name}.png", design.shell.mesh)
             print(folder, design.shell.report, *design.notes, sep="\n  ", flush=True)

@@ -1,5 +1,6 @@
 """The command `drakebots`: models, show, simulate, mpc, live, plan, track, refine,
-sweep, export, limbs, attach, design, calibrate, view, report, doctor, completion.
+sweep, export, limbs, attach, design, calibrate, view, report, doctor, completion,
+schema.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
     drakebots simulate gecko --targets "65cm,0 65cm,65cm" --epsilon 10cm -o run.nc
@@ -73,6 +74,7 @@ COMMANDS = {
         "let a shell complete commands",
         "look:print_completion",
     ),
+    "schema": ("write JSON Schemas of our YAML files", "look:write_schemas"),
 }
 """Commands by name: one line, and the command's place; it is imported when typed."""
 

@@ -1,11 +1,12 @@
-"""The commands that look: models, show, view, report; completion. Parsing only."""
+"""The commands that look: models, show, view, report; completion, schema."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from functools import partial
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 from drakebots import view
 from drakebots.cli import complete
@@ -40,8 +41,10 @@ from drakebots.cli.output import (
     write_data,
 )
 from drakebots.core.checks import known, positive, whole
+from drakebots.core.convert import schema
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.fields import checked, declared
+from drakebots.core.files import check_output, make_folder, read_yaml, write_text
 from drakebots.core.lazy import resolve
 from drakebots.formats import load
 from drakebots.lattice.shape import names_lattice
@@ -171,14 +174,11 @@ complete -o default -F _drakebots drakebots
 """Completion script of bash; it completes names of files where the command has none."""
 
 
-_SHELLS = ("bash", "zsh", "yaml")
-"""What completes: shells commands, and editors scenario files, by a JSON Schema."""
+_SHELLS = ("bash", "zsh")
 
 
 def _completion_arguments(parser: argparse.ArgumentParser) -> None:
-    shell = parser.add_argument(
-        "shell", nargs="?", default="bash", help="bash, zsh or yaml"
-    )
+    shell = parser.add_argument("shell", nargs="?", default="bash", help="bash or zsh")
     completes(shell, _SHELLS)
     parser.add_argument(
         "--words", nargs=argparse.REMAINDER, help="a begun command line to complete"
@@ -193,10 +193,46 @@ def print_completion(args: argparse.Namespace) -> int:
         return 0
     if args.shell not in _SHELLS:
         raise UnknownName("shell", args.shell, _SHELLS)
-    if args.shell == "yaml":
-        print(json.dumps(scenario_schema(), indent=1))
-        return 0
     if args.shell == "zsh":
         print("autoload -U +X bashcompinit && bashcompinit")
     print(_SCRIPT, end="")
     return 0
+
+
+# --- schema -----------------------------------------------------------------
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """The JSON Schema of each of our YAML formats, by name."""
+    found = {"scenario": scenario_schema()}
+    for name, said in read_yaml(Path(__file__).with_name("schemas.yaml")).items():
+        defs = schema(*map(resolve, said.pop("of", ())))["$defs"]
+        base = defs.get(said.pop("base", ""), {"properties": {}})
+        properties = base["properties"] | said["properties"]
+        if (quantities := said.pop("quantities", None)) is not None:
+            for each in defs[quantities]["properties"].values():
+                if "unit" in each:
+                    each |= {"type": "object", "$ref": "#/$defs/quantity"}
+                    each.pop("items", None)
+        defs |= said.pop("$defs", {})
+        found[name] = base | said | {"properties": properties, "$defs": defs}
+    return found
+
+
+def _schema_arguments(parser: argparse.ArgumentParser) -> None:
+    text = "folder to write NAME.json into (default schemas)"
+    parser.add_argument("folder", nargs="?", type=Path, default="schemas", help=text)
+
+
+@command("schema", "drakebots schema schemas", _schema_arguments)
+def write_schemas(args: argparse.Namespace) -> int:
+    """Write JSON Schemas, by which editors complete and check our YAML files."""
+    folder = make_folder(args.folder)
+    texts = {
+        check_output(folder / f"{name}.json"): json.dumps(said, indent=1) + "\n"
+        for name, said in schemas().items()
+    }
+    for path, text in texts.items():
+        write_text(path, text)
+    print("first line of a YAML file: # yaml-language-server: $schema=PATH")
+    return tell(args, {"schemas": list(map(str, texts))}, *texts)

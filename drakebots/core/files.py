@@ -414,6 +414,20 @@ def check_output(path: str | Path) -> Path:
     return target
 
 
+def make_folder(path: str | Path) -> Path:
+    """The absolute path of a folder, which is made where it is not there.
+
+    Raises:
+        FileProblem: when it cannot be.
+    """
+    folder = Path(path).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileProblem(path, f"cannot be made a folder ({error.strerror})") from None
+    return folder
+
+
 @contextmanager
 def claimed(paths: Iterable[Path]) -> Iterator[None]:
     """While it lasts, these files are this run's to write: another's claim is refused.

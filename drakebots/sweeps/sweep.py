@@ -25,8 +25,8 @@ import numpy as np
 import xarray as xr
 
 from drakebots.core.checks import check_value, whole
-from drakebots.core.errors import FileProblem, InvalidInput, ResultProblem
-from drakebots.core.files import check_output, claimed, replacing
+from drakebots.core.errors import InvalidInput, ResultProblem
+from drakebots.core.files import check_output, claimed, make_folder, replacing
 from drakebots.core.run import Progress, Verdict, ended_by, saving
 from drakebots.core.stages import spent, timed
 from drakebots.core.threads import cores
@@ -139,11 +139,7 @@ def _save(table: Result, folder: Path) -> None:
 
 
 def _folder(path: str | Path) -> Path:
-    folder = Path(path).absolute()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileProblem(path, f"cannot be made a folder ({error.strerror})") from None
+    folder = make_folder(path)
     check_output(folder / "sweep.nc")
     return folder
 

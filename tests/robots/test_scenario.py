@@ -137,7 +137,7 @@ def test_refusals(tmp_path, text, words):
 @pytest.mark.parametrize("name", ["trot.yaml", "walk.yaml"])
 def test_examples(name):
     found = read_scenario(ROOT / "examples" / name)
-    assert found.command in (ROOT / "examples" / name).read_text().splitlines()[0]
+    assert found.command in (ROOT / "examples" / name).read_text().splitlines()[1]
     if found.robot == "any":
         assert Path(found.problem.model).is_file()
         assert found.problem.motion == Walk(0.3)
