@@ -94,18 +94,18 @@ def foot_candidates(links: Links) -> tuple[FootCandidate, ...]:
         if leg.joints == 0 and len(leaves) > 1:
             continue  # a loose part, not the end of a leg
         points, shape = links.foot(group)
-        first = points[0]
+        first, name = points[0], points[0].body
         moves = links.moves(group, find_body(links.plant, first.body), first.p_BF)
         p_WF = np.array([_in_world(links, point) for point in points])
         low = p_WF[:, 2] - [point.radius for point in points]
         found.append(
             FootCandidate(
-                name=points[0].body,
+                name=name,
                 points=tuple(points),
                 height=float(low.min()) - bottom,
                 joints=leg.joints,
                 shape=shape,
-                named=any(map(is_foot, links.own_names(group))),
+                named=any(map(is_foot, links.own_names(group) or [name])),
                 limb=moves and not any(map(_is_arm, links.names(group))),
                 reaches=bool(leg.p_WH[2] - bottom < leg.length),
                 chain=tuple(links.chain(group)),

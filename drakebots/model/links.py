@@ -90,9 +90,12 @@ class Links:
     ):
         self.plant, self.inspector, self.context = plant, inspector, context
         self.joined: dict[int, list[np.ndarray]] = {}
+        self._across: dict[int, list[int]] = {}
         for loop in loops:
-            for name, p in ((loop.body_A, loop.p_AP), (loop.body_B, loop.p_BQ)):
-                self.joined.setdefault(find_body(plant, name).index(), []).append(p)
+            ends = [find_body(plant, name) for name in (loop.body_A, loop.body_B)]
+            for body, other, p in zip(ends, ends[::-1], (loop.p_AP, loop.p_BQ)):
+                self.joined.setdefault(body.index(), []).append(p)
+                self._across.setdefault(body.index(), []).append(other.index())
         self.bodies = bodies_of(plant)
         self.group: dict[int, int] = {}
         for body in self.bodies:
@@ -171,11 +174,19 @@ class Links:
             rods |= more
 
     def _is_rod(self, group: int) -> bool:
-        """Whether a link in a loop ends there: it has no part well below its joint."""
+        """Whether a link in a loop ends there: it has no part well below its joint.
+
+        Nor does it touch anything where what the loop joins it to does not.
+        """
         if any(map(_is_sole, self.own_names(group))):
             return False
-        joints, ends = [], []
-        for body in self.members(group):
+        joints, ends, bodies = [], [], self.members(group)
+        across = {g for body in bodies for g in self._across.get(body.index(), [])}
+        touching = self.plant.GetCollisionGeometriesForBody
+        others = [body for g in across for body in self.members(self.group[g])]
+        if any(map(touching, bodies)) and not any(map(touching, others)):
+            return False
+        for body in bodies:
             X_WB = body.EvalPoseInWorld(self.context)
             joints += [(X_WB @ p)[2] for p in self.joined.get(body.index(), [])]
             ends.append(self.body_cloud(body).moved(X_WB).lowest(UP))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pydrake.math import RigidTransform
+from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.core.errors import InvalidInput, ModelProblem, one_line
 from drakebots.core.lazy import late
@@ -28,7 +28,12 @@ from drakebots.formats.read.findings import Findings, Reading
 from drakebots.formats.read.limits import check_model_file
 from drakebots.formats.read.meshes import check_mesh_file
 from drakebots.formats.read.mjcf_links import Joint, Tree, sdf_model, transform
-from drakebots.formats.read.tree import read_tree, remove, write_tree
+from drakebots.formats.read.tree import (
+    HINGES_OF_BALL,
+    read_tree,
+    remove,
+    write_tree,
+)
 from drakebots.formats.write.sdf import model_sdf
 from drakebots.model import Coupler, Loop
 
@@ -237,19 +242,30 @@ def _add_coupler(tree: Tree, index: int, found: dict[str, Coupler]) -> None:
 def _poses(tree: Tree) -> dict[str, dict[str, float]]:
     """Joint positions by the name of a key, then of a joint [rad, m].
 
-    Drake's positions are 0 at the reference configuration. Poses of free bodies and
-    ball joints are left out, and keys that name no positions.
+    Drake's positions are 0 at the reference configuration. Poses of free bodies are
+    left out, and keys that name no positions.
     """
     given = [len(key.qpos) > 0 for key in tree.spec.keys]
     return {
         tree.model.key(key).name or f"key{key}": {
-            joint.name: float(tree.model.key_qpos[key, joint.q]) - joint.ref
+            name: value
             for joint in tree.joint_of.values()
-            if joint.is_single
+            for name, value in _positions(joint, tree.model.key_qpos[key])
         }
         for key in range(tree.model.nkey)
         if given[key]
     }
+
+
+def _positions(joint: Joint, qpos: np.ndarray) -> list[tuple[str, float]]:
+    """The names and positions of a joint's hinges or slide; none of a free one."""
+    if joint.is_single:
+        return [(joint.name, float(qpos[joint.q]) - joint.ref)]
+    if joint.kind == "free":
+        return []
+    R = transform(np.zeros(3), qpos[joint.q : joint.q + 4]).rotation()
+    angles = RollPitchYaw(R).vector()[::-1].tolist()
+    return [(joint.name + end, a) for end, a in zip(HINGES_OF_BALL, angles)]
 
 
 def _notes(tree: Tree, efforts: Mapping[str, float]) -> list[str]:

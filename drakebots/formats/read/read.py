@@ -28,6 +28,7 @@ from drakebots.formats.read.mjcf import read_mjcf
 from drakebots.formats.read.old_urdf import is_old_urdf, read_old_urdf
 from drakebots.formats.read.sdf import repair_sdf
 from drakebots.formats.read.tree import (
+    balls_to_hinges,
     fixed_to_world,
     floats,
     free_bodies,
@@ -108,6 +109,9 @@ def _read_plain(path: Path, options: Options) -> Reading:
     if ending in ("xml", "mjcf"):
         findings.check(path)
         reading = read_mjcf(path, free_base=options.free_base)
+        root = read_tree(reading.parsed(path))
+        balls_to_hinges(root, findings)
+        reading = replace(reading, text=write_tree(root))
         for note in reading.notes:
             findings.note(note)
     else:
@@ -156,6 +160,7 @@ def _repaired(
         couplers = file_couplers(root)
     except InvalidInput as error:
         raise ModelProblem(path, str(error)) from error
+    balls_to_hinges(root, findings)
     if options.free_base:
         remove(root, fixed_to_world(root))
     text = None

@@ -225,6 +225,80 @@ def _ends(joint: ET.Element) -> set[str]:
     return {link_at(joint, end) for end in ("parent", "child")}
 
 
+# --- ball joints ---
+
+HINGES_OF_BALL = ("_qz", "_qy", "_qx")
+"""What the names of the hinges of a ball joint add to its name, from its parent on."""
+
+
+def balls_to_hinges(root: ET.Element, findings: Findings) -> None:
+    """Makes three hinges of every ball joint of a URDF or SDF, on links without mass.
+
+        R_FM = Rz(qz) Ry(qy) Rx(qx)
+
+    as Drake's own joint has it, whose velocities are no rates of its angles: plans need
+    such, and postures, loops and poses know joints of one coordinate. Damping acts on
+    the rates of the angles then. At qy = 90 deg both are singular.
+
+    Where bushings span joints, whose turns they hold, all stay as they are.
+    """
+    if next(root.iter("drake:linear_bushing_rpy"), None) is not None:
+        return
+    urdf = root.tag == "robot"
+    for model in [root] if urdf else list(root.iter("model")):
+        for ball in [j for j in joint_elements(model) if j.get("type") == "ball"]:
+            (_urdf_hinges if urdf else _sdf_hinges)(model, ball)
+            findings.note("a ball joint is read as three hinges", ball.get("name", ""))
+
+
+def _urdf_hinges(robot: ET.Element, ball: ET.Element) -> None:
+    name, parent = ball.get("name", ""), link_at(ball, "parent")
+    placed = [e for e in ball if e.tag == "origin"]
+    damping = [e for e in ball if e.tag == "dynamics"]
+    for ending, axis in zip(HINGES_OF_BALL, np.eye(3)[::-1]):
+        last = ending == HINGES_OF_BALL[-1]
+        child = link_at(ball, "child") if last else f"{name}{ending}_link"
+        hinge = add(robot, "joint", name=name + ending, type="continuous")
+        hinge.extend(placed + damping)
+        add(hinge, "parent", link=parent)
+        add(hinge, "child", link=child)
+        add(hinge, "axis", xyz=axis)
+        if not last:
+            add(robot, "link", name=child)
+        parent, placed = child, []
+    robot.remove(ball)
+
+
+def _sdf_hinges(model: ET.Element, ball: ET.Element) -> None:
+    name, parent = ball.get("name", ""), link_at(ball, "parent")
+    foot = name + HINGES_OF_BALL[-1]
+    for ending, axis in zip(HINGES_OF_BALL, np.eye(3)[::-1]):
+        last = name + ending == foot
+        child = link_at(ball, "child") if last else f"{name}{ending}_link"
+        hinge = add(model, "joint", name=name + ending, type="revolute")
+        add(hinge, "parent", parent)
+        add(hinge, "child", child)
+        if last:
+            hinge.extend(ball.findall("pose"))
+        else:
+            link = add(model, "link", name=child)
+            add(link, "pose", "0 0 0 0 0 0", relative_to=foot)
+            inertial = add(link, "inertial")
+            add(inertial, "mass", 0.0)
+            inertia = add(inertial, "inertia")
+            for moment in ("ixx", "iyy", "izz"):
+                add(inertia, moment, 0.0)
+        turns = add(hinge, "axis")
+        add(turns, "xyz", axis)
+        add(add(turns, "limit"), "effort", 0.0)
+        damping = ball.findtext("axis/dynamics/damping", "0")
+        add(add(turns, "dynamics"), "damping", damping)
+        parent = child
+    frame = add(model, "frame", name=name, attached_to=link_at(ball, "child"))
+    add(frame, "pose", "0 0 0 0 0 0", relative_to=foot)
+    model.remove(ball)
+
+
 # --- loops cut ---
 
 HINGES = ("revolute", "continuous")

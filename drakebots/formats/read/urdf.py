@@ -102,7 +102,6 @@ def repair_joint(joint: ET.Element, findings: Findings) -> None:
     if kind in ("spherical", "ball") and joint.tag == "joint":
         joint.tag, kind = "drake:joint", "ball"
         joint.set("type", "ball")
-        findings.note("a spherical joint is read as Drake's ball joint", name)
     if kind is None:
         findings.problem(f"joint {name!r} has no type; use one of {', '.join(_TYPES)}")
     elif joint.tag == "joint" and kind not in _TYPES:

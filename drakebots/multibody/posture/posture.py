@@ -17,7 +17,12 @@ import numpy as np
 
 from drakebots.core.errors import some
 from drakebots.model import Model, standing_poses
-from drakebots.multibody.posture.search import STRETCHED, leg_reaches, search
+from drakebots.multibody.posture.search import (
+    STRETCHED,
+    leg_reaches,
+    search,
+    settled,
+)
 from drakebots.multibody.posture.servos import equilibrium
 from drakebots.multibody.posture.stance import Posture, Stance
 from drakebots.multibody.soles import nearest_in_hull
@@ -70,6 +75,13 @@ def find_posture(
             return posture
     if not len(stance.moved) or not (stance.stands or stance.robot.closure.num_rows):
         return _within_limits(stance, tried[0])
+    if stance.springs or stance.robot.closure.loops:
+        for posture in tried[:-1]:
+            start = stance.joint_positions(posture.joints)
+            x, positions = settled(stance, start, reaches)
+            near = _as_posture(stance, positions, posture.source, x, reaches=reaches)
+            if near.stands:
+                return near
     start = stance.joint_positions(tried[0].joints)
     found = [
         _as_posture(stance, positions, "found", x, reaches=reaches)

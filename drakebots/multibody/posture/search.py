@@ -6,6 +6,7 @@ limits, the sum of squares of these rows is made small:
     heavy   z_i / L                  every foot on the ground
             c(q) / L                 loops closed, joints where their leaders have them
             (p_C - mean p_i)_xy / L  centre of mass over the middle of the feet
+            q_s - p_s                springs bent by what they carry, see below
     light   |p_HF| / reach - 0.92    every leg bent, neither stretched nor folded
             tau / (m g L)            small torques, the feet sharing the weight equally
             |tau| / limit - 0.6      where it is positive: motors with some reserve
@@ -13,7 +14,9 @@ limits, the sum of squares of these rows is made small:
             z_s / L                  of every shape that reaches into the ground
             q - q_start              near where the search starts
 
-Then the heavy rows are solved to rounding by Newton steps of least norm. Starts are the
+Then the heavy rows are solved to rounding by Newton steps of least norm, and the
+positions p_s of springs without motors, first those at rest, are put where they carry
+the load of the answer, p_rest - tau / k, until they stay. Starts are the
 file's own positions, the middle of the joint limits, and legs bent forward or backward
 at the knee, the same way on the left and on the right, so that a symmetric robot stands
 symmetrically.
@@ -24,6 +27,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import least_squares, minimize
 
+from drakebots.multibody.posture.servos import equilibrium
 from drakebots.multibody.posture.stance import Leg, Stance
 
 EXTENSION = 0.92
@@ -41,7 +45,7 @@ _BEND = 0.5
 _MARGIN = 0.05
 """Share of a joint's range (at most 2 rad of it) to keep off each limit."""
 
-_STARTS, _EVALUATIONS = 4, 40
+_STARTS, _EVALUATIONS, _SETTLINGS = 4, 40, 30
 
 
 def search(
@@ -63,6 +67,14 @@ def search(
     found = [rows[k].solve() for k in order[:most]]
     best = sorted(found, key=lambda answer: (answer[0] > 1e-6, answer[1]))
     return [(x, positions) for _, _, x, positions in best]
+
+
+def settled(
+    stance: Stance, positions: np.ndarray, reaches: list[float | None]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The nearest posture whose feet, loops and springs agree, as of :func:`search`."""
+    rows = _Rows(stance, positions, reaches)
+    return rows.settled(rows.start), stance.positions()
 
 
 def leg_reaches(stance: Stance) -> list[float | None]:
@@ -132,6 +144,9 @@ class _Rows:
         self.low, self.high = stance.bounds(_MARGIN)
         x = np.clip(stance.start(start), self.low, self.high)
         self.start, self.scale = x, np.ones(len(x))
+        self.sprung = list(stance.springs)
+        self.laws = np.reshape(list(stance.springs.values()), (-1, 2)).T
+        self.bent = self.laws[1]
         self.scale[: min(1, stance.base_coordinates)] = stance.size
         stance.place(x, start)
         if stance.base is not None and len(heights := stance.foot_heights()):
@@ -144,11 +159,12 @@ class _Rows:
     def _heavy(self) -> np.ndarray:
         """The heavy rows of the placed robot."""
         s = self.stance
+        springs = s.positions()[self.sprung] - self.bent
         if not s.stands:
-            return s.loop_rows() / s.size
+            return np.concatenate([s.loop_rows() / s.size, springs])
         offset = (s.centre_of_mass() - s.feet().mean(axis=0))[:2]
         lengths = [s.foot_heights(), s.loop_rows(), offset]
-        return np.concatenate(lengths) / s.size
+        return np.concatenate([np.concatenate(lengths) / s.size, springs])
 
     def light(self, x: np.ndarray) -> np.ndarray:
         self.stance.place(x)
@@ -192,9 +208,24 @@ class _Rows:
             x_scale=self.scale,
             max_nfev=_EVALUATIONS,
         ).x
-        x = self._polished(x)
+        x = self.settled(x)
         error = float(np.abs(self.heavy(x)).max())
         return error, float(np.sum(self.light(x) ** 2)), x, s.positions()
+
+    def settled(self, x: np.ndarray) -> np.ndarray:
+        """x with the heavy rows solved, springs bent by what they carry."""
+        x, share, before = self._polished(x), 1.0, np.inf
+        stiffness, rest = self.laws
+        for _ in range(_SETTLINGS if self.sprung else 0):
+            forces = equilibrium(self.stance, sprung=True).springs
+            change = rest - forces / stiffness - self.bent
+            if (worst := np.abs(change).max()) < 1e-9:
+                break
+            share = share / 2 if worst > before else share  # soft springs swing
+            before, self.bent = worst, self.bent + share * change
+            x = self._polished(x)
+        self.stance.place(x)
+        return x
 
     def _polished(self, x: np.ndarray) -> np.ndarray:
         """x with the heavy rows solved by Newton steps of least norm."""

@@ -60,6 +60,7 @@ class Equilibrium:
         weakest: name of the velocity whose row that is: a joint as its file names it,
             "FL_knee", or a direction of the base, "body_vz".
         left: load that nothing holds, of every velocity (nv,) in the same units.
+        springs: forces of `Stance.springs`, where they may be any [N m, N].
     """
 
     torques: np.ndarray
@@ -67,44 +68,57 @@ class Equilibrium:
     residual: float
     weakest: str
     left: np.ndarray
+    springs: np.ndarray
 
 
-def equilibrium(stance: Stance) -> Equilibrium:
-    """Torques and loads that hold the robot as the stance's context has it."""
+def equilibrium(stance: Stance, *, sprung: bool = False) -> Equilibrium:
+    """Torques and loads that hold the robot as the stance's context has it.
+
+    Args:
+        stance: the robot, posed.
+        sprung: whether its springs may have any force, not only that of the pose.
+    """
     plant, context = stance.plant, stance.context
     forces = MultibodyForces(plant)
     plant.CalcForceElementsContribution(context, forces)
     still = np.zeros(plant.num_velocities())
     plant.SetVelocities(context, still)
     tau_g = -plant.CalcInverseDynamics(context, still, forces)
+    springs = stance.springs.items() if sprung else ()
+    bent = [stance.joints[k] for k, _ in springs]
+    columns, q = [joint.velocity_start() for joint in bent], stance.positions()
+    tau_g[columns] += [k * (q[number] - rest) for number, (k, rest) in springs]
     weight = max(stance.mass * stance.gravity, 1e-12)
     # Rows and unknowns in units of the weight, lengths in units of the size.
     row = np.where(stance.robot.length_positions()[1], 1.0, 1 / stance.size) / weight
-    # One unit of a motor: the size for a torque, 1 for a force.
-    motor = np.where(sliding_motors(plant), 1.0, stance.size) * weight
-    B = plant.MakeActuationMatrix() * motor
+    # One unit of a motor or spring: the size for a torque, 1 for a force.
+    sliding = np.array([*sliding_motors(plant), *map(slides, bent)], bool)
+    unit = np.where(sliding, 1.0, stance.size) * weight
+    B = np.hstack([plant.MakeActuationMatrix(), np.eye(len(still))[:, columns]]) * unit
     J = stance.foot_jacobians()[:, 2] * weight if stance.stands else B.T[:0]
     C = stance.robot.closure.jacobian(context) * weight
     row = row * stance.own_velocities()
     A, goal = row[:, None] * np.hstack([B, J.T, C.T]), -row * tau_g
-    y, nu, nf = np.zeros(A.shape[1]), len(motor), len(J)
+    y, nu, nf = np.zeros(A.shape[1]), plant.num_actuators(), len(J)
     if len(y):
         most = np.full(len(y), np.inf)
-        most[:nu] = np.maximum(effort_limits(plant) / motor, 1e-9)
+        most[:nu] = np.maximum(effort_limits(plant) / unit[:nu], 1e-9)
         least = -most
-        least[nu : nu + nf] = 0.0
+        least[len(unit) : len(unit) + nf] = 0.0
         rows = np.vstack([_HEAVY * A, np.eye(len(y))])
         y = lsq_linear(rows, [*(_HEAVY * goal), *(0.0 * y)], (least, most)).x
     left = np.abs(A @ y - goal)
     names = plant.GetVelocityNames(
         add_model_instance_prefix=False, always_add_suffix=False
     )
+    efforts, loads = y[: len(unit)] * unit, y[len(unit) : len(unit) + nf] * weight
     return Equilibrium(
-        torques=y[:nu] * motor,
-        loads=y[nu : nu + nf] * weight,
+        torques=efforts[:nu],
+        loads=loads,
         residual=float(left.max(initial=0.0)),
         weakest=names[left.argmax()] if len(left) else "",
         left=left,
+        springs=efforts[nu:],
     )
 
 

@@ -1,8 +1,8 @@
 """A robot on flat ground z = 0 with some of its coordinates free: what it measures.
 
 The coordinates x of a stance are the height, roll and pitch of a free base, then the
-joints of one degree of freedom on the way to a foot or in a loop. All other joints
-(arms, heads) and the base's x, y and yaw stay as the file has them.
+joints of one degree of freedom on the way to a foot, in a loop or on a spring. All
+other joints (arms, heads) and the base's x, y and yaw stay as the file has them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw
-from pydrake.multibody.tree import Joint, JointIndex
+from pydrake.multibody.tree import (
+    Joint,
+    JointIndex,
+    PrismaticSpring,
+    RevoluteSpring,
+)
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, UnknownName, some
@@ -23,6 +28,7 @@ from drakebots.model import (
     bodies_of,
     coupled_joints,
     driven_joints,
+    force_elements,
     free_bodies,
     gravity,
     joint_slices,
@@ -31,6 +37,7 @@ from drakebots.model import (
     point_jacobian,
     single_joints,
     slides,
+    spring_law,
 )
 from drakebots.multibody.extent import covers, lowest_points
 from drakebots.multibody.plant import Robot, build_robot
@@ -121,6 +128,8 @@ class Stance:
         drawn_overlaps: result of :meth:`overlaps` at the default positions.
         efforts: limits of effort of the joints' motors [N m, N]; inf without motors.
         roots: indices, in the plant, of the joints between the world and the trunk.
+        springs: stiffness [N m/rad, N/m] and rest position of the joints that springs
+            hold and no motor drives, by their index in `joints`.
     """
 
     def __init__(self, model: Model):
@@ -145,7 +154,7 @@ class Stance:
             self._X_WB0 = plant.EvalBodyPoseInWorld(self.context, self.base)
         self._feet = self.robot.frames(model.feet)
         self._radii = np.array([foot.radius for foot in model.feet])
-        self.roots = self._root_joints()
+        self.roots, self.springs = self._root_joints(), self._springs()
         self.legs, self.moved = self._legs()
         self.bends = [self._bends(leg) for leg in self.legs]
         self.bodies = _tree(plant, self.base)
@@ -361,8 +370,9 @@ class Stance:
 
     def passive(self) -> tuple[str, ...]:
         """Names of the legs' joints that can move and have neither a motor nor a leader
-        that does, nor a loop that joins them to others."""
+        that does, nor a spring, nor a loop that joins them to others."""
         driven, in_loops = self.driven(), self.in_loops()
+        driven |= {self.joints[k].index() for k in self.springs}
         return tuple(
             joint.name()
             for joint in self.leg_joints()
@@ -423,6 +433,17 @@ class Stance:
         found = np.array([limits.get(j.index(), np.inf) for j in self.joints])
         return np.where(found > 0, found, np.inf)
 
+    def _springs(self) -> dict[int, tuple[float, float]]:
+        number = {joint.index(): k for k, joint in enumerate(self.joints)}
+        driven, found = self.driven(), {}
+        for element in force_elements(self.plant):
+            if not isinstance(element, RevoluteSpring | PrismaticSpring):
+                continue
+            joint, (stiffness, rest) = element.joint().index(), spring_law(element)
+            if joint in number and joint not in driven and stiffness > 0:
+                found[number[joint]] = stiffness, rest
+        return found
+
     def _root_joints(self) -> set:
         """Indices of the joints between the world and the first body that weighs.
 
@@ -475,7 +496,7 @@ class Stance:
             own = [j for j in chain if j not in others and j not in roots]
             legs.append(Leg(tuple(feet), tuple(own)))
         in_loops = self.in_loops()
-        moved = set().union(*used) | {
+        moved = set(self.springs).union(*used) | {
             k for k, j in enumerate(self.joints) if in_loops[j.velocity_start()]
         }
         pairs = [

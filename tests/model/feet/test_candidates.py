@@ -256,3 +256,26 @@ def test_split_names():
     for wrong in ("", "a,,b", "a,"):
         with pytest.raises(InvalidInput, match="write names"):
             split_names(wrong)
+
+
+def test_a_rod_that_ends_in_a_foot_leaves_the_foot(tmp_path):
+    """A crank called after the foot that it moves by a rod, as Cassie's legs have."""
+    leg = """<body name="{0}_thigh" pos="0 {1} 0"><joint axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 0 0 -.4" size=".03" mass="1"/>
+      <body name="{0}_foot_crank" pos="0 0 -.1"><joint axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 .05 0 0" size=".01" mass=".1" contype="0"
+      conaffinity="0"/><body name="{0}_rod" pos=".05 0 0"><joint axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 0 0 -.3" size=".005" mass=".05" contype="0"
+      conaffinity="0"/></body></body><body name="{0}_end" pos="0 0 -.4">
+      <joint axis="0 1 0"/><geom type="capsule" fromto="-.06 0 -.03 .1 0 -.03"
+      size=".02" mass=".2"/></body></body>"""
+    loops = "".join(
+        f'<connect body1="{s}_rod" body2="{s}_end" anchor="0 0 -.3"/>' for s in "LR"
+    )
+    path = tmp_path / "legs.xml"
+    path.write_text(
+        '<mujoco><worldbody><body name="pelvis" pos="0 0 1"><freejoint/><geom size=".1"'
+        f' mass="5"/>{leg.format("L", 0.1)}{leg.format("R", -0.1)}</body></worldbody>'
+        f"<equality>{loops}</equality></mujoco>"
+    )
+    assert {foot.body for foot in load(path).feet} == {"L_end", "R_end"}

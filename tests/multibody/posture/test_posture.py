@@ -228,3 +228,45 @@ def test_other_free_bodies_of_a_scene_do_not_count(tmp_path):
     assert stance.own_velocities().sum() == len(alone.summary.velocities)
     com = Stance(alone).centre_of_mass()
     assert stance.centre_of_mass() == pytest.approx(com, abs=1e-12)
+
+
+SPRUNG = """<mujoco><worldbody><body name="trunk" pos="0 0 0.5"><freejoint/>
+  <geom type="box" size="0.2 0.1 0.05" mass="8"/>{legs}</body></worldbody>{rest}
+  <actuator>{motors}</actuator></mujoco>"""
+LEG = """<body name="{0}" pos="{1} {2} 0"><joint name="{0}_hip" axis="0 1 0"
+  range="-90 90" limited="true"/><geom type="capsule" fromto="0 0 0 0 0 -.2" size=".01"
+  mass="0.3"/><body name="{0}_shank" pos="0 0 -.2"><joint name="{0}_knee" axis="0 1 0"
+  range="-140 140" limited="true"/><geom type="capsule" fromto="0 0 0 0 0 -.1"
+  size=".01" mass="0.1"/>{3}</body></body>"""
+SPRING = """<body name="{0}_foot" pos="0 0 -.1"><joint name="{0}_spring" type="slide"
+  axis="0 0 1" stiffness="{3}"/><geom type="sphere" pos="0 0 -.1" size=".02"
+  mass="0.05"/></body>"""
+CORNERS = (("FL", 0.2, 0.1), ("FR", 0.2, -0.1), ("RL", -0.2, 0.1), ("RR", -0.2, -0.1))
+
+
+@pytest.mark.parametrize("stiffness", [3000.0, 600.0])
+def test_springs_carry_their_share(tmp_path, stiffness):
+    """A shank's spring gives by the weight on its foot along the shank, over k.
+
+    The keyframe, rounded and drawn without load, is kept as far as springs let it.
+    """
+    legs = "".join(LEG.format(*c, SPRING.format(*c, stiffness)) for c in CORNERS)
+    motors = "".join(
+        f'<motor joint="{c[0]}_{j}" gear="50" ctrlrange="-1 1"/>'
+        for c in CORNERS
+        for j in ("hip", "knee")
+    )
+    bent = " ".join(["0.5 -1.01 0"] * 4)
+    key = f'<keyframe><key name="home" qpos="0 0 .4 1 0 0 0 {bent}"/></keyframe>'
+    path = tmp_path / "sprung.xml"
+    path.write_text(SPRUNG.format(legs=legs, motors=motors, rest=key))
+    model = load(path)
+    posture = find_posture(model)
+    assert posture.stands and "home" in posture.source and not posture.passive
+    weight = (model.summary.mass / 4 - 0.05) * 9.81
+    for name, *_ in CORNERS:
+        hip, knee = posture.joints[f"{name}_hip"], posture.joints[f"{name}_knee"]
+        assert (hip, knee) == pytest.approx((0.5, -1.01), abs=0.08)
+        tilt = hip + knee + posture.X_WB.rotation().ToRollPitchYaw().pitch_angle()
+        bent = weight * np.cos(tilt) / stiffness
+        assert posture.joints[f"{name}_spring"] == pytest.approx(bent, rel=1e-4)

@@ -187,7 +187,7 @@ def test_keyframes_are_poses(tmp_path):
       <body name="b"><joint name="ball" type="ball"/><geom size=".1"/>
       <body name="c"><joint name="x" ref="30" axis="0 1 0"/><joint name="y"
       type="slide" ref=".5"/><geom size=".1"/></body></body></body></worldbody>"""
-    home = "0 0 1 1 0 0 0 1 0 0 0 0.7 0.6"
+    home = f"0 0 1 1 0 0 0 {np.cos(0.2)} 0 0 {np.sin(0.2)} 0.7 0.6"
     mjcf = read(
         tmp_path,
         f'<keyframe><key name="home" qpos="{home}"/><key time="1"/></keyframe>',
@@ -195,6 +195,7 @@ def test_keyframes_are_poses(tmp_path):
     )
     assert list(mjcf.poses) == ["home"]
     pose = {"x": 0.7 - np.pi / 6, "y": 0.1}
+    pose |= {"ball_qz": 0.4, "ball_qy": 0.0, "ball_qx": 0.0}
     assert mjcf.poses["home"] == pytest.approx(pose)
 
 
