@@ -38,6 +38,10 @@ EXTRAS = {
 """Packages that are not required, by their names on PyPI: what each is for."""
 
 
+PACKAGES = {"skimage": "scikit-image", "collada": "pycollada", "yaml": "pyyaml"}
+"""Names on PyPI of modules that are called otherwise."""
+
+
 def version_of(package: str) -> str | None:
     """The installed version of a package, None without one that pip knows of."""
     try:
@@ -110,18 +114,24 @@ WHEELS = (
 )
 
 
-class DrakeMissing(DrakebotsError, ImportError):
-    """Drake that cannot be imported: why not, and the remedy."""
+class Missing(DrakebotsError, ModuleNotFoundError):
+    """A package that cannot be imported: why not, and the remedy."""
 
 
 def explain(error: ImportError) -> None:
-    """Raises DrakeMissing where it is known what keeps Drake from being imported.
+    """Raises Missing where it is known what keeps a package from being imported.
 
     Args:
         error: what the import of any module raised.
     """
-    if not isinstance(error, DrakebotsError) and (why := _why_no_drake(str(error))):
-        raise DrakeMissing(f"Drake cannot be imported: {why}") from error
+    if isinstance(error, DrakebotsError):
+        return
+    if why := _why_no_drake(str(error)):
+        raise Missing(f"Drake cannot be imported: {why}") from error
+    name = (error.name or "drakebots").partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and name != "drakebots":
+        package = PACKAGES.get(name, name)
+        raise Missing(f"{name} is missing; pip install {package}") from error
 
 
 def _why_no_drake(said: str) -> str | None:
@@ -135,7 +145,9 @@ def _why_no_drake(said: str) -> str | None:
     home = next((f for f in sys.path if os.path.isdir(os.path.join(f, own))), None)
     for name in ("pydrake", "drake"):
         spec = PathFinder.find_spec(name)
-        for place in spec.submodule_search_locations or [spec.origin] if spec else ():
+        for place in (
+            spec.submodule_search_locations or [spec.origin or ""] if spec else ()
+        ):
             if place and home != os.path.dirname(place):
                 return (
                     f"{os.path.abspath(place)} hides its package of that name; rename "

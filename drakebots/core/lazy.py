@@ -15,7 +15,8 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -41,11 +42,8 @@ def lazy_face(
     def __getattr__(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        try:
+        with _explained():
             value = _load(*places[name], package)
-        except ImportError as error:
-            resolve("drakebots.core.installed:explain")(error)
-            raise
         vars(module)[name] = value
         return value
 
@@ -78,7 +76,21 @@ class _Late:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module(self._name), name)
+        with _explained():
+            return getattr(importlib.import_module(self._name), name)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Says in one line why a package of others cannot be imported, where that is known.
+
+    What knows it is imported then only.
+    """
+    try:
+        yield
+    except ImportError as error:
+        resolve("drakebots.core.installed:explain")(error)
+        raise
 
 
 def _load(home: str, name: str, package: str) -> Any:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from drakebots.core.errors import InvalidInput
-from drakebots.core.installed import DrakeMissing, c_part, explain, extra, version_of
+from drakebots.core.installed import Missing, c_part, explain, extra, version_of
+from drakebots.core.lazy import late
 
 ROOT = Path(__file__).parents[2]
 OLD = (
@@ -43,7 +44,7 @@ def test_a_file_that_hides_drake_is_named(tmp_path, name):
 
 def test_an_old_glibc_is_named():
     """As the loader says it of Drake's library, in the words of a face in Python."""
-    with pytest.raises(DrakeMissing, match=r"needs glibc 2\.34, .*Ubuntu 22\.04"):
+    with pytest.raises(Missing, match=r"needs glibc 2\.34, .*Ubuntu 22\.04"):
         explain(ImportError(OLD))
     explain(ImportError("libGL.so.1: cannot open shared object file"))  # not known
 
@@ -56,7 +57,7 @@ def _nothing_found(monkeypatch, **system):
     monkeypatch.setattr(platform, "libc_ver", lambda: libc)
     locked = system.get("free_threaded", 0)
     monkeypatch.setattr(sysconfig, "get_config_var", lambda name: locked)
-    with pytest.raises(DrakeMissing) as raised:
+    with pytest.raises(Missing) as raised:
         explain(ModuleNotFoundError("No module named 'pydrake'"))
     return str(raised.value)
 
@@ -104,10 +105,20 @@ def test_a_wheel_of_another_python_is_named(tmp_path, monkeypatch, tag, python, 
     monkeypatch.setattr(sys, "version_info", python)
     try:
         explain(ImportError("undefined symbol: PyObject_Vectorcall"))
-    except DrakeMissing as error:
+    except Missing as error:
         assert not fits and f"is for Python 3.{tag[3:5]}" in str(error)
     else:
         assert fits
+
+
+def test_a_required_package_that_is_missing(monkeypatch):
+    """It is named as pip knows it, by a face and by what is imported late."""
+    monkeypatch.setitem(sys.modules, "skimage", None)
+    with pytest.raises(Missing, match="skimage is missing; pip install scikit-image"):
+        _ = late("skimage.measure").marching_cubes
+    monkeypatch.setitem(sys.modules, "skimage", sys)
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'drakebots\.no'"):
+        _ = late("drakebots.no").thing
 
 
 def test_extras_and_c_parts(tmp_path, monkeypatch, caplog):
