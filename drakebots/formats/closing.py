@@ -7,8 +7,9 @@ a planar mechanism's rows do when its joints are hinges in space.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
@@ -21,6 +22,7 @@ from drakebots.model import (
     is_floating,
     joint_slices,
     joints_of,
+    with_joints,
 )
 
 TOLERANCE = 1e-12
@@ -140,7 +142,11 @@ def drop_dependent_rows(closure: LoopClosure, context: Context) -> LoopClosure:
 
 
 def settle_loops(
-    closure: LoopClosure, context: Context, driven: Collection[str] = ()
+    closure: LoopClosure,
+    context: Context,
+    driven: Collection[str] = (),
+    *,
+    pose: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[LoopClosure, dict[str, tuple[float, ...]], list[str]]:
     """Closes the loops of a model near a pose, and drops rows that say nothing new.
 
@@ -150,6 +156,8 @@ def settle_loops(
         closure: of all rows.
         context: of the plant (SI); its positions are moved where loops are open.
         driven: names of joints with motors, which move least.
+        pose: in which the robot stands, joint positions by joint [rad, m]; rows are
+            counted there, if the loops close.
 
     Returns:
         The loops and couplers with independent rows; positions of the joints that had
@@ -169,13 +177,21 @@ def settle_loops(
     if error > 1e-9:
         gap = float(closure.gaps(context).max(initial=0.0))
         closure, left, words = _closed(closure, context, driven)
-        end = "closed there" if left < CLOSED else f"left open by {left:.3g}"
+        end = "closed there"
+        if left > CLOSED:
+            worst = closure.most_open(context) if closure.loops else "mend the mimics"
+            end = f"left open by {left:.3g}, where they are nearest to closing; {worst}"
         notes += [
             *words,
             f"its loops are open by {gap:.3g} m, {error:.3g} rad at the default "
             f"positions: {end}",
         ]
+    here = plant.GetPositions(context).copy()
+    plant.SetPositions(context, with_joints(plant, here, pose))
+    if close_loops(closure, context, tries=1) > CLOSED:
+        plant.SetPositions(context, here)
     settled = drop_dependent_rows(closure, context)
+    plant.SetPositions(context, here)
     if dropped := closure.num_rows - settled.num_rows:
         notes.append(
             f"{dropped} of {closure.num_rows} rows of its loops depend on the others "

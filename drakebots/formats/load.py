@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from drakebots.core.errors import InvalidInput, UnknownName, one_line, some
 from drakebots.core.units import SI, Scaling
 from drakebots.formats.closing import settle_loops
@@ -31,11 +33,14 @@ from drakebots.model import (
     Links,
     LoopClosure,
     Model,
+    Point,
     choose_actuators,
     file_hashes,
+    find_body,
     find_model,
     find_srdf,
     foot_candidates,
+    gravity,
     model_stem,
     named_feet,
     read_srdf,
@@ -138,13 +143,13 @@ def _inspect(
         followers={coupler.follower for coupler in reading.couplers},
     )
     added = tuple(motor.joint for motor in motors)
-    closure = LoopClosure(links.plant, reading.loops, couplers=reading.couplers)
-    settled, positions, on_loops = settle_loops(
-        closure, links.context, (*summary.driven, *added)
-    )
     srdf = find_srdf(path, links.model_names())
     poses, on_poses = ({}, []) if srdf is None else read_srdf(srdf, summary.joints)
     poses |= reading.poses
+    closure = LoopClosure(links.plant, reading.loops, couplers=reading.couplers)
+    settled, positions, on_loops = settle_loops(
+        closure, links.context, (*summary.driven, *added), pose=standing(poses)
+    )
     gaps = settled.gaps(links.context)
     links.pose(standing(poses))
     model = Model(
@@ -188,6 +193,19 @@ def _decide(
         motors = tuple(map(Actuator, leading))
         summary = replace(summary, actuators=leading)
         on_motors = [_UNLIMITED] if leading else []
+    limits = {motor.effort for motor in motors}
+    if (
+        len(limits) == 1 < len(motors)
+        and "effort" not in model.options
+        and max(limits)
+        < PLACEHOLDER * (need := _knee_torque(feet, links, summary.mass))
+    ):
+        motors = tuple(replace(motor, effort=np.inf) for motor in motors)
+        on_motors = [
+            *on_motors,
+            f"every effort limit is {max(limits):g}, where standing takes some "
+            f"{need:.2g} N m: taken for none given; --effort gives one",
+        ]
     notes = list(model.notes)
     if model.couplers:
         pairs = [f"{x.follower} ({x.leader})" for x in model.couplers]
@@ -213,6 +231,23 @@ _UNLIMITED = (
     "has neither motors nor effort limits: all joints get motors without a limit; "
     "--effort gives one"
 )
+
+
+PLACEHOLDER = 0.1
+"""One limit for all motors counts as none given if it is less than this share of what
+standing takes."""
+
+
+def _knee_torque(feet: Sequence[Point], links: Links, mass: float) -> float:
+    """The torque of a knee that stands bent, 0.2 m g l / n, by the n feet [N m].
+
+    A leg of two equal links, as long as 0.92 of its length l from hip to foot, has its
+    knee 0.2 l beside the line between them. 0 without feet.
+    """
+    groups = {links.group[find_body(links.plant, p.body).index()] for p in feet}
+    lengths = [links.leg(group).length for group in groups]
+    weight = mass * gravity(links.plant)
+    return 0.2 * weight * float(np.median(lengths)) / len(groups) if groups else 0.0
 
 
 def _feet(model: Model, links: Links) -> tuple[tuple, list[str]]:

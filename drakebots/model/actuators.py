@@ -133,9 +133,6 @@ def _notes(free, driven, chosen, efforts, effort, asked):
         return
     which = "with an effort limit " if effort is None else ""
     passive = [name for name in free if name not in chosen]
-    limits = {efforts[name] for name in chosen if effort is None}
-    if limits == {1.0} and len(chosen) > 1:
-        yield "every effort limit is 1: if its motors have another one, give --effort"
     start = "" if driven else "has no motors: "
     end = f"; {some(passive)} without" if passive else ""
     if passive and not asked:

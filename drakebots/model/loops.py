@@ -21,10 +21,10 @@ from pydrake.multibody.tree import JacobianWrtVariable, RigidBody
 from pydrake.systems.framework import Context
 
 from drakebots.core.checks import Refused, array, direction, one_of, optional
-from drakebots.core.errors import InvalidInput
+from drakebots.core.errors import InvalidInput, some
 from drakebots.core.fields import check, checked
 from drakebots.model.couplers import Coupled, Coupler, coupled_positions
-from drakebots.model.views import bodies_of, one_named
+from drakebots.model.views import bodies_of, joint_slices, joints_of, one_named
 
 ROWS = {"ball": 3, "planar": 2, "hinge": 5, "weld": 6}
 """Number of rows of a loop, by kind: a ball joint closes three positions, a planar one
@@ -241,6 +241,24 @@ class LoopClosure:
         """|X_BA p_AP - p_BQ| of every loop, (num_loops,), in the plant's unit."""
         offsets = [self._offset(context, *loop) for loop in self._placed()]
         return np.array([np.linalg.norm(offset) for offset in offsets])
+
+    def most_open(self, context: Context) -> str:
+        """Text on the loop that is most open: its name, by how much, its joints."""
+        unit, found = self.length_unit, []
+        for loop in self.loops:
+            alone = LoopClosure(self.plant, [loop], length_unit=unit)
+            e, J = alone.errors(context, 1 / unit)
+            found.append((float(np.abs(e).max()), loop.name, np.abs(J).max(axis=0)))
+        most, name, moved = max(found, key=lambda one: one[0])
+        names = [
+            joint.name()
+            for joint in joints_of(self.plant)
+            if moved[joint_slices(joint)[1]].max(initial=0.0) > 1e-9
+        ]
+        return (
+            f"most open is {name}, by {most:.2g} m or rad, which the joints "
+            f"{some(names, 8)} close"
+        )
 
     def slips(self, context: Context) -> np.ndarray:
         """|q_follower - gear q_leader - offset| of every coupler, (num_couplers,).

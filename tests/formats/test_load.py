@@ -16,6 +16,7 @@ from drakebots.formats.read import read_robot
 from drakebots.model import find_model, package_root
 from drakebots.multibody import find_posture
 from tests.helpers.scripts import load_script
+from tests.helpers.standing_robots import quadruped
 
 COUNTS = {
     "beetle": {
@@ -347,3 +348,16 @@ def test_our_own_models_need_no_mending(name, monkeypatch):
     assert plain.text is None and mended.text is None
     assert (mended.notes, mended.couplers, mended.uncoupled) == ((), (), ())
     assert [loop.name for loop in mended.loops] == [loop.name for loop in plain.loops]
+
+
+@pytest.mark.parametrize(
+    "effort, options, limit",
+    [(0.1, {}, np.inf), (0.3, {}, 0.3), (0.1, {"effort": 0.2}, 0.2)],
+)
+def test_one_limit_that_no_robot_stands_on_is_none(tmp_path, effort, options, limit):
+    """Bent knees of 10 kg on four legs of 0.4 m take 0.2 m g l / 4 = 2 N m."""
+    model = load(quadruped(tmp_path, effort=effort), **options)
+    assert {motor.effort for motor in model.actuators} == {limit}
+    said = [note for note in model.notes if "taken for none given" in note]
+    assert len(said) == np.isinf(limit)
+    assert all("is 0.1, where standing takes some 2 N m" in note for note in said)

@@ -33,6 +33,9 @@ LEVEL = 2e-3
 UNHELD = 1e-2
 """Largest force or torque at rest that no motor need hold, in weights (times size)."""
 
+LOOSE = 1e-6
+"""Largest row of a closed loop, as a share of the robot's size."""
+
 _GRAVE = ("its loops", "its coupled joints", "the feet", "the centre")
 """Beginnings of grave faults."""
 
@@ -75,7 +78,11 @@ def find_posture(
             return posture
     if not len(stance.moved) or not (stance.stands or stance.robot.closure.num_rows):
         return _within_limits(stance, tried[0])
-    if stance.springs or stance.robot.closure.loops:
+    loops = stance.robot.closure.loops
+    if loops and tried[-1].residuals["loop rows"] > LOOSE * stance.size:
+        # Loading did not close them from many starts, so nothing here will.
+        return min(tried, key=_badness)
+    if stance.springs or loops:
         for posture in tried[:-1]:
             start = stance.joint_positions(posture.joints)
             x, positions = settled(stance, start, reaches)
@@ -170,16 +177,17 @@ def _faults(
 ) -> Iterator[str]:
     """Faults that speak against standing, a line each, the worst first."""
     positions, size = stance.positions(), stance.size
-    if residuals["loop rows"] > 1e-6 * size:
+    if residuals["loop rows"] > LOOSE * size:
         slips = stance.robot.closure.slips(stance.context)
-        if slips.max(initial=0.0) > 1e-6 * size:
+        if slips.max(initial=0.0) > LOOSE * size:
             coupler = stance.robot.closure.couplers[slips.argmax()]
             yield (
                 f"its coupled joints disagree: {coupler.follower} is not where "
                 f"{coupler.leader} has it"
             )
         else:
-            yield "its loops are open"
+            worst = stance.robot.closure.most_open(stance.context)
+            yield f"its loops are open: {worst}"
     if stance.stands:
         if residuals["foot height [m]"] > LEVEL * size:
             yield "the feet are not level"

@@ -227,11 +227,9 @@ def _check_loops(robot: Robot, context) -> None:
             "it out of the pose"
         )
     if len(gaps) and gaps.max() > LOOP_GAP:
-        loop = robot.closure.loops[int(np.argmax(gaps)) % len(robot.closure.loops)]
         raise InvalidInput(
-            f"loop {loop.name} of {robot.model.name} is open by "
-            f"{gaps.max() * robot.scaling.length:.3g} m in the standing pose; give a "
-            "pose in which it closes"
+            f"loops of {robot.model.name} are open in the standing pose; "
+            f"{robot.closure.most_open(context)}: give a pose in which they close"
         )
 
 
