@@ -13,7 +13,8 @@ damper about it, accelerate as they should:
     s.t. |u| <= limits,  f in the friction pyramid of feet that touch, 0 elsewhere
 
 The tasks are the centre of mass, the base's angles, the feet (those that carry load
-stay where they are, the others swing) and, weakly, the joints. Where a plan has no
+stay where they are, the others swing), limbs that carry nothing, such as arms, and,
+weakly, the joints of legs. Where a plan has no
 support for a task (a trot stands on two feet), the next step corrects it: feet land
 displaced by the error of the capture point, foreseen for when they land
 (:func:`capture_point_at`; Pratt et al., Humanoids 2006). All gains are multiples of
@@ -156,13 +157,15 @@ class WholeBodyControl:
         self._robot, self._plan, self._gains = robot, plan, gains
         self._stepper = TimeStepper(robot, 1.0)
         self._plant, self._context = robot.plant, self._stepper.context
+        self._g, self._height = gravity(robot.plant), plan.height
         self._limits, self._tilt = limits, np.asarray(tilt, int)
         self._B = self._stepper.actuation
-        self._joints = np.flatnonzero(self._B.any(axis=1))
+        moved, arms = self._B.any(axis=1), self._carry_nothing()
+        self._joints = np.flatnonzero(moved & ~arms)
+        self._limbs = np.flatnonzero(moved & arms)
         self._feet = robot.frames(robot.model.feet)
         self._radii = np.array([f.radius for f in robot.model.feet])
         self._radii = self._radii / robot.scaling.length
-        self._g, self._height = gravity(robot.plant), plan.height
         self._rate = float(np.sqrt(self._g / self._height))
         self._weight = robot.model.summary.mass / robot.scaling.mass * self._g
         self._torque = self._weight * self._height
@@ -196,6 +199,16 @@ class WholeBodyControl:
         down = self._down(ref, phi, touching)
         cone = _friction_rows(self._B.shape[1], self._friction, contact_axes(normal))
         return self._solve(ref, a, A, self._tasks(ref, q, v, feet, down), down, cone)
+
+    def _carry_nothing(self) -> np.ndarray:
+        """Mask of the velocities that move no foot and no loop in the plan (nv,)."""
+        still = np.ones(self._plant.num_velocities(), bool)
+        for q in self._plan.q:
+            self._plant.SetPositions(self._context, q)
+            J = soles_jacobian(self._robot, self._context)
+            rows = np.vstack([J, self._robot.closure.jacobian(self._context)])
+            still &= np.abs(rows).max(axis=0) < 1e-6 * self._height
+        return still
 
     # --- the robot's motion ---
 
@@ -290,6 +303,7 @@ class WholeBodyControl:
         for index, gain, weight in (
             (self._tilt, w.body, w.weight_body),
             (self._joints, w.joints, w.weight_joints),
+            (self._limbs, w.joints, w.weight_body),
         ):
             k = gain * self._rate
             turn = ref.vdot + k**2 * (ref.q - q) + 2 * k * (ref.v - v)
