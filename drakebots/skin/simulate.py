@@ -234,7 +234,7 @@ class SkinSimulation:
         InvalidInput, UnknownName: for a value out of range or an unknown name.
     """
 
-    model: str = "skinned_leg"
+    model: str | Path = "skinned_leg"
     """Name or path of a skeleton with a `.skin.yaml` beside it."""
     duration: Annotated[float, positive("s")] = 2.0
     """Duration of the motion."""
