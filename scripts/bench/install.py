@@ -105,7 +105,7 @@ def demo() -> list[list[str]]:
 def works(python: Path, folder: Path, environment: Mapping[str, str]) -> bool:
     """Whether the demo's commands and the tests succeed with an installation."""
     folder.mkdir()
-    for name in ("tests", "models", "examples", "scripts", "docs", "pyproject.toml"):
+    for name in "tests models examples scripts docs pyproject.toml".split():
         (folder / name).symlink_to(ROOT / name)
     jobs = [["drakebots", *words] for words in demo()]
     jobs.append(["pytest", *(f"tests/{name}.py" for name in TESTS)])

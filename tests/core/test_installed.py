@@ -113,6 +113,7 @@ def test_a_wheel_of_another_python_is_named(tmp_path, monkeypatch, tag, python, 
 
 def test_a_required_package_that_is_missing(monkeypatch):
     """It is named as pip knows it, by a face and by what is imported late."""
+    monkeypatch.delitem(sys.modules, "skimage.measure", raising=False)
     monkeypatch.setitem(sys.modules, "skimage", None)
     with pytest.raises(Missing, match="skimage is missing; pip install scikit-image"):
         _ = late("skimage.measure").marching_cubes
