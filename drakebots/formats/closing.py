@@ -186,12 +186,7 @@ def settle_loops(
             f"its loops are open by {gap:.3g} m, {error:.3g} rad at the default "
             f"positions: {end}",
         ]
-    here = plant.GetPositions(context).copy()
-    plant.SetPositions(context, with_joints(plant, here, pose))
-    if close_loops(closure, context, tries=1) > CLOSED:
-        plant.SetPositions(context, here)
-    settled = drop_dependent_rows(closure, context)
-    plant.SetPositions(context, here)
+    settled = _counted_in(pose, closure, context)
     if dropped := closure.num_rows - settled.num_rows:
         notes.append(
             f"{dropped} of {closure.num_rows} rows of its loops depend on the others "
@@ -203,6 +198,20 @@ def settle_loops(
         if np.any(q[at] != start[at]) and not is_floating(joint):
             moved[joint.name()] = tuple(q[at].tolist())
     return settled, moved, notes
+
+
+def _counted_in(
+    pose: Mapping[str, float], closure: LoopClosure, context: Context
+) -> LoopClosure:
+    """Loops with independent rows, counted in a pose in which they close."""
+    plant = closure.plant
+    here = plant.GetPositions(context).copy()
+    plant.SetPositions(context, with_joints(plant, here, pose))
+    if close_loops(closure, context, tries=1) > CLOSED:
+        plant.SetPositions(context, here)
+    settled = drop_dependent_rows(closure, context)
+    plant.SetPositions(context, here)
+    return settled
 
 
 def _closed(
