@@ -25,6 +25,9 @@ from drakebots.robots import names_stored_plan, robots, stored_plan, warn_if_fai
 SYSTEMS: dict[str, Scaling] = {"SI": SI, "mm-g-ms": MM_G_MS}
 """Units a URDF of the old format may be in, by name."""
 
+NOTES = 3
+"""Number of notes that are printed of more."""
+
 # --- models -----------------------------------------------------------------
 
 
@@ -94,6 +97,12 @@ def model_argument(parser: argparse.ArgumentParser, *, word: str = "model") -> N
             word, help="a name (see `drakebots models`) or a URDF, SDF, MJCF, dmd.yaml"
         )
         completes(model, available_models())
+    parser.add_argument(
+        "--notes",
+        choices=("few", "all"),
+        default="few",
+        help="notes on the model: the three that matter most, or all",
+    )
     field_options(parser, Loading)
 
 
@@ -115,8 +124,14 @@ def load_model(args: argparse.Namespace, *, notes: bool = True) -> Model:
         options["packages"] = {p.name: p.folder for p in options["packages"]}
     model = load(args.model, **options)
     if notes:
-        print_notes(model.name, model.notes)
+        tell_notes(args, model)
     return model
+
+
+def tell_notes(args: argparse.Namespace, model: Model) -> None:
+    """Prints the notes on a model, as many as the arguments say."""
+    few = None if args.notes == "all" else NOTES
+    print_notes(model.name, model.notes, few=few)
 
 
 def find_input(word: str) -> None:

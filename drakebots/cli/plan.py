@@ -12,6 +12,7 @@ from drakebots.cli.inputs import (
     model_argument,
     names_result,
     stored,
+    tell_notes,
 )
 from drakebots.cli.options import (
     Command,
@@ -27,7 +28,7 @@ from drakebots.cli.options import (
     switch,
 )
 from drakebots.cli.output import finish, tell
-from drakebots.cli.progress import print_notes, progress_bar
+from drakebots.cli.progress import progress_bar
 from drakebots.cli.task import (
     export_arguments,
     export_result,
@@ -74,6 +75,9 @@ class MotionOptions:
     {Goal: {turn: 0.5}}]}}"."""
 
 
+LIMIT = 300.0
+"""Wall time of a plan where none is asked for [s]."""
+
 _MOTIONS: tuple[type[Motion], ...] = (Walk, Hop, Goal)
 
 _BY_MOTION = {"forward", "sideways", "turn", "height", "periodic"}
@@ -101,6 +105,7 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
         added |= declared(motion).keys()
     field_options(parser, LocomotionProblem, but=("model", "motion"))
     solving_options(parser, plan_locomotion)
+    parser.set_defaults(time_limit=LIMIT)
     output_arguments(parser)
     picture_argument(
         parser,
@@ -125,11 +130,12 @@ def plan_motion(args: argparse.Namespace) -> int:
     options = solving_values(args)
     locomotion_problem(args, args.model)  # bad numbers before a long load
     model = robot_alone(load_model(args, notes=False))
-    print_notes(model.name, model.notes)
+    tell_notes(args, model)
     problem = locomotion_problem(args, model)
     if args.guess is not None:
         print(record(first_iterate(problem), model=model).save(args.guess))
-    with progress_bar(model.name) as progress:
+    label = f"{model.name}, for {options['time_limit']:g} s at most"
+    with progress_bar(label) as progress:
         result = plan_locomotion(problem, progress=progress, **options)
     return finish(args, result, model)
 

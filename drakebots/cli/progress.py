@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 
@@ -126,13 +126,16 @@ def warnings_on_one_line() -> Iterator[None]:
         yield
 
 
-def print_notes(name: str, notes: Iterable[str]) -> None:
+def print_notes(name: str, notes: Sequence[str], *, few: int | None = None) -> None:
     """Prints what was ignored or inferred in a model, dim where stderr is a terminal.
 
     Args:
         name: of the model.
-        notes: one line each.
+        notes: one line each, those that matter most first.
+        few: number of those that are printed where there are more; None for all.
     """
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    for note in notes:
+    rest = [] if few is None else notes[few:]
+    counted = [f"({len(rest)} more: --notes all)"] if rest else []
+    for note in (*notes[:few], *counted):
         console.print(Text(one_line(f"{name}: {note}"), style="dim"))

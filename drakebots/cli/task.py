@@ -119,7 +119,7 @@ class Solving:
     """Solver: exact or structured (IPOPT with exact Hessians), snopt or ipopt
     (Drake's)."""
     time_limit: Annotated[float | None, positive("s")] = None
-    """Limit of wall time."""
+    """Limit of wall time; 5min for plans of any model."""
     checkpoint: Path | None = None
     """File that keeps the best iterate (.npz)."""
     resume: Path | None = None

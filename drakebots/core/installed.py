@@ -33,6 +33,7 @@ EXTRAS = {
     "distributed": "sweeps on a cluster of dask",
     "gymnasium": "environments for reinforcement learning",
     "mcap": "logs for Foxglove",
+    "xacrodoc": "xacro files of ROS",
     "cadquery": "STEP files of designed robots",
 }
 """Packages that are not required, by their names on PyPI: what each is for."""

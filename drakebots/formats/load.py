@@ -8,6 +8,7 @@ print(model.report())
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -163,7 +164,7 @@ def _inspect(
             independent_rows=settled.num_rows,
             loop_gap=float(gaps.max(initial=0.0)),
         ),
-        notes=(*reading.notes, *findings.notes, *on_loops, *on_poses),
+        notes=(*findings.notes, *reading.notes, *on_loops, *on_poses),
         actuators=motors,
         poses=poses,
         closed=positions,
@@ -220,12 +221,20 @@ def _decide(
     if not feet and summary.bases and summary.actuators:
         notes.append("no feet are found: --feet names links, or points LINK:x,y,z")
     notes += on_motors
+    notes.sort(key=lambda note: _ASIDE.match(note) is not None)
     for note in notes:
         LOG.info("%s: %s", model.name, note)
     return replace(
         model, feet=feet, summary=summary, actuators=motors, notes=tuple(notes)
     )
 
+
+_ASIDE = re.compile(
+    r"Drake (ignores|renames)|.*is renamed|.*kept as a loop|drawn by"
+    r"|a (colou?r|material|texture|number) |only the first|left out of the MJCF"
+    r"|poses from|read as|line \d"
+)
+"""Notes on what is drawn, called otherwise or meant for other programs: the last."""
 
 _UNLIMITED = (
     "has neither motors nor effort limits: all joints get motors without a limit; "

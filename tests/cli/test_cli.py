@@ -17,6 +17,7 @@ from drakebots.core.run import Command as Running
 from drakebots.core.run import CtrlC
 from drakebots.formats import load
 from drakebots.results import load_result
+from tests.helpers.robot_files import mesh, quadruped, write
 from tests.helpers.scripts import is_picture
 
 BOX = """<robot name="box"><link name="box">
@@ -101,6 +102,21 @@ def test_drake_does_not_chat(box, tmp_path):
     assert done.returncode == 0
     lines = done.stderr.splitlines()
     assert lines == ["box: " + note for note in load(box).notes]
+
+
+def test_the_three_notes_that_matter_are_printed_and_the_rest_counted(tmp_path, capsys):
+    """What is only ignored comes last, though it stands first in the file."""
+    lost = mesh("gone.stl") + mesh("gone.obj", "visual")
+    path = write(tmp_path, quadruped(torso=lost, rest="<gazebo/>"))
+    argv = ["export", str(path), "--urdf", str(tmp_path / "out.urdf")]
+    notes = ["robot: " + note for note in load(path).notes]
+    assert len(notes) == 5 and "Drake ignores: <gazebo>" in notes[-1]
+    assert all("is not found" in note for note in notes[:2])
+    assert main(argv) == 0
+    shown = capsys.readouterr().err.splitlines()
+    assert shown == [*notes[:3], "robot: (2 more: --notes all)"]
+    assert main([*argv, "--notes", "all"]) == 0
+    assert capsys.readouterr().err.splitlines() == notes
 
 
 def test_any_model_falls_and_rests(box, tmp_path, capsys):

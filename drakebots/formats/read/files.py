@@ -17,6 +17,7 @@ import yaml
 
 from drakebots.core.errors import InvalidInput, ModelProblem, one_line
 from drakebots.core.files import compose_yaml
+from drakebots.core.installed import extra
 from drakebots.formats.read.limits import check_size, read_text
 from drakebots.formats.read.tree import read_tree
 from drakebots.model import model_stem, package_root
@@ -218,18 +219,17 @@ def expanded(path: Path, places: Packages) -> str:
             what xacro refuses, in its words.
     """
     try:
-        from xacrodoc import XacroDoc, packages
-    except ImportError:
-        urdf = f"xacro {path.name} > {model_stem(path)}.urdf"
-        message = f"is a xacro file: pip install xacrodoc, or type {urdf}"
-        raise ModelProblem(path, message) from None
+        xacrodoc = extra("xacrodoc")
+    except InvalidInput as error:
+        remedy = f"or type: xacro {path.name} > {model_stem(path)}.urdf"
+        raise ModelProblem(path, f"{error}, {remedy}") from error
+    packages, read = xacrodoc.packages, xacrodoc.XacroDoc.from_includes
     packages.reset()
     name = read_tree(read_text(path)).get("name") or model_stem(path)
     while True:
         try:
             file = str(path.absolute())
-            doc = XacroDoc.from_includes([file], name=name, resolve_packages=False)
-            return doc.to_urdf_string()
+            return read([file], name=name, resolve_packages=False).to_urdf_string()
         except Exception as error:  # of any kind: files hold expressions
             words = one_line(error)
             if not (lost := re.search(r"Package not found: (\S+)", words)):

@@ -70,8 +70,8 @@ def with_joined_frames(path: Path, reading: Reading, findings: Findings) -> Read
         motors = tuple(x for x in _names(raw, "name_mot") if known("joint", x, joints))
     except DrakebotsError as error:
         raise ModelProblem(beside, str(error)) from error
-    if light := _give_small_masses(root):
-        findings.note(f"{light} links between hinges have no inertia and get a little")
+    if words := _give_small_masses(root):
+        findings.note(words)
     return replace(
         reading,
         text=write_tree(root),
@@ -177,8 +177,8 @@ def _with_joint_types(
     return root
 
 
-def _give_small_masses(root: ET.Element) -> int:
-    """Gives a moving link without inertia a little, in place; returns their number.
+def _give_small_masses(root: ET.Element) -> str:
+    """Gives a moving link without inertia a little, in place; a note, "" for none.
 
     Between two hinges that have come to be parallel, as in a ball joint of three
     hinges turned by a quarter, a link without inertia makes the mass matrix singular.
@@ -206,7 +206,10 @@ def _give_small_masses(root: ET.Element) -> int:
             light.append(link)
     for link in light:
         write_inertial(link, mass, mass * arm**2 * np.eye(3))
-    return len(light)
+    if not light:
+        return ""
+    given = f"{mass * arm**2:.1g} kg m^2"
+    return f"{len(light)} massless links between hinges given {given}"
 
 
 def _hinges(joint: ET.Element, axes: str) -> list[ET.Element]:

@@ -208,6 +208,8 @@ class HeldRun(DiagramRun):
             "friction": self.problem.friction,
             "posture": self.posture.source,
         }
+        if self._notes:
+            found["adjustments"] = self._notes
         if standing.can_fall:
             found |= {
                 "height_share": float(standing.share[-1]),
@@ -250,10 +252,6 @@ class HeldRun(DiagramRun):
 
     def verdict(self, figures: dict, findings: list[Finding]) -> tuple[Verdict, str]:
         """The verdict, and one line on what happened."""
-        verdict, message = self._judge(findings)
-        return verdict, "; ".join([message, *self._notes])
-
-    def _judge(self, findings: list[Finding]) -> tuple[Verdict, str]:
         held, posture, standing = self.held, self.posture, self.standing
         end = self.end
         if held is None:

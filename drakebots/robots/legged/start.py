@@ -117,7 +117,7 @@ def nudge(
 
 
 def steady_light_links(robot: Robot, context: Context) -> list[str]:
-    """Gives links that hardly weigh the least inertia that a time step can resolve.
+    """Gives massless links the least inertia that a time step can resolve.
 
     Files of linkages have links without mass, and parts of a ball joint made of three
     hinges; loops and servos on them blow up. Each gets LIGHT m of mass and LIGHT m L^2
@@ -166,8 +166,8 @@ def steady_light_links(robot: Robot, context: Context) -> list[str]:
     if not light:
         return []
     return [
-        f"{len(light)} links that hardly weigh get {least:.1g} kg m^2 "
-        f"({LIGHT:.0e} of the robot's)"
+        f"{len(light)} massless links given {least:.1g} kg m^2 ({LIGHT:.0e} of the "
+        "robot's)"
     ]
 
 

@@ -314,7 +314,7 @@ def _legs(aim: Targets, q, gam, stays: bool) -> Iterator[str]:
         how = "" if aim.motion.steady else ", with contacts by a gait"
         yield (
             f"{_named(low)} rise{'s' if len(low) == 1 else ''} less than "
-            f"{LIFT * unit.length:.2g} m; ask for clearance{how}"
+            f"{LIFT * unit.length:.2g} m; give --clearance{how}"
         )
     flight = (gam.sum(axis=1) < 1e-6).mean()
     if len(legs) > 1 and aim.motion.steady and flight > FLIGHT:

@@ -108,8 +108,7 @@ def plan_locomotion(
             problem that cannot be built.
         FileProblem: for a file that is not a checkpoint, or of another program.
     """
-    shared = {"progress": progress, "checkpoint": checkpoint}
-    call = partial(planning, solver, add=add, options=options, **shared)
+    call = partial(planning, solver, add=add, options=options, checkpoint=checkpoint)
     check_solver(solver)
     clock = Clock(time_limit)
     model, standing = _standing(problem)
@@ -119,7 +118,8 @@ def plan_locomotion(
             break
         gait = plan_gait(problem, standing, name)
         opened = partial(_opened, problem, model, gait.aim, gait)
-        attempt = by_gait(gait, call(opened), clock, resume=resume)
+        show = _shown(progress, f"gait {gait.name}".rstrip(), attempts)
+        attempt = by_gait(gait, call(opened, progress=show), clock, resume=resume)
         attempts += [] if attempt is None else [attempt]
     if not attempts and not problem.motion.can_be_free:
         load_checkpoint(resume, mathematical_program(problem).program)  # says whose
@@ -127,8 +127,21 @@ def plan_locomotion(
     if not attempts or (free and _goes_on(attempts, clock)):
         aim = targets(problem, standing)
         opened = partial(_opened, problem, model, aim, None)
-        attempts.append(by_freedom(aim, call(opened), clock, resume=resume))
+        show = _shown(progress, "free contacts", attempts)
+        solve = call(opened, progress=show)
+        attempts.append(by_freedom(aim, solve, clock, resume=resume))
     return _result(problem, model, standing, attempts, solver=solver)
+
+
+def _shown(
+    progress: Progress | None, name: str, attempts: Sequence[Attempt]
+) -> Progress | None:
+    """Progress of an attempt by its name; first it says why the one before failed."""
+    if progress is None:
+        return None
+    why = f", since before: {attempts[-1].solution.message}" if attempts else ""
+    progress(f"building {name}{why}", 0.0, 0.0)
+    return lambda said, done, end: progress(f"{name}, {said}", done, end)
 
 
 def _result(

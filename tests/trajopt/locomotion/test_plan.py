@@ -51,8 +51,14 @@ def quadruped(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def hop(hopper) -> Result:
-    return plan_locomotion(HOP(hopper))
+def said() -> list[str]:
+    """What the progress of the hop's plan says."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def hop(hopper, said) -> Result:
+    return plan_locomotion(HOP(hopper), progress=lambda what, *_: said.append(what))
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +80,13 @@ def test_hop(hopper, hop):
     force = hop.data.foot_force.values[1:, 0, 2]
     assert force[len(force) // 2 - 1] < 1e-5
     assert hop.data.base_position.values[-1, 0] == pytest.approx(0, abs=1e-9)
+
+
+def test_progress_names_the_attempt(hop, said):
+    tried = "gait" if hop.metrics["contacts"] == "gait" else "free contacts"
+    assert said[0] == f"building {tried}"
+    assert len(said) > 2
+    assert all(line.startswith(f"{tried}, iteration ") for line in said[1:])
 
 
 def test_trot(quadruped, trot):

@@ -53,7 +53,7 @@ def test_without_xacrodoc_the_command_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "xacrodoc", None)
     with pytest.raises(ModelProblem) as caught:
         load(dog(tmp_path))
-    command = "pip install xacrodoc, or type xacro dog.urdf.xacro > dog.urdf"
+    command = "pip install xacrodoc, or type: xacro dog.urdf.xacro > dog.urdf"
     assert str(caught.value).endswith(command)
 
 
