@@ -78,10 +78,7 @@ def _is_arm(name: str) -> bool:
 
 def foot_candidates(links: Links) -> tuple[FootCandidate, ...]:
     """The last links of all chains, feet first, then by height."""
-    clouds = {}
-    for body in links.bodies[1:]:
-        X_WB = body.EvalPoseInWorld(links.context)
-        clouds[body.index()] = links.body_cloud(body).moved(X_WB)
+    clouds = links.clouds()
     heights = [links.origin(body)[2] for body in links.bodies[1:]]
     heights += [cloud.lowest(UP) for cloud in clouds.values() if len(cloud.p)]
     tops = [-cloud.lowest(-UP) for cloud in clouds.values() if len(cloud.p)]

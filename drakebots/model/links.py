@@ -227,6 +227,15 @@ class Links:
             cloud += cloud_of(shape, X_BG, up_B)
         return cloud
 
+    def clouds(self) -> dict[int, Cloud]:
+        """The shapes of contact of each body but the world, in the world, by index."""
+        return {
+            body.index(): self.body_cloud(body).moved(
+                body.EvalPoseInWorld(self.context)
+            )
+            for body in self.bodies[1:]
+        }
+
     def corners(self, body, *roles: Role) -> np.ndarray:
         """Corners (n, 3) [m] of the boxes around a body's shapes, in the world."""
         found = [np.zeros((0, 3))]
@@ -340,9 +349,11 @@ class Links:
     def wheels(self) -> list[Joint]:
         """Hinges without limits, with level axes, that turn a last link that is round.
 
-        Seen along the axis, a round shape is as wide in every direction from it.
+        Seen along the axis, a round shape is as wide in every direction from it; and a
+        wheel reaches down to the lowest part of the robot, by its radius.
         """
-        found = []
+        clouds = self.clouds()
+        bottom, found = min((x.lowest(UP) for x in clouds.values()), default=0.0), []
         for group in self.leaves():
             joint = self.parent.get(group, (0, None))[1]
             bodies = self.members(group)
@@ -351,9 +362,7 @@ class Links:
                 continue
             frame = joint.frame_on_parent().CalcPoseInWorld(self.context)
             axis = frame.rotation() @ joint.revolute_axis()
-            cloud = EMPTY
-            for body in bodies:
-                cloud += self.body_cloud(body).moved(body.EvalPoseInWorld(self.context))
+            cloud = sum((clouds[body.index()] for body in bodies), EMPTY)
             endless = np.isinf(joint.position_upper_limits()).all()
             if not endless or abs(axis[2]) > 0.5 or not len(cloud.p):
                 continue
@@ -363,7 +372,8 @@ class Links:
             around /= np.linalg.norm(around, axis=1, keepdims=True)
             out = (cloud.p - frame.translation()) @ around.T + cloud.radius[:, None]
             width = out.max(axis=0)
-            if width.max() - width.min() < _ROUND * width.max():
+            is_low = cloud.lowest(UP) < bottom + width.max()
+            if is_low and width.max() - width.min() < _ROUND * width.max():
                 found.append(joint)
         return found
 
