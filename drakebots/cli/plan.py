@@ -105,7 +105,6 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
         added |= declared(motion).keys()
     field_options(parser, LocomotionProblem, but=("model", "motion"))
     solving_options(parser, plan_locomotion)
-    parser.set_defaults(time_limit=LIMIT)
     output_arguments(parser)
     picture_argument(
         parser,
@@ -127,7 +126,7 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
 )
 def plan_motion(args: argparse.Namespace) -> int:
     """Plan a motion of a robot, or of any legged model."""
-    options = solving_values(args)
+    options = {"time_limit": LIMIT} | solving_values(args)
     locomotion_problem(args, args.model)  # bad numbers before a long load
     model = robot_alone(load_model(args, notes=False))
     tell_notes(args, model)

@@ -172,7 +172,8 @@ def test_options_make_a_problem(words, fields, monkeypatch, tmp_path):
     """Every form of the command line asks for the motion that it names."""
     found = []
 
-    def keep(problem, **more):
+    def keep(problem, *, time_limit, **more):
+        assert time_limit == 300  # where none is asked for
         found.append(problem)
         raise InvalidInput("enough")
 
