@@ -69,7 +69,7 @@ def test_what_we_ship_names_its_schema_and_keeps_it(takes):
 
 @pytest.mark.long
 def test_the_schemas_in_models_are_those_of_the_code(tmp_path):
-    """In a process of its own: other tests register robots, which scenarios may name."""
+    """In a process of its own: other tests register robots that scenarios name."""
     words = [sys.executable, "-m", "drakebots", "schema", str(tmp_path)]
     subprocess.run(words, check=True, capture_output=True)
     made = {path.name: path.read_text() for path in tmp_path.iterdir()}
