@@ -75,8 +75,8 @@ class Loading:
     free_base: bool = False
     """Whether to let a base move freely that the file fixes to the world."""
     repair: bool = False
-    """Whether to give links, whose inertia is too large for their size, that of their
-    shape."""
+    """Whether to replace an inertia that is too large for its link's size by that of
+    the link's shape."""
     up: Annotated[str | None, one_of("axis", "xyz")] = None
     """The axis that points up in a URDF; found out by default."""
 

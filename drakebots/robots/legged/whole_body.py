@@ -13,8 +13,8 @@ damper about it, accelerate as they should:
     s.t. |u| <= limits,  f in the friction pyramid of feet that touch, 0 elsewhere
 
 The tasks are the centre of mass, the base's angles, the feet (those that carry load
-stay where they are, the others swing), limbs that carry nothing, such as arms, and,
-weakly, the joints of legs. Where a plan has no
+stay where they are, the others swing), the joints of limbs that carry nothing, such as
+arms, which would flail otherwise, and, weakly, the joints of legs. Where a plan has no
 support for a task (a trot stands on two feet), the next step corrects it: feet land
 displaced by the error of the capture point, foreseen for when they land
 (:func:`capture_point_at`; Pratt et al., Humanoids 2006). All gains are multiples of
@@ -68,7 +68,8 @@ class Gains:
             swings [l]; swings that a plan keeps lower are lifted.
         lead: largest error of the centre of mass along the ground that counts [l].
         weight_body, weight_feet, weight_stance, weight_joints: weights of the
-            accelerations of tasks [1/g^2].
+            accelerations of tasks [1/g^2]; that of the body is also that of limbs
+            that carry nothing.
         weight_height: weight of the vertical acceleration of the centre of mass, in
             addition to weight_body: a robot that sinks cannot step any more.
         weight_force: weight of forces' deviations from the plan [1/(m g)^2].

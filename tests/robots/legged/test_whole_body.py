@@ -7,7 +7,13 @@ import scipy.linalg
 from drakebots.core.units import MM_G_MS
 from drakebots.formats import load
 from drakebots.multibody import TimeStepper, build_robot, soles_jacobian
-from drakebots.robots.legged import Reference, WholeBodyControl, reference
+from drakebots.robots.legged import (
+    Reference,
+    Tracking,
+    WholeBodyControl,
+    reference,
+    track,
+)
 from tests.helpers.scripts import load_script
 from tests.helpers.standing_plans import standing_plan
 
@@ -130,3 +136,22 @@ def test_a_push_moves_where_feet_land(standing):
         shift = control.displacement(ref, 0.2, ref.feet, down)
         most = 0.7 * planned.height
         assert shift == pytest.approx([0.0, min(expected, most)], abs=1e-6)
+
+
+ARM = """<link name="arm"><inertial><origin xyz="0 0 0.15"/><mass value="1"/>
+<inertia ixx="0.01" iyy="0.01" izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="shoulder" type="revolute"><parent link="trunk"/><child link="arm"/>
+<origin xyz="0 0 0.1"/><axis xyz="1 0 0"/>
+<limit lower="-3" upper="3" effort="20" velocity="20"/></joint>
+<transmission name="drive"><type>SimpleTransmission</type>
+<joint name="shoulder"/><actuator name="shoulder"/></transmission></robot>"""
+
+
+def test_an_arm_does_not_flail_when_the_robot_is_pushed(tmp_path):
+    """Its momentum would help for a moment, and the robot would have to stop it."""
+    text = quadruped_urdf(hip_roll=True).replace("</robot>", ARM)
+    plan = standing_plan(written(tmp_path, "with_an_arm", text))
+    run = track(Tracking(plan, push=0.6, cycles=1))
+    assert run.ok, run.message
+    shoulder = run.data.position.sel(coordinate="quadruped_shoulder").values
+    assert np.abs(shoulder - shoulder[0]).max() < 0.05
