@@ -42,9 +42,9 @@ def text_of(value: Any) -> str:
 
 def some(names: Iterable[object], most: int = 4, separator: str = ", ") -> str:
     """The first names of a list, and how many more there are: "a, b and 7 more"."""
-    names = list(map(str, names))
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return separator.join(names[:most]) + more
+    texts = [str(name) for name in names]
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return separator.join(texts[:most]) + more
 
 
 class DrakebotsError(Exception):
