@@ -25,6 +25,8 @@ include_patterns = [
     "docs/notebooks/*.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "CODE_OF_CONDUCT.md",
+    "SECURITY.md",
 ]
 # Folders that need not even be listed.
 exclude_patterns = [".*", "out", "build", "drakebots", "tests", "scripts", "*.egg-info"]
