@@ -83,13 +83,12 @@ class TimeStepper:
     All quantities are in the plant's units.
 
     Args:
-        robot: robot on base "euler" or "fixed", so that its velocities are the rates
-            of its positions.
+        robot: robot on any base.
         time_step: the time step h.
         friction: friction coefficient of the ground; None for no ground.
 
     Raises:
-        InvalidInput: when velocities are not position rates, or h <= 0.
+        InvalidInput: when h <= 0, or friction < 0.
     """
 
     def __init__(
@@ -100,12 +99,6 @@ class TimeStepper:
         friction: float | None = None,
     ):
         plant = robot.plant
-        kinds = {joint.type_name() for joint in joints_of(plant)}
-        if kinds & {"rpy_floating", "ball_rpy", "quaternion_floating"}:
-            raise InvalidInput(
-                "time stepping needs velocities that are the rates of the positions; "
-                "build the robot with base 'euler' or 'fixed'"
-            )
         check_value("time step", time_step, positive())
         check_value("friction", friction, optional(non_negative()))
         self.robot, self.plant, self.h = robot, plant, time_step
@@ -116,6 +109,11 @@ class TimeStepper:
         radii = [foot.radius / robot.scaling.length for foot in feet]
         self._feet = list(zip(robot.frames(feet), radii))
         self._limits = _joint_limits(plant)
+        self._quaternions = [
+            slice(joint.position_start(), joint.position_start() + 4)
+            for joint in joints_of(plant)
+            if joint.type_name() == "quaternion_floating"
+        ]
 
     def step(
         self, q: np.ndarray, v: np.ndarray, u: np.ndarray
@@ -136,7 +134,14 @@ class TimeStepper:
             friction=beta.reshape(-1, 4) @ PYRAMID[:, :2],
             limits=terms.L.T @ zeta,
         )
-        return q + self.h * v_next, v_next, forces
+        return self._moved(q, v_next), v_next, forces
+
+    def _moved(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """q after a step at the velocities v; the context is at q."""
+        q = q + self.h * self.plant.MapVelocityToQDot(self.context, v)
+        for at in self._quaternions:
+            q[at] /= np.linalg.norm(q[at])
+        return q
 
     def generalized_forces(self, q, v, u) -> np.ndarray:
         """tau (nv,): inputs, gravity, springs, damping and velocity terms."""
@@ -179,9 +184,8 @@ class TimeStepper:
         index, sign, bound = self._limits
         gap = sign * (bound - q[index])
         near = gap < _LIMIT_REACH
-        L = np.zeros((near.sum(), len(q)))
-        L[np.arange(near.sum()), index[near]] = -sign[near]
-        return gap[near], L
+        rates = self.plant.MakeVelocityToQDotMap(self.context)[index[near]]
+        return gap[near], -sign[near, None] * rates.toarray()
 
     def _solve_contact(self, terms: StepTerms, closed: _ClosedLoops):
         """Solves the complementarity problem of a step: gam, beta and zeta."""
@@ -363,7 +367,7 @@ class SteppedPlant(Sampled):
     system too. Two of that plant's queries are here as well, for monitors.
 
     Args:
-        robot: robot with base "euler" or "fixed"; its plant stays outside the diagram.
+        robot: robot on any base; its plant stays outside the diagram.
         time_step: time step [s].
         friction: friction coefficient of the ground z = 0; None for no ground.
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pydrake.systems.analysis import Simulator
 
-from drakebots import InvalidInput, build_robot, load
+from drakebots import build_robot, load
 from drakebots.core.units import MM_G_MS
 from drakebots.multibody import SteppedPlant, TimeStepper
 
@@ -34,12 +34,6 @@ def test_stepped_plant_is_the_stepper():
     # The base's z row is the sum of the normal forces.
     assert contact[2] == pytest.approx(forces.normal.sum(), abs=1e-12)
     assert forces.normal.sum() > 0
-
-
-def test_stepped_plant_needs_rates():
-    robot = build_robot(load("hamr"), scaling=MM_G_MS, time_step=0)
-    with pytest.raises(InvalidInput, match="euler"):
-        SteppedPlant(robot, 1e-4)
 
 
 def test_failed_step_is_what_a_run_reports():
