@@ -209,6 +209,8 @@ class Rod:
         V, g, H = (np.array(x) for x in self._energy(q, values))
         scale = modulus * self.stiffness
         for _ in range(200):
+            if not np.isfinite(V).all():
+                break
             if np.abs(g[:, 0] / np.sqrt(scale)).max() < 1e-11:
                 return q
             shift = 0.0

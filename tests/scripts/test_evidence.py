@@ -10,6 +10,7 @@ from drakebots.core.units import GRAVITY
 from tests.helpers.scripts import load_script
 
 TENTACLE = load_script("tentacle")
+INCLINES = load_script("inclines")
 PACKS = load_script("measured")
 
 E, R, L, B = 4e5, 0.01, 0.3, 0.006
@@ -67,7 +68,7 @@ def test_a_cone_bends_by_the_integral_of_its_compliance():
 
 def test_a_hanging_rod_stretches_by_its_own_weight():
     density = 1200.0
-    for step, rel in ((0.03, 0.15), (0.005, 0.03)):
+    for step, rel in ((0.03, 0.15), (0.01, 0.05)):
         one = rod(step=step)
         q = one.rest([0.0], E, density)
         angle, stretch = bend_and_stretch(one, q)
@@ -120,3 +121,87 @@ def test_absent_data_is_one_line(tmp_path, monkeypatch):
         assert PACKS.pack_folder("x", given, ["a.csv"]) == pack
     one, two = PACKS.read_rows(pack / "a.csv")
     assert np.isnan(one["v"]) and two == {"name": "two", "v": 2.5}
+
+
+# --- the geckos on inclines --------------------------------------------------------
+
+
+def made_pack():
+    """A pack of one robot, whose tuned pattern has twice the pressure at 76 deg."""
+    angles = np.radians([80.0, 60.0, 76.0, 12.0, 10.0])
+    rows = [
+        INCLINES.Row("vS11", pattern, incline, 0.05, 0.001, angles)
+        for pattern in ("std", "adj_new")
+        for incline in (0.0, 76.0)
+    ]
+    halves = {0: (1, 2, 5), 3: (0, 3, 4)}  # step: chambers under pressure
+    patterns = [
+        {"robot": "vS11", "pattern_for_incline_deg": incline, "duration_s": 0.25}
+        | {f"p{k}_ref_bar": p * (k in on) for k in range(6)}
+        for incline, p in ((0.0, 0.7), (48.0, 0.4), (76.0, 0.8))
+        for on in (halves[0], halves[0], halves[3], halves[3])
+    ]
+    common = {"robot": "vS11", "pattern": "std", "incline_deg": 0.0, "run": "1"}
+    marks = {f"x{k}_m": 0.1 * k for k in range(6)}
+    frames = [
+        common | marks | {"phase": "rest", "time_s": 0.0, "fixed_FL_FR_RL_RR": 0.0},
+        common
+        | marks
+        | {"phase": "end of B", "time_s": 5.0, "fixed_FL_FR_RL_RR": 110.0},
+        common
+        | marks
+        | {"phase": "end of A", "time_s": 6.0, "fixed_FL_FR_RL_RR": 1001.0},
+    ]
+    for frame, torso in zip(frames, (5.0, -70.0, 80.0)):
+        frame["alpha_torso_deg"] = torso
+    frames[2]["x0_m"], frames[2]["x3_m"] = 0.5, 0.29
+    return INCLINES.Pack(rows, patterns, frames)
+
+
+def test_free_angles_follow_the_pressure():
+    """As measured on the flat; a pattern of twice the pressure bends twice as far from
+    rest; what is without pressure stays."""
+    pack = made_pack()
+    flat = pack.row("vS11", "std", 0.0)
+    assert np.degrees(pack.free(flat)) == pytest.approx([80, 75, 76, 12, 10])
+    steep = pack.row("vS11", "std", 76.0)
+    assert np.degrees(pack.free(steep)) == pytest.approx([80, 75, 76, 12, 10])
+    tuned = pack.row("vS11", "adj_new", 76.0)
+    bent = np.degrees(pack.free(tuned, np.radians(50.0)))
+    assert bent == pytest.approx([12 + 2 * 68, 100, 10 + 2 * 66, 12, 10])
+    assert pack.cycle("vS11") == pytest.approx(4 * (0.25 + INCLINES.DELAY))
+    assert pack.pressures("vS11", 76.0) == pytest.approx([8e4] * 3)
+
+
+def test_held_feet_that_move_are_seen():
+    """FR and RL are held from the end of B to that of A; RL slides by 1 cm."""
+    moved = {row["foot"]: row["moved_mm"] for row in made_pack().held_feet()}
+    assert moved == pytest.approx({"FR": 0.0, "RL": -10.0})
+
+
+def test_moduli_keep_the_ratio_of_stiffness_and_weight():
+    """A robot k times as large in all lengths is k times as stiff per weight and reach:
+    K ~ E k^3, W l ~ k^4; the model's grows in length only."""
+    assert INCLINES.growth("vS11") == 1.0
+    assert INCLINES.solid_modulus("vS11") == pytest.approx(1e6)
+    area, longer = INCLINES.growth("v40"), 11.9 / 9.1
+    found = INCLINES.solid_modulus("v40")
+    # K/(W l) of the real one beside the small one's, and of the model's legs.
+    assert area**2 / longer / (area * longer**2) == pytest.approx(
+        found / 1e6 / longer**3
+    )
+    # 0.7 bar on 3.76 ml in 9.1 cm, at half of 15 mm, over 68 and 66 deg.
+    pressed = 7e4 * 3.76e-6 / 0.091 * 0.0075 / np.radians([68, 66])
+    inertia = 0.02 * 0.015**3 / 12
+    expected = pressed.mean() * 0.091 / inertia
+    assert INCLINES.pressed_modulus(made_pack(), "vS11") == pytest.approx(expected)
+
+
+def test_walks_sink_where_limbs_are_softer():
+    """On a wall a soft robot climbs less than a firm one, and that less than on the
+    flat; its front legs are bent less."""
+    free = made_pack().free(made_pack().row("vS11", "std", 0.0))
+    soft, firm = (INCLINES.walk("vS11", 48.0, free, E, cycles=1) for E in (5e5, 1e6))
+    level = INCLINES.walk("vS11", 0.0, free, 5e5, cycles=1)
+    assert soft.shift < firm.shift - 0.01 < level.shift - 0.02
+    assert soft.angles[0] < firm.angles[0] < free[0]

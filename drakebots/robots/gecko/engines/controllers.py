@@ -55,6 +55,7 @@ from drakebots.multibody import Sampled
 from drakebots.robots.gecko.engines.engine import (
     MET_AT_THE_START,
     Generator,
+    Law,
     PhaseTimes,
 )
 from drakebots.robots.gecko.model import (
@@ -106,17 +107,17 @@ class GaitSequencer(Sampled):
     Args:
         start: reference angles at first (5,) [rad].
         times: durations of the phases.
-        leg_bend: coefficient c1 of the gait law.
+        law: reference angles at the end of a half cycle.
     """
 
-    def __init__(self, start, times: PhaseTimes, leg_bend: float = 1.0):
+    def __init__(self, start, times: PhaseTimes, law: Law = gait_law):
         start = check_value("start", start, array((5,), "rad"))
         held = fixation(-1).astype(float)
         super().__init__(
             "gait_sequencer",
             np.concatenate([[2.0, 0, 0, 0, 1], start, start, held, [np.inf]]),
         )
-        self._ramp, self._leg_bend = RAMP * times.move, leg_bend
+        self._ramp, self._law = RAMP * times.move, law
         self.DeclareVectorInputPort("gait_parameters", 3)
         self._declare_update(self._fix, times.half_cycle)
         self._declare_update(self._free, times.half_cycle, times.fix)
@@ -144,7 +145,7 @@ class GaitSequencer(Sampled):
             x[1:3] = sign * abs(q1), q2
             x[3] += 1
             x[_SIGN] = -sign
-            x[_NEXT] = gait_law(x[1], q2, leg_bend=self._leg_bend)
+            x[_NEXT] = self._law(x[1], q2)
             x[_FEET] = fixation(sign)
         return x
 

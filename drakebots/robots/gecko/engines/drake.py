@@ -50,6 +50,7 @@ from drakebots.robots.gecko.engines.controllers import (
 )
 from drakebots.robots.gecko.engines.engine import (
     Generator,
+    Law,
     check_gait,
     motion_dataset,
 )
@@ -98,16 +99,19 @@ class GeckoDiagram(Logged):
 
 
 def build(
-    engine: Drake, robot: Gecko, start: Pose, gait: Generator | tuple[float, float]
+    engine: Drake,
+    robot: Gecko,
+    start: Pose,
+    gait: Generator | tuple[float, float],
+    law: Law | None = None,
 ) -> GeckoDiagram:
-    """The diagram of a walk from a pose, by a generator or a constant (q1, q2)."""
+    """The diagram of a walk from a pose; arguments as in :func:`run_drake`."""
+    law = law or partial(gait_law, leg_bend=robot.leg_bend)
     builder = DiagramBuilder()
     body = build_gecko_plant(builder, robot, engine)
     parts = _Parts(builder, body)
     times = engine.phases
-    sequencer = builder.AddSystem(
-        GaitSequencer(start.alpha, times, leg_bend=robot.leg_bend)
-    )
+    sequencer = builder.AddSystem(GaitSequencer(start.alpha, times, law))
     system = None
     if isinstance(gait, tuple):
         constant = ConstantVectorSource([*gait, 1.0])
@@ -232,6 +236,9 @@ class Walk:
     """Heading at the start."""
     alpha: tuple | None = None
     """Angles at the start (5,) [rad]; None for alpha(-q1, q2)."""
+    references: tuple[tuple, tuple] | None = None
+    """Angles to which the half cycles with q1 > 0 and q1 < 0 go (2, 5) [rad], measured
+    ones for example; None for the gait law."""
     engine: Drake = field(default_factory=lambda: Drake(pressure=False))
     """Options of the robot and of its simulation."""
     time_limit: Annotated[float | None, positive("s")] = None
@@ -241,12 +248,19 @@ class Walk:
         check_gait(self.q1, self.q2)
         check_value("position", self.position, array((2,), "m"))
         check_value("alpha", self.alpha, optional(array((5,), "rad")))
+        check_value("references", self.references, optional(array((2, 5), "rad")))
+
+    def law(self, q1: float, q2: float) -> np.ndarray:
+        """Reference angles (5,) [rad] at the end of a half cycle, of q1 signed."""
+        if self.references is None:
+            return gait_law(q1, q2, leg_bend=self.robot.leg_bend)
+        return np.array(self.references[0 if q1 > 0 else 1], float)
 
     def start(self) -> Pose:
         """The first pose."""
         alpha = self.alpha
         if alpha is None:
-            alpha = gait_law(-self.q1, self.q2, leg_bend=self.robot.leg_bend)
+            alpha = self.law(-self.q1, self.q2)
         return pose_at(self.robot, alpha, self.heading, self.position)
 
 
@@ -270,6 +284,7 @@ def simulate_walk(
         problem.start(),
         (problem.q1, problem.q2),
         2 * problem.cycles,
+        law=problem.law,
         options=as_yaml(problem),
         time_limit=problem.time_limit,
         progress=progress,
@@ -286,6 +301,7 @@ def run_drake(
     half_cycles: int,
     *,
     options: Mapping[str, Any],
+    law: Law | None = None,
     time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> Result:
@@ -297,6 +313,7 @@ def run_drake(
         gait: chooses the gait of each half cycle; or a constant (q1, q2).
         half_cycles: largest number of half cycles.
         options: the problem, for the provenance.
+        law: reference angles of a half cycle; None for the robot's gait law.
         time_limit: limit of the wall time [s].
         progress: called with what was reached and the end: of the time, here [s].
 
@@ -308,7 +325,7 @@ def run_drake(
     """
     alpha = saturate(start.alpha) if engine.limited else start.alpha
     start = replace(start, alpha=alpha)
-    built = build(engine, robot, start, gait)
+    built = build(engine, robot, start, gait, law)
     body, generator, climb = built.body, built.generator, built.climb
     stops = [part.stop for part in (generator, climb) if part is not None]
     simulator = built.simulator(start)

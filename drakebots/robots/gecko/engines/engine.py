@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from typing import Annotated, Protocol
 
@@ -46,6 +47,11 @@ class Generator(Protocol):
     def decide(self, position, heading: float) -> Decision | None:
         """The gait of the next half cycle, or None at the end."""
         ...
+
+
+Law = Callable[[float, float], np.ndarray]
+"""Reference angles (5,) [rad] at the end of a half cycle, of q1 with its sign [rad] and
+of q2."""
 
 
 class Engine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
@@ -293,3 +294,23 @@ def test_real_time():
     # A generous bound; the figure for an idle machine is in docs/evidence/gecko.md.
     factors = [walked(*gait).metrics["real_time_factor"] for gait in ((80, 0.0),)]
     assert max(factors) > 0.3
+
+
+def test_measured_references_replace_the_gait_law():
+    """The law's own angles give the law's walk; others are those it goes to."""
+    engine = Drake(pressure=False, times=QUICK)
+    walk = Walk(cycles=1, engine=engine)
+    law = tuple(tuple(walk.law(sign * walk.q1, 0.0)) for sign in (1, -1))
+    same = simulate_walk(replace(walk, references=law))
+    assert same.data.alpha.values == pytest.approx(
+        simulate_walk(walk).data.alpha.values
+    )
+    on, off, torso = np.radians([70.0, -5.0, 60.0])
+    pair = (off, on, torso, off, on), (on, off, -torso, on, off)
+    result = simulate_walk(replace(walk, references=pair))
+    ends = result.data.alpha_ref.values
+    assert ends[0] == pytest.approx(pair[1]) and ends[-1] == pytest.approx(pair[1])
+    middle = ends[len(ends) // 2]
+    assert middle == pytest.approx(pair[0])
+    with pytest.raises(InvalidInput, match="references"):
+        replace(walk, references=(law[0],))
