@@ -59,7 +59,7 @@ docs: $(VENV)/.docs
 bench: $(READY)
 	grep -l __main__ scripts/bench/*.py | xargs -t -n 1 $(BIN)/python
 
-# Every script of scripts/bench and scripts/papers, two or three cases of each.
+# Every script of scripts/bench, scripts/papers and scripts/evidence, two or three cases of each.
 bench-quick: $(READY)
 	$(BIN)/python -m pytest -n 2 --durations 0 tests/scripts/test_quick_forms.py::test_quick_form
 

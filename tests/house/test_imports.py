@@ -58,10 +58,10 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 54_011,
+    "code_lines": 54_010,
     "modules": 384,
     "single_importer_modules": 43,
-    "functions_over_60_lines": 6,
+    "functions_over_60_lines": 5,
     "field_declarations": 1,
     "option_bag_fields": 14,
     "upward_strings": 0,

@@ -1,4 +1,4 @@
-"""Every command of scripts/bench and scripts/papers runs on a fresh clone.
+"""Every command of scripts/bench, papers and evidence runs on a fresh clone.
 
 A command's docstring ends with the keys that its JSON object always has, `JSON: a, b.`;
 `environment` is in all. Files that only hold what commands share say so.
@@ -17,7 +17,7 @@ import pytest
 
 from tests.helpers.scripts import ROOT, SCRIPTS, last_json, load_script
 
-FOLDERS = (SCRIPTS / "bench", SCRIPTS / "papers")
+FOLDERS = (SCRIPTS / "bench", SCRIPTS / "papers", SCRIPTS / "evidence")
 FILES = [path for folder in FOLDERS for path in folder.rglob("*.py")]
 COMMANDS = sorted(path for path in FILES if "__main__" in path.read_text())
 

@@ -318,13 +318,12 @@ def run_drake(
         progress: called with what was reached and the end: of the time, here [s].
 
     Returns:
-        A result of kind "gecko.simulation". On a wall it has the verdict FAILED after a
-        fall, and its metrics also hold the `events`, the number of `slips`, whether the
-        robot `fell`, the largest `load` of each foot as a share of its limit, and
-        `climbed_m`, the way of the torso's front end up the wall.
+        A result of kind "gecko.simulation". On a wall it is FAILED after a fall, and has
+        metrics `events`, `slips` (their number), `fell`, `load` (the largest of each
+        foot as a share of its limit), and `climbed_m` (by the torso's front end).
     """
-    alpha = saturate(start.alpha) if engine.limited else start.alpha
-    start = replace(start, alpha=alpha)
+    if engine.limited:
+        start = replace(start, alpha=saturate(start.alpha))
     built = build(engine, robot, start, gait, law)
     body, generator, climb = built.body, built.generator, built.climb
     stops = [part.stop for part in (generator, climb) if part is not None]
@@ -351,9 +350,8 @@ def run_drake(
     )
     in_vain = generator is not None and switch.stopped is None
     if in_vain and end.verdict is Verdict.SUCCESS:
-        message = f"not every target was reached in {half_cycles} half cycles; allow "
-        message += "more, or a larger epsilon"
-        end = replace(end, verdict=Verdict.FAILED, message=message)
+        why = f"not every target was reached in {half_cycles} half cycles; allow more, "
+        end = replace(end, verdict=Verdict.FAILED, message=f"{why}or a larger epsilon")
     return reached(end)
 
 
