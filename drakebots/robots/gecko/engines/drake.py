@@ -318,8 +318,8 @@ def run_drake(
         progress: called with what was reached and the end: of the time, here [s].
 
     Returns:
-        A result of kind "gecko.simulation". On a wall it is FAILED after a fall, and has
-        metrics `events`, `slips` (their number), `fell`, `load` (the largest of each
+        A result of kind "gecko.simulation". On a wall it is FAILED after a fall, and
+        has metrics `events`, `slips` (number), `fell`, `load` (the largest of each
         foot as a share of its limit), and `climbed_m` (by the torso's front end).
     """
     if engine.limited:
