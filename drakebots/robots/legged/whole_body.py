@@ -89,7 +89,7 @@ class Gains:
     weight_height: float = 10.0
     weight_feet: float = 1.0
     weight_stance: float = 10.0
-    weight_joints: float = 1e-3
+    weight_joints: float = 0.1
     weight_force: float = 1e-3
     weight_input: float = 1e-4
     friction: float = 0.8
