@@ -72,6 +72,7 @@ from drakebots.cli.output import one_line_errors, print_table
 from drakebots.control import Command, SapPlant, stiff_ground
 from drakebots.core.errors import DrakebotsError
 from drakebots.core.files import replacing
+from drakebots.core.units import GRAVITY
 from drakebots.model import Model, Point
 from drakebots.multibody import Flat, TimeStepper
 
@@ -82,7 +83,6 @@ PACKS = {
 """Files of each pack: the model and the tosses."""
 FRAME = 1 / 148  # [s]
 SUBSTEPS = 7  # of a frame, some 1 ms each
-GRAVITY = 9.81
 LENGTHS = GRAVITY / 9.62  # by which the data's lengths are too small
 DOUBTFUL = 40.0  # rad/s of a body: not believed as a start
 
@@ -403,7 +403,7 @@ def fitted(block: Block, make, start: Mapping[str, float], tosses, evaluations: 
 
 
 def in_flight(block: Block, toss: np.ndarray) -> int:
-    """Number of frames before the first with a corner within 5 mm of the table."""
+    """Number of frames before the first with a corner within 20 mm of the table."""
     robot = build_robot(block.model(), base="quaternion", time_step=0)
     plant, context = robot.plant, robot.plant.CreateDefaultContext()
     for k, row in enumerate(toss):
@@ -412,7 +412,7 @@ def in_flight(block: Block, toss: np.ndarray) -> int:
             frame.CalcPoseInWorld(context).multiply(p)[2]
             for frame, p in robot.frames(robot.model.feet)
         ]
-        if min(heights) < 5e-3:
+        if min(heights) < 0.02:
             return k
     return len(toss)
 

@@ -9,10 +9,11 @@ import pytest
 
 import drakebots
 from drakebots.control import Command, HardPlant, SapPlant, stiff_ground
+from drakebots.core.units import GRAVITY
 from drakebots.model import Point
 from drakebots.multibody import Flat
 
-FRICTION, GRAVITY = 0.225, 9.81
+FRICTION = 0.225
 
 # So hard to turn that only its centre matters.
 BODY = """<robot name="puck"><link name="puck"><inertial><mass value="0.37"/>
