@@ -11,8 +11,8 @@ of tosses of the second half.
     python scripts/evidence/tosses.py --quick
     python scripts/evidence/tosses.py --file more.npz     # judge other tosses
 
-Lengths of the data are 2 % too small (free fall at 9.62 m/s^2, not 9.81): positions and
-velocities are multiplied by 9.81/9.62.
+Lengths of the data are 2 % too small (free fall at 9.62 m/s^2): positions and
+velocities are multiplied by g/9.62 m/s^2.
 
 hard       our time stepping with hard, inelastic contact at the corners: friction
 sap        Drake's SAP with the ground that our robots stand on: friction
