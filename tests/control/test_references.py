@@ -160,6 +160,7 @@ def test_a_way_ends_at_its_goal(cheetah):
     assert q[0, :2] == pytest.approx(aside[:2], abs=1e-12)
 
 
+@pytest.mark.long
 def test_legs_without_a_sideways_joint_keep_their_loops_closed():
     robot, context, q0 = standing("minitaur")
     asked = reference(robot, q0, speed=0.2, gait=Trot())

@@ -148,6 +148,7 @@ def test_the_forces_do_no_work(model):
     assert changes[0] < 2e-2 * abs(start)
 
 
+@pytest.mark.long
 def test_drakes_simulation_is_the_same_motion(model):
     """SAP, which holds the file's couplers itself, and time stepping by our rows."""
     h, steps = 1e-4, 1500

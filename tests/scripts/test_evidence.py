@@ -89,6 +89,7 @@ def test_an_axis_that_does_not_give_way_keeps_its_length():
     assert np.linalg.norm(np.diff(points, axis=0), axis=1).sum() == pytest.approx(L)
 
 
+@pytest.mark.long
 def test_the_residual_sees_a_pose_that_is_not_at_rest():
     one = rod()
     q = one.rest([2.0], E, 1200.0)
@@ -197,6 +198,7 @@ def test_moduli_keep_the_ratio_of_stiffness_and_weight():
     assert INCLINES.pressed_modulus(made_pack(), "vS11") == pytest.approx(expected)
 
 
+@pytest.mark.long
 def test_walks_sink_where_limbs_are_softer():
     """On a wall a soft robot climbs less than a firm one, and that less than on the
     flat; its front legs are bent less."""

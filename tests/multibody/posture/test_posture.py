@@ -131,6 +131,7 @@ def test_a_walk_does_not_begin_on_straight_legs(tmp_path):
     assert bent.source == "found" and bent.joints["L_knee"] > 0.4
 
 
+@pytest.mark.long
 def test_motors_keep_a_reserve(tmp_path):
     """Weak motors stand on straighter legs than strong ones."""
     strong = find_posture(load(quadruped(tmp_path, effort=40.0)))

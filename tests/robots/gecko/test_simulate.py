@@ -48,6 +48,7 @@ def test_a_target_met_at_the_start_says_so():
         assert result.metrics["half_cycles"] == 0
 
 
+@pytest.mark.long
 def test_a_large_robot_and_the_papers_sum_arrive_too():
     result = simulate(Simulation(size="large", rule=Published(sum="paper")))
     assert result.ok

@@ -228,6 +228,7 @@ def test_a_leg_with_24_loops_is_no_false_success():
     assert passive.message.startswith("its loops open by 0.00")
 
 
+@pytest.mark.long
 def test_links_drawn_into_one_another_do_not_push(tmp_path):
     """The hips' boxes lie in the trunk, two joints up."""
     result = simulate(Simulation(quadruped(tmp_path, thick=True), duration=0.2))
@@ -264,6 +265,7 @@ def test_unknown_joint():
         simulate(Simulation("brick", pose={"elbow": 1.0}))
 
 
+@pytest.mark.long
 def test_links_without_mass_do_not_blow_up(tmp_path):
     """A shank in two parts, of which the upper one has no mass at all."""
     path = quadruped(tmp_path)

@@ -205,6 +205,7 @@ def _unchecked(vertices, tets):
     return mesh
 
 
+@pytest.mark.long
 def test_skins_that_cannot_be(robot):
     def of(**changes):
         return lambda: load_skinned(robot.model, replace(robot.skin, **changes))

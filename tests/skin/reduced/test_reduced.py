@@ -276,6 +276,7 @@ def tip_height(robot):
     return X.multiply([0.0, 0.0, -0.1])[2]
 
 
+@pytest.mark.long
 @given(st.integers(0, 10**6))
 def test_points_with_friction_always_come_to_rest(seed):
     """A frame's minimum is found, whatever the points do: it is convex."""

@@ -188,6 +188,7 @@ def test_unreachable_goal_names_rows(hopper):
     assert any(row in result.message for row in ("start", "dynamics", "rest", "speed"))
 
 
+@pytest.mark.long
 def test_weak_motors_fail(hopper):
     """What cannot carry itself cannot hop, and says so."""
     plan = LocomotionProblem(hopper, Hop(), torque=0.3, knots=9, duration=0.6)

@@ -217,6 +217,7 @@ def test_steady_motion_costs_no_change_of_velocity(cheetah, standing):
     assert program.cost_table(program.pack(parts))["smooth"] > 1e-6
 
 
+@pytest.mark.long
 def test_the_first_guess_goes_on_where_a_motion_ended(cheetah, standing):
     """Around two corners; no foot slides while it stands."""
     motion = Series([Goal(0.3), Goal(turn=np.pi / 2), Walk(0.2), Goal(turn=1.0)])

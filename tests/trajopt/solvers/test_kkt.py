@@ -179,6 +179,7 @@ def walk(tmp_path_factory):
     return program, first_guess(aim, program)
 
 
+@pytest.mark.long
 def test_iterates_are_those_of_mumps(walk):
     program, x0 = walk
     ours = solve_exact(

@@ -296,6 +296,7 @@ def test_real_time():
     assert max(factors) > 0.3
 
 
+@pytest.mark.long
 def test_measured_references_replace_the_gait_law():
     """The law's own angles give the law's walk; others are those it goes to."""
     engine = Drake(pressure=False, times=QUICK)

@@ -387,6 +387,7 @@ def stored():
     return load_result(planned_lift()[1])
 
 
+@pytest.mark.long
 @given(st.floats(300e-6, 900e-6), st.floats(1e-3, 3e-3))
 def test_pulses_are_linear(low, high):
     plan = stored()
