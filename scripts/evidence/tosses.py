@@ -557,14 +557,14 @@ def plot(found: Mapping[str, dict], path: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the study; prints a table and one JSON object, returns it."""
-    parser = Measurement(__doc__, quick="two tosses to fit, six to judge")
+    parser = Measurement(__doc__, quick="two tosses to fit, four to judge")
     add_pack(parser, "cube_tosses")
     parser.add_argument("--pack", choices=PACKS, default="cube_tosses", help="what")
     parser.add_argument(
         "--file", type=Path, help="judge all tosses of this file (.npz)"
     )
     parser.add_argument("--fit", type=int, help="tosses to fit; 40, 2 when quick")
-    parser.add_argument("--test", type=int, help="tosses to judge; all, 6 when quick")
+    parser.add_argument("--test", type=int, help="tosses to judge; all, 4 when quick")
     parser.add_argument("-o", "--output", type=Path, help="PNG to draw")
     args = parser.parse_args(argv)
     model, own = PACKS[args.pack]
@@ -573,12 +573,12 @@ def main(argv: Sequence[str] | None = None) -> dict:
     half = len(tosses) // 2
     train = spread(tosses[:half], args.fit or (2 if args.quick else 40))
     test = read_tosses(args.file) if args.file else tosses[half:]
-    test = spread(test, args.test or (6 if args.quick else len(test)))
+    test = spread(test, args.test or (4 if args.quick else len(test)))
     facts = {}
     if len(block.boxes) > 1:
         facts["hinge_damping"] = figure(hinge_damping(block, train), "N m s/rad")
         block = block.damped(facts["hinge_damping"]["value"])
-    found = study(block, folder, train, test, 6 if args.quick else 80)
+    found = study(block, folder, train, test, 4 if args.quick else 80)
     rows = {
         name: {
             "position_widths": float(row["position"].mean()),
