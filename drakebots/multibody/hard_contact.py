@@ -184,16 +184,39 @@ class TimeStepper:
         index, sign, bound = self._limits
         gap = sign * (bound - q[index])
         near = gap < _LIMIT_REACH
-        rates = self.plant.MakeVelocityToQDotMap(self.context)[index[near]]
-        return gap[near], -sign[near, None] * rates.toarray()
+        if not near.any():
+            return gap[near], np.zeros((0, self.plant.num_velocities()))
+        rates = self.plant.MakeVelocityToQDotMap(self.context).toarray()
+        return gap[near], -sign[near, None] * rates[index[near]]
 
     def _solve_contact(self, terms: StepTerms, closed: _ClosedLoops):
-        """Solves the complementarity problem of a step: gam, beta and zeta."""
-        nc, nl, h = len(terms.phi), len(terms.limit), self.h
+        """Solves the complementarity problem of a step: gam, beta and zeta.
+
+        Feet that stay above the ground without a force have none. They are left out of
+        the problem, and taken in where the forces of the others bring them below it.
+        """
+        phi, N, P = terms.phi, terms.N, terms.P
+        gam, beta = np.zeros(len(phi)), np.zeros(4 * len(phi))
+        below = phi + self.h * N @ closed.free < 0
+        touching = np.zeros(len(phi), bool)
+        while True:
+            touching |= below
+            along = np.repeat(touching, 4)
+            gam[touching], beta[along], zeta = self._solve_touching(
+                phi[touching], N[touching], P[along], terms.limit, terms.L, closed
+            )
+            v = closed.velocity(N.T @ gam + P.T @ beta + terms.L.T @ zeta)
+            below = ~touching & (phi + self.h * N @ v < 0)
+            if not below.any():
+                return gam, beta, zeta
+
+    def _solve_touching(self, phi, N, P, limit, L, closed: _ClosedLoops):
+        """gam, beta and zeta of feet and joint limits that all may have forces."""
+        nc, nl, h = len(phi), len(limit), self.h
         if nc + nl == 0:
             return np.zeros(0), np.zeros(0), np.zeros(0)
         # z = (gam, beta, psi, zeta); rows as in the module's docstring.
-        rows = np.vstack([terms.N, terms.P, terms.L])
+        rows = np.vstack([N, P, L])
         A, w = closed.response(rows), rows @ closed.free
         n, b, s = nc, 5 * nc, 6 * nc
         forces = np.r_[0:b, s : s + nl]
@@ -201,8 +224,8 @@ class TimeStepper:
         z0 = np.zeros(s + nl)
         Z[np.ix_(forces, forces)] = A
         z0[forces] = w
-        z0[:n] += terms.phi / h
-        z0[s:] += terms.limit / h
+        z0[:n] += phi / h
+        z0[s:] += limit / h
         E = np.kron(np.eye(nc), np.ones(4))
         Z[n:b, b:s] = E.T
         Z[b:s, :n] = (self.friction or 0.0) * np.eye(nc)
