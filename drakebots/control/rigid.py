@@ -71,10 +71,10 @@ class SapPlant:
     Other bodies touch the ground with their own collision geometry, and no two bodies
     of the robot touch each other.
 
-    Drake bounds friction by the normal force of the step before. A mass m that lands at
-    a speed v while it slides may so lose up to h^2 k/m (1 + d v) times the speed that
-    Coulomb's law takes, with the ground's stiffness k and dissipation d: a reason to
-    check with :class:`HardPlant`, or a shorter step h (docs/evidence/reality.md).
+    Drake bounds friction by the normal force of the step before. Where a mass m lands
+    at a speed v while it slides, friction may so be 1 + h^2 k/m (1 + d v) times what
+    Coulomb's law gives, with the time step h, the ground's stiffness k and dissipation
+    d: a reason to check with :class:`HardPlant` (docs/evidence/reality.md).
 
     Args:
         model: the robot.

@@ -11,6 +11,7 @@ from tests.helpers.scripts import load_script
 
 TENTACLE = load_script("tentacle")
 INCLINES = load_script("inclines")
+TOSSES = load_script("tosses")
 PACKS = load_script("measured")
 
 E, R, L, B = 4e5, 0.01, 0.3, 0.006
@@ -207,3 +208,73 @@ def test_walks_sink_where_limbs_are_softer():
     level = INCLINES.walk("vS11", 0.0, free, 5e5, cycles=1)
     assert soft.shift < firm.shift - 0.01 < level.shift - 0.02
     assert soft.angles[0] < firm.angles[0] < free[0]
+
+
+# --- thrown blocks ---------------------------------------------------------------
+
+BLOCKS = """<robot name="pair" xmlns:drake="http://drake.mit.edu">
+<link name="one"><inertial><mass value="0.4"/>
+<inertia ixx="6e-4" ixy="0" ixz="0" iyy="7e-4" iyz="0" izz="8e-4"/></inertial>
+<collision><geometry><box size="0.1 0.06 0.05"/></geometry><origin xyz="0 0 0"/>
+<drake:mu_static value="0.3"/></collision></link>{second}</robot>"""
+SECOND = """<link name="two"><inertial><origin xyz="0.03 0 0"/><mass value="0.3"/>
+<inertia ixx="5e-4" ixy="0" ixz="0" iyy="5e-4" iyz="0" izz="5e-4"/></inertial>
+<collision><geometry><box size="0.1 0.05 0.05"/></geometry>
+<origin xyz="0.03 0 0"/></collision></link>
+<joint name="hinge" type="continuous"><parent link="one"/><child link="two"/>
+<origin xyz="-0.03 0.06 0"/><axis xyz="0 1 0"/></joint>"""
+STATE = np.r_[0.8, 0.2, -0.4, 0.4, 0.1, -0.2, 0.9]  # quaternion, not yet a unit; p_WB
+RATES = np.r_[3.0, -5.0, 4.0, 1.0, 0.5, 0.8]  # w_WB, v_WB
+
+
+def block_of(tmp_path, second=""):
+    path = tmp_path / "block.urdf"
+    path.write_text(BLOCKS.format(second=second))
+    return TOSSES.Block.read(path)
+
+
+def frames(count, hinge=False):
+    """A toss of which only the first frame counts."""
+    q = np.r_[STATE[:4] / np.linalg.norm(STATE[:4]), STATE[4:], [0.3] * hinge]
+    return np.tile(np.r_[q, RATES, [2.0] * hinge], (count, 1))
+
+
+@pytest.mark.parametrize("hinge", [False, True])
+def test_all_simulators_fly_alike(tmp_path, hinge):
+    """Quaternions, frames of angular velocities and hinges mean the same to all."""
+    block = block_of(tmp_path, SECOND if hinge else "")
+    toss = frames(20, hinge)  # 0.13 s, in the air
+    paths = {
+        one.name: one.plain(block, friction=0.3).run(toss) for one in TOSSES.CONTENDERS
+    }
+    reference = paths.pop("hard")
+    assert np.linalg.norm(reference[-1, 4:7] - reference[0, 4:7]) > 0.1
+    for name, path in paths.items():
+        off = TOSSES.errors(block, reference, path)
+        assert off["position"] < 5e-3, name
+        assert off["rotation"] < 0.3 and off["hinge"] < 0.3, name
+
+
+@pytest.mark.long
+def test_a_planted_friction_is_found(tmp_path):
+    """From tosses that hard contact itself makes, none of which fails."""
+    block = block_of(tmp_path)
+    start = frames(60)
+    start[:, 6] = 0.15
+    made = TOSSES.HardContact(block, 0.2)
+    toss = np.hstack([made.run(start), start[:, 7:]])
+    judged = TOSSES.judged(block, made, [toss])
+    assert judged["position"] == 0 and judged["failed"] == 0 and judged["face"] == 1
+    make = lambda friction: TOSSES.HardContact(block, friction)  # noqa: E731
+    found = TOSSES.fitted(block, make, {"friction": 0.3}, [toss], 20)
+    assert found["friction"] == pytest.approx(0.2, rel=0.03)
+
+
+@pytest.mark.long
+def test_a_planted_damping_of_the_hinge_is_found(tmp_path):
+    block = block_of(tmp_path, SECOND)
+    toss = frames(40, hinge=True)
+    damped = TOSSES.HardContact(block.damped(0.003), 0.3).run(toss)
+    toss = np.hstack([damped, toss[:, 8:]])
+    assert TOSSES.in_flight(block, toss) > 15
+    assert TOSSES.hinge_damping(block, [toss]) == pytest.approx(0.003, rel=0.02)
