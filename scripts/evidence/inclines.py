@@ -41,7 +41,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from measured import add_pack, pack_folder, read_rows
+from packs import add_pack, pack_folder, read_rows
 from scipy.optimize import brentq
 from scipy.stats import spearmanr
 

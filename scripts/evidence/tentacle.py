@@ -39,7 +39,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 from matplotlib.figure import Figure
-from measured import add_pack, pack_folder, read_rows
+from packs import add_pack, pack_folder, read_rows
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import (

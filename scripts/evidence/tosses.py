@@ -44,7 +44,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 from matplotlib.figure import Figure
-from measured import add_pack, pack_folder
+from packs import add_pack, pack_folder
 from pydrake.geometry import (
     AddContactMaterial,
     Box,

@@ -12,7 +12,7 @@ from tests.helpers.scripts import load_script
 TENTACLE = load_script("tentacle")
 INCLINES = load_script("inclines")
 TOSSES = load_script("tosses")
-PACKS = load_script("measured")
+PACKS = load_script("packs")
 
 E, R, L, B = 4e5, 0.01, 0.3, 0.006
 
