@@ -6,7 +6,7 @@ toss's first frame and goes on to its last. Parameters are published ones, or fi
 a sample of the first half of the tosses by the mean error of position; all errors are
 of tosses of the second half.
 
-    python scripts/evidence/tosses.py ../shared/data      # some 20 minutes
+    python scripts/evidence/tosses.py ../shared/data      # a quarter of an hour
     python scripts/evidence/tosses.py --pack elbow_tosses -o elbow.png
     python scripts/evidence/tosses.py --quick
     python scripts/evidence/tosses.py --file more.npz     # judge other tosses
