@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from pydrake.common.value import Value
+from pydrake.geometry import RoleAssign
 from pydrake.multibody.math import SpatialForce
 from pydrake.multibody.plant import ExternallyAppliedSpatialForce, MultibodyPlant
-from pydrake.multibody.tree import SpatialInertia
+from pydrake.multibody.tree import SpatialInertia, UnitInertia
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
@@ -115,6 +117,7 @@ class SapPlant:
         )
         self.plant, self.time_step = self.robot.plant, time_step
         touch_by_soles(self.plant, self.robot.scene_graph, soles)
+        self._ground = ground
         self._soles = {key: foot for foot, key in enumerate(soles)}
         self._simulator = Simulator(builder.Build())
         root = self._simulator.get_mutable_context()
@@ -124,6 +127,27 @@ class SapPlant:
         self._served = [] if servos is None else target_ports(self.plant)
         if mass_error:
             _scale_masses(self.plant, self._context, 1 + mass_error)
+        self._bare = self._trunk.CalcSpatialInertiaInBodyFrame(self._context)
+
+    def set_friction(self, friction: float) -> None:
+        """Changes the friction coefficient of the ground, from the next step on."""
+        plant, graph = self.plant, self.robot.scene_graph
+        context = graph.GetMyMutableContextFromRoot(
+            self._simulator.get_mutable_context()
+        )
+        material = replace(self._ground, friction=friction).material()
+        shapes = plant.GetCollisionGeometriesForBody(plant.world_body())
+        for key in [*shapes, *self._soles]:
+            graph.AssignRole(
+                context, plant.get_source_id(), key, material, RoleAssign.kReplace
+            )
+
+    def set_payload(self, mass: float) -> None:
+        """Changes the mass carried at the trunk's centre of mass [kg]."""
+        p_BoBcm_B = self._bare.get_com()
+        load = SpatialInertia(mass, p_BoBcm_B, UnitInertia.PointMass(p_BoBcm_B))
+        load += self._bare
+        self._trunk.SetSpatialInertiaInBodyFrame(self._context, load)
 
     def start(self, q: np.ndarray, v: np.ndarray) -> None:
         """Sets the state; the servos hold the motors where they are."""

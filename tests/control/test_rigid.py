@@ -67,3 +67,25 @@ def test_drakes_friction_exceeds_coulombs_law_in_landings(puck):
             assert excess > 3 and found > 2
         else:
             assert 0.6 * excess < found < excess
+
+
+def test_friction_and_payload_change_while_it_runs(puck):
+    """It slides at mu g, then at the new one; the ground carries what it carries."""
+    ground = stiff_ground(puck, 0.05, FRICTION, GRAVITY, Flat())
+    plant = SapPlant(puck, base="quaternion", time_step=1e-3, ground=ground)
+    plant.start(np.r_[1, 0, 0, 0, 0, 0, 0], np.r_[0, 0, 0, 1.0, 0, 0])
+
+    def after(count: int) -> tuple[float, float]:
+        """Speed ahead and force of the ground after some steps."""
+        for _ in range(count):
+            plant.advance(Command(np.zeros(0), np.zeros(0)))
+        return plant.state()[1][3], plant.forces()[0, 2]
+
+    after(100)  # it settles
+    for friction, payload in ((FRICTION, 0.0), (0.6, 0.0), (0.1, 0.2), (0.1, 0.0)):
+        plant.set_friction(friction)
+        plant.set_payload(payload)
+        before, _ = after(30)
+        speed, force = after(20)
+        assert before - speed == pytest.approx(friction * GRAVITY * 0.02, rel=1e-3)
+        assert force == pytest.approx((0.37 + payload) * GRAVITY, rel=1e-3)

@@ -85,6 +85,10 @@ MOVES = ("ahead", "left", "turn", "height")
 SOLVE = "solve"
 """Name of a meter."""
 
+ROUGH, LADEN = 1.5, 0.5
+"""Largest friction coefficient of the ground, where it is no larger itself, and largest
+payload of the base, as a share of the robot's mass."""
+
 JOINTS = ("posed", "servos", "passive")
 """What sliders of joints do."""
 
@@ -253,7 +257,8 @@ class Driven(Steered, Part):
         return plant.EvalBodyPoseInWorld(self.context, base_body(plant))
 
     def _controls(self) -> list[Slider | Button]:
-        clock, rise = float(self.clock), RISE * self.height
+        clock, rise, plant = float(self.clock), RISE * self.height, self.plant
+        own = self.ground(self.problem.plant.friction_error).friction
 
         def rate(name, most, unit, keys):
             return Slider(name, -most, most, 0.0, most / 10, unit, keys)
@@ -271,6 +276,11 @@ class Driven(Steered, Part):
             Button("stop", "F", self._halt),
             Slider("strength", 0, 1, 0.4, 0.05, "m/s of a push"),
             *map(push, "IJKL", ("ahead", "left", "back", "right"), range(4)),
+            # The controller is told of neither.
+            Slider(
+                "friction", 0, max(ROUGH, own), own, 0.05, act=plant.set_friction
+            ),
+            Slider("payload", 0, LADEN * self._mass, unit="kg", act=plant.set_payload),
         ]
 
     # --- what the controls do ---

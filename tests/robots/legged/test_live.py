@@ -81,7 +81,9 @@ def test_it_is_driven_up(tmp_path, terrain):
 
 @pytest.mark.long
 def test_a_run_is_replayed_to_the_bit(tmp_path):
-    first = driven(tmp_path, "0.1 push left 1; 0.2 height -0.04", duration=0.6)
+    """With a push, and on ground that changes under a robot that is loaded."""
+    changes = "0.2 payload 3; 0.2 friction 0.3; 0.2 height -0.04"
+    first = driven(tmp_path, f"0.1 push left 1; {changes}", duration=0.6)
     path = first.save(tmp_path / "run.nc")
     assert first.provenance["options"]["controller"]["delay"] == AT_ONCE.delay
     again = drive(
@@ -95,6 +97,17 @@ def test_a_run_is_replayed_to_the_bit(tmp_path):
         np.abs(first.data.push.values).max() * 0.1 / load("mini_cheetah").summary.mass
     )
     assert speed == pytest.approx(0.4)
+
+
+@pytest.mark.long
+def test_the_controller_is_not_told_of_ice_and_a_payload(tmp_path):
+    """On ice a push of 0.4 m/s makes it slide as far as it goes in that time; a third
+    of its own weight on its back lets it sink, as servos do."""
+    text = "0 gait 0; 0 friction 0; 0.1 push left 1; 0.5 friction 0.7"
+    slid = driven(tmp_path, text, duration=0.6).data.base_position
+    assert float(slid.sel(time=0.5, method="nearest")[1]) > 0.1
+    held = driven(tmp_path, "0.1 payload 3", duration=0.6).data.base_position
+    assert float(held[-1, 2] - held[5, 2]) < -1.5e-3
 
 
 @pytest.mark.long
