@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from drakebots.view.mcap import write_mcap
     from drakebots.view.motion import (
         ContactMarks,
+        ForceArrows,
         Mark,
         check_playback,
         draw_arrow,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -286,7 +286,35 @@ def draw_arrow(scene: Scene, path: str, length: float, colour: Rgba) -> None:
 
 
 class ForceArrows:
-    """Forces of the ground as arrows from where they act, as long as they are strong.
+    """Forces as arrows from where they act, as long as they are strong.
+
+    Args:
+        scene: to draw in.
+        names: of the places where they act.
+        whole: force of an arrow [N] that has the `length` [m].
+    """
+
+    def __init__(self, scene: Scene, names: Iterable, whole: float, length: float):
+        self.scene, self.whole, self.length = scene, whole, length
+        self.paths = [f"{ROOT}/force/{name}".replace("::", "/") for name in names]
+        for path in self.paths:
+            draw_arrow(scene, path, length, _CONTACT)
+
+    def draw(self, forces, points, time: float | None = None) -> None:
+        """Records, or without a time draws, forces [N] at points [m], both (n, 3)."""
+        meshcat = self.scene.meshcat
+        for path, force, point in zip(self.paths, forces, points):
+            length = np.linalg.norm(force) / self.whole
+            if seen := length > 0.02:
+                R = RotationMatrix.MakeFromOneVector(force, 2)
+                tip = point + length * self.length * R.col(2)
+                meshcat.SetTransform(path, RigidTransform(R, tip), time)
+                meshcat.SetProperty(path, "scale", [length] * 3, time)
+            meshcat.SetProperty(path, "visible", bool(seen), time)
+
+
+class LoggedForces(ForceArrows):
+    """Forces of the ground in a recording.
 
     Args:
         scene: to draw in.
@@ -295,34 +323,23 @@ class ForceArrows:
     """
 
     def __init__(self, scene: Scene, data: xr.Dataset):
-        self.scene, self.paths = scene, []
+        self.paths = []
         if "ground_force" not in data:
             return
         self.force, self.point = data.ground_force.values, data.ground_point.values
-        self.size = np.linalg.norm(self.force, axis=-1)
-        self.length = 0.35 * scene.reach
+        size = np.linalg.norm(self.force, axis=-1)
         # One strong blow is not to make all others invisible.
-        self.whole = np.quantile(self.size[self.size > 0], 0.95)
+        whole = np.quantile(size[size > 0], 0.95)
         scene.caption.add(
             _CONTACT,
-            f"forces of the ground; {self.whole:.2g} N: a third of the robot's size",
+            f"forces of the ground; {whole:.2g} N: a third of the robot's size",
         )
-        for name in data.body.values:
-            self.paths.append(f"{ROOT}/force/{name}".replace("::", "/"))
-            draw_arrow(scene, self.paths[-1], self.length, _CONTACT)
+        super().__init__(scene, data.body.values, whole, 0.35 * scene.reach)
 
     def show(self, k: int, time: float | None = None) -> None:
         """Records, or without a time draws, the forces at sample k of the motion."""
-        meshcat = self.scene.meshcat
-        for i, path in enumerate(self.paths):
-            length = self.size[k, i] / self.whole
-            if seen := length > 0.02:
-                R = RotationMatrix.MakeFromOneVector(self.force[k, i], 2)
-                tip = self.point[k, i] + length * self.length * R.col(2)
-                pose = RigidTransform(R, tip)
-                meshcat.SetTransform(path, pose, time)
-                meshcat.SetProperty(path, "scale", [length] * 3, time)
-            meshcat.SetProperty(path, "visible", bool(seen), time)
+        if self.paths:
+            self.draw(self.force[k], self.point[k], time)
 
 
 def draw_ground(scene: Scene, result: Result) -> None:

@@ -20,8 +20,7 @@ from typing import Annotated
 
 import numpy as np
 import xarray as xr
-from pydrake.geometry import Cylinder, Rgba
-from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
+from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.control import (
     CLOCKS,
@@ -65,9 +64,17 @@ from drakebots.multibody import (
     tilt,
 )
 from drakebots.results import Result
-from drakebots.robots.legged.control import SIZE, SPEED, Control, Rigid, Run
+from drakebots.robots.legged.control import (
+    HORIZON_PERIOD,
+    SIZE,
+    SPEED,
+    Control,
+    Rigid,
+    Run,
+)
 from drakebots.robots.legged.simulate import HeldRun, Simulation
-from drakebots.view import ROOT
+from drakebots.robots.legged.view import draw_horizon
+from drakebots.view import ROOT, ForceArrows
 
 PUSH = 0.1
 """Duration of a push [s]."""
@@ -91,8 +98,6 @@ payload of the base, as a share of the robot's mass."""
 
 JOINTS = ("posed", "servos", "passive")
 """What sliders of joints do."""
-
-_FORCE = Rgba(0.85, 0.35, 0.10, 1)
 
 
 @checked("live")
@@ -277,9 +282,7 @@ class Driven(Steered, Part):
             Slider("strength", 0, 1, 0.4, 0.05, "m/s of a push"),
             *map(push, "IJKL", ("ahead", "left", "back", "right"), range(4)),
             # The controller is told of neither.
-            Slider(
-                "friction", 0, max(ROUGH, own), own, 0.05, act=plant.set_friction
-            ),
+            Slider("friction", 0, max(ROUGH, own), own, 0.05, act=plant.set_friction),
             Slider("payload", 0, LADEN * self._mass, unit="kg", act=plant.set_payload),
         ]
 
@@ -340,10 +343,9 @@ class Driven(Steered, Part):
 
     def _open(self, port: int | None) -> None:
         self.page = RobotPage(self.model, port, terrain=self.problem.terrain)
-        self.meshcat = self.page.scene.meshcat
-        for k in range(len(self.model.feet)):
-            bar = Cylinder(0.02 * self.page.scene.reach, 1.0)
-            self.meshcat.SetObject(f"{ROOT}/force/{k}", bar, _FORCE)
+        scene, feet = self.page.scene, range(len(self.model.feet))
+        self.meshcat, self._planned = scene.meshcat, -np.inf
+        self._arrows = ForceArrows(scene, feet, self.weight, self.height)
         self.draw()
         self.page.look()
 
@@ -353,19 +355,16 @@ class Driven(Steered, Part):
         return {SOLVE: 1e3 * seconds[-1]} if seconds else {}
 
     def draw(self) -> None:
-        """The robot, and the forces of the ground."""
+        """The robot, the forces of the ground, and what was planned last."""
         self.pose()
         self.page.show(self.own, self.context)
         places = self.own.feet_positions(self.context)
-        for k, (force, foot) in enumerate(zip(self.plant.forces(), places)):
-            bar, length = np.eye(4), self.height * np.linalg.norm(force) / self.weight
-            if length > 1e-3 * self.height:
-                R = RotationMatrix.MakeFromOneVector(force, 2).matrix()
-                bar[:3, :3] = R * [1.0, 1.0, length]
-            else:
-                bar[:3, :3] *= 1e-6
-            bar[:3, 3] = foot + bar[:3, 2] / 2
-            self.meshcat.SetTransform(f"{ROOT}/force/{k}", bar)
+        self._arrows.draw(self.plant.forces(), places)
+        plan = self.controller.plan
+        # Paths of base and feet take a tenth of a picture's time.
+        if plan is not None and self.now >= self._planned + HORIZON_PERIOD:
+            self._planned = self.now
+            draw_horizon(self.page.scene, f"{ROOT}/horizon", self._paths(plan.q))
 
     # --- what came of it ---
 

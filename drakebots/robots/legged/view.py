@@ -115,12 +115,17 @@ def _paths(scene: Scene, data: xr.Dataset) -> list[str]:
     scene.caption.add(_PATH, "planned paths of base and feet")
     for i, path in enumerate(data.horizon.values):
         paths.append(f"{ROOT}/horizon/{i}")
-        starts, ends = (
-            np.asfortranarray(p.reshape(-1, 3).T) for p in (path[:-1], path[1:])
-        )
-        scene.meshcat.SetLineSegments(paths[-1], starts, ends, 3.0, _PATH)
+        draw_horizon(scene, paths[-1], path)
         scene.meshcat.SetProperty(paths[-1], "visible", False)
     return paths
+
+
+def draw_horizon(scene: Scene, path: str, points: np.ndarray) -> None:
+    """Lines through the places (knots, n, 3) [m] of n points."""
+    starts, ends = (
+        np.asfortranarray(p.reshape(-1, 3).T) for p in (points[:-1], points[1:])
+    )
+    scene.meshcat.SetLineSegments(path, starts, ends, 3.0, _PATH)
 
 
 def _draw_goal(scene: Scene, result: Result) -> None:

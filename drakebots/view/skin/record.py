@@ -22,7 +22,7 @@ from drakebots.multibody import polygon
 from drakebots.results import Result
 from drakebots.view.motion import (
     LOOKS,
-    ForceArrows,
+    LoggedForces,
     check_playback,
     draw_ground,
     frame_times,
@@ -76,7 +76,7 @@ class SkinScene(Scene):
     values: np.ndarray = field(repr=False)
     slow: float
     rate: float
-    arrows: ForceArrows
+    arrows: LoggedForces
 
     @property
     def length(self) -> float:
@@ -244,7 +244,7 @@ def _with_skin(
         skin_times=data.skin_time.values,
         positions=places,
         values=values,
-        arrows=ForceArrows(scene, data),
+        arrows=LoggedForces(scene, data),
         **pace,
     )
 

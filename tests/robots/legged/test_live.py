@@ -23,6 +23,11 @@ Person, find_browser = load_script("robot_zoo.person", "Person", "find_browser")
 AT_ONCE = replace(Drive("mini_cheetah").controller, delay=8e-3)
 """Answers act 8 ms late, whatever else the machine does: runs can be repeated."""
 
+LINES = """(() => {
+  const lines = viewer.scene_tree.find(['drake', 'horizon', '<object>']).object;
+  return Array.from(lines.geometry.attributes.position.array);
+})()"""
+
 
 def driven(folder, text: str, **more):
     """The run of commands "time control value; ..."."""
@@ -173,6 +178,12 @@ def test_keys_of_a_page(tmp_path):
             person.wait(f"{find}.object.matrix.elements[12] > {start[12] + 0.1}", 120)
             now = person.pose(body)
             assert now[14] == pytest.approx(start[14], abs=0.03)
+            # From knot to knot of the last plan, ends beside starts: base, then feet.
+            ends = np.reshape(person.value(LINES), (-1, 5, 2, 3))
+            assert 0.2 < ends[-1, 0, 1, 0] - ends[0, 0, 0, 0] < 0.7
+            assert ends[:, 0, :, 2] == pytest.approx(start[14], abs=0.05)
+            assert np.ptp(ends[:, 1:, :, 2], axis=(0, 2)).min() > 0.02
+            assert -0.01 < ends[:, 1:, :, 2].min() < 0.02
             person.press("f")
             person.wait(f"{person.control('ahead')}.getValue() == 0")
         process.send_signal(signal.SIGINT)
