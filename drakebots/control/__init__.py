@@ -36,8 +36,9 @@ if TYPE_CHECKING:
         standing,
     )
     from drakebots.control.references import (
+        STEPS,
+        Gait,
         ReferenceMotion,
-        Trot,
         default_cost,
         follow_feet,
     )

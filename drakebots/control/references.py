@@ -23,13 +23,14 @@ import numpy as np
 from pydrake.systems.framework import Context
 
 from drakebots.control.problem import MpcCost, Weights
-from drakebots.core.checks import between, positive
+from drakebots.core.checks import between, one_of, positive
 from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
-from drakebots.model import actuators_of, gravity, joints_of, slides
+from drakebots.model import Point, actuators_of, gravity, joints_of, slides
 from drakebots.multibody import Flat, Robot, Terrain, base_body
 from drakebots.trajopt.contact_implicit import ContactSystem
-from drakebots.trajopt.locomotion import base_axes
+from drakebots.trajopt.locomotion import GAITS, base_axes
+from drakebots.trajopt.locomotion import footfall as footfall_of
 
 WEIGHTS = {
     "position": {"x": 5.0, "y": 5.0, "z": 40.0, "tilt": 200.0, "yaw": 50.0},
@@ -46,6 +47,9 @@ with loops closed."""
 
 RETURN = 0.6
 """Time in which a deviation across the path should fade to 1/e [s]."""
+
+STEPS = ("trot", "crawl")
+"""Gaits by name: every second leg in turn, or one leg after the other."""
 
 PHASES = 40
 """Number of phases of the table of stepping joints."""
@@ -72,11 +76,9 @@ DAMPED = 1e-6
 after every step that would take the feet farther away (Levenberg and Marquardt)."""
 
 
-@checked("trot")
-class Trot:
-    """A clock by which every second leg, round the robot, steps in turn: diagonal
-    pairs of four legs, the tripods of six, the left and the right one of two.
-    """
+@checked("gait")
+class Gait:
+    """A clock by which legs step in turn, by default a trot of a large robot."""
 
     period: Annotated[float, positive("s")] = 0.5
     """Period of a cycle."""
@@ -84,39 +86,58 @@ class Trot:
     """Share of it in which a foot stands."""
     clearance: Annotated[float, positive("m")] = 0.05
     """Height of a foot halfway through its swing."""
+    footfall: Annotated[str, one_of("footfall", GAITS)] = "alternating"
+    """Which legs step together: every second one, round the robot (diagonal pairs of
+    four legs, the tripods of six, the left and the right one of two), or in a crawl
+    none, hind before fore, one side after the other."""
 
-    def swing(self, time: np.ndarray, first: np.ndarray) -> np.ndarray:
+    @classmethod
+    def named(cls, name: str, legs: int, size: float) -> Gait:
+        """One of STEPS; a turn of those that step together takes as long in all.
+
+        Args:
+            legs: number of legs.
+            size: of the robot, as a share of a large one's: lengths shrink with it,
+                times with its root.
+        """
+        own, crawls = cls(), name == "crawl"
+        turns = max(legs, 2) if crawls else 2
+        return cls(
+            np.sqrt(size) * own.period * turns / 2,
+            1 - (1 - own.duty) * 2 / turns,
+            size * own.clearance,
+            "crawl" if crawls else own.footfall,
+        )
+
+    def swing(self, time: np.ndarray, phases: np.ndarray) -> np.ndarray:
         """Share of its swing that each foot has behind it (..., nc); 0 on the ground.
 
         Args:
             time: (...) [s].
-            first: whether a foot is of the legs that swing at time 0 (nc,).
+            phases: share of the cycle that each foot has behind it at time 0 (nc,).
         """
-        phase = np.mod(np.asarray(time)[..., None] / self.period + 0.5 * ~first, 1.0)
+        phase = np.mod(np.asarray(time)[..., None] / self.period + phases, 1.0)
         return np.where(phase < 1 - self.duty, phase / (1 - self.duty), 0.0)
 
-    def stance(self, time: np.ndarray, first: np.ndarray) -> np.ndarray:
+    def stance(self, time: np.ndarray, phases: np.ndarray) -> np.ndarray:
         """Share of its stance behind it (..., nc); 0 in the air."""
-        phase = np.mod(np.asarray(time)[..., None] / self.period + 0.5 * ~first, 1.0)
+        phase = np.mod(np.asarray(time)[..., None] / self.period + phases, 1.0)
         return np.where(phase < 1 - self.duty, 0.0, (phase - 1 + self.duty) / self.duty)
 
 
-def alternate(legs: Sequence[str], feet: np.ndarray) -> np.ndarray:
-    """Whether each foot is of every second leg (nc,), counted round their middle from
-    straight ahead to the left.
+def phases_of(feet: Sequence[Point], places: np.ndarray, footfall: str) -> np.ndarray:
+    """Share of the cycle that each foot has behind it at time 0 (nc,), when the first
+    leg from straight ahead to the left lifts.
 
     Args:
-        legs: the link of every foot; feet of one link are one leg's.
-        feet: x (ahead) and y (left) of the feet (nc, 2).
+        feet: the feet; those of one link are one leg's.
+        places: x (ahead) and y (left) of them (nc, 2).
+        footfall: as of a :class:`Gait`.
     """
-    names = list(dict.fromkeys(legs))
-    at = np.array([names.index(leg) for leg in legs])
-    places = np.array([feet[at == k].mean(axis=0) for k in range(len(names))])
+    lifts = footfall_of(feet, places, footfall)
     x, y = (places - places.mean(axis=0)).T
-    order = np.argsort(np.mod(np.arctan2(y, x), 2 * np.pi), kind="stable")
-    rank = np.empty(len(names), int)
-    rank[order] = np.arange(len(names))
-    return rank[at] % 2 == 0
+    first = np.argmin(np.mod(np.arctan2(y, x), 2 * np.pi))
+    return np.mod(lifts[first] - lifts, 1.0)
 
 
 def default_cost(
@@ -195,7 +216,7 @@ class ReferenceMotion:
         gait: clock of the feet, or None.
         terrain: the ground.
         horizon: duration of what a call answers [s].
-        first: with a gait, whether a foot is of the legs that swing first (nc,).
+        phases: with a gait, share of a cycle behind each foot at time 0 (nc,).
     """
 
     def __init__(
@@ -208,7 +229,7 @@ class ReferenceMotion:
         goal: np.ndarray | None = None,
         speed: float = 0.0,
         turn: float = 0.0,
-        gait: Trot | None = None,
+        gait: Gait | None = None,
         terrain: Terrain | None = None,
     ):
         names = ContactSystem(robot).coordinates
@@ -297,7 +318,7 @@ class ReferenceMotion:
         self._joints = np.array([i for i in range(len(self.q)) if i not in base])
         context = plant.CreateDefaultContext()
         plant.SetPositions(context, self.q)
-        feet = robot.feet_positions(context)
+        self._feet = feet = robot.feet_positions(context)
         # The base's coordinates before its tilt say where it is.
         centre = np.zeros(3)
         centre[: len(self._plane)] = self.q[self._plane]
@@ -312,18 +333,22 @@ class ReferenceMotion:
         self._fit = np.linalg.pinv(np.column_stack([np.ones(len(arms)), sides]))
         level, slopes = self._plane_under(self.q[None])
         self._under = level[0], slopes[0]
-        self.first = alternate([f.body for f in robot.model.feet], arms[:, :2])
         ahead = np.zeros(3)
         ahead[: len(self._plane)] = self._speed * self._ahead
         self._passing = ahead + self._turn * np.cross([0, 0, 1.0], arms)
-        self._table = [self.q[None, self._joints]]
+        self._by_clock(robot)
+
+    def _by_clock(self, robot: Robot) -> None:
+        """The joints by phase of the gait, where there is one."""
+        context, joints = robot.plant.CreateDefaultContext(), self._joints
+        self._table, self._lifts = [self.q[None, joints]], None
         if self.gait is not None:
+            feet, places = robot.model.feet, self._arms[:, :2]
+            self.phases = phases_of(feet, places, self.gait.footfall)
             times = self.gait.period * np.arange(PHASES) / PHASES
             self._table = [
-                follow_feet(
-                    robot, context, self.q, self._joints, feet + self._steps(times, v)
-                )
-                for v in self._passings()
+                follow_feet(robot, context, self.q, joints, self._feet + steps)
+                for steps in (self._steps(times, v) for v in self._passings())
             ]
         if not isinstance(self.terrain, Flat):
             self._lifts = self._lifting(robot, context)
@@ -337,7 +362,7 @@ class ReferenceMotion:
         them at (nc, 3)."""
         gait = self.gait
         swing, stance = (
-            f(times, self.first)[..., None] for f in (gait.swing, gait.stance)
+            f(times, self.phases)[..., None] for f in (gait.swing, gait.stance)
         )
         smooth = swing - np.sin(2 * np.pi * swing) / (2 * np.pi)
         stride = gait.duty * gait.period * passing
@@ -347,7 +372,7 @@ class ReferenceMotion:
         """Displacements of the feet (n, nc, 3) when the base passes them at (nc, 3)."""
         along = self._along(times, passing)
         rise = (along[..., :2] @ self._under[1])[..., None] * [0, 0, 1]
-        swing = self.gait.swing(times, self.first)[..., None]
+        swing = self.gait.swing(times, self.phases)[..., None]
         return (
             along + rise + self.gait.clearance * np.sin(np.pi * swing) ** 2 * [0, 0, 1]
         )
@@ -375,7 +400,7 @@ class ReferenceMotion:
         reach, phase = self._radius, np.zeros(len(times), int)
         if self.gait is not None and share is not None:
             along = share[:, None, None] * self._along(times, self._passing)
-            swinging = self.gait.swing(times, self.first) > 0
+            swinging = self.gait.swing(times, self.phases) > 0
             length = np.linalg.norm(self._passing, axis=1).max(initial=0.0)
             reach += self.gait.duty * self.gait.period * length / 2
             phase = (np.mod(times / self.gait.period, 1.0) * PHASES).astype(int)

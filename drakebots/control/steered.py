@@ -1,17 +1,19 @@
 """A reference that is steered while it is followed, over any ground.
 
-reference = SteeredMotion(robot, q, step=0.05, knots=20, gait=Trot(), pace=0.4)
+gaits = {name: Gait.named(name, legs=4, size=1.0) for name in STEPS}
+reference = SteeredMotion(robot, q, step=0.05, knots=20, gaits=gaits, pace=0.4)
 reference.orders = Orders(ahead=0.5, turn=0.3)
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from drakebots.control.references import ReferenceMotion, Trot, follow_feet
+from drakebots.control.references import STEPS, Gait, ReferenceMotion, follow_feet
 from drakebots.multibody import Flat, Robot, Terrain
 
 LEAD = 0.3
@@ -21,9 +23,9 @@ turned round does not owe the way back."""
 NUDGE = 0.3
 """Share of the pace from which on a robot that was asked for nothing steps."""
 
-CLOCKS = ("stand", "auto", "trot")
-"""Clocks of the feet: none; one while there is somewhere to go, or the robot is pushed;
-one at all times."""
+CLOCKS = ("stand", "auto", *STEPS)
+"""Clocks of the feet: none; that of the first gait while there is somewhere to go, or
+the robot is pushed; that of a gait at all times."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,15 @@ class SteeredMotion(ReferenceMotion):
 
     Args:
         robot, q, step, knots: as for :class:`ReferenceMotion`.
-        gait: clock of the feet.
-        pace: speed for which the tables are made [m/s]; they turn at its share of a
-            circle through the feet.
+        gaits: clocks of the feet by name; the first is that of "auto".
+        pace: speed for which the tables are made [m/s], of a gait with longer steps
+            less; they turn at its share of a circle through the feet.
         terrain: the ground.
 
     Attributes:
         orders: the orders in force.
+        shares: of the speeds of the first gait by name of a gait, at which it makes
+            steps of the same length.
     """
 
     def __init__(
@@ -76,31 +80,46 @@ class SteeredMotion(ReferenceMotion):
         *,
         step: float,
         knots: int,
-        gait: Trot,
+        gaits: Mapping[str, Gait],
         pace: float,
         terrain: Terrain | None = None,
     ):
-        self.orders, self._pace, self._robot = Orders(), pace, robot
-        given = {"step": step, "knots": knots, "gait": gait, "terrain": terrain}
-        super().__init__(robot, q, **given)
-        still, *moving = self._table
-        self._still, self._moving = still, [table - still for table in moving]
-        self._risen = 0.0, self.q
+        self.orders, self._robot = Orders(), robot
+        super().__init__(robot, q, step=step, knots=knots, terrain=terrain)
+        self._usual, *_ = gaits
+        stances = {name: gait.duty * gait.period for name, gait in gaits.items()}
+        self.shares = {n: stances[self._usual] / time for n, time in stances.items()}
+        self._clocks = {}
+        for name, self.gait in gaits.items():
+            self._pace = pace * self.shares[name]
+            self._by_clock(robot)
+            still, *moving = self._table
+            moving = [(m - still) / u for m, u in zip(moving, self._speeds)]
+            self._clocks[name] = self.gait, self.phases, self._lifts, still, moving
+        self._take(self._usual)
+        self._nudge, self._risen = NUDGE * pace, (0.0, self.q)
         self._heading, self._time, self._until = 0.0, 0.0, -np.inf
+
+    def _take(self, name: str) -> None:
+        """Takes a gait."""
+        self.gait, self.phases, self._lifts, *self._tabled = self._clocks[name]
 
     def _passings(self) -> list[np.ndarray]:
         self._turning = turning = np.cross([0, 0, 1.0], self._arms)
-        self._spin = self._pace / max(np.linalg.norm(turning, axis=1).max(), 1e-9)
-        x, y, none = *self._pace * np.eye(3)[:2], np.zeros_like(self._arms)
-        return [none, none + x, none + y, self._spin * turning]
+        pace, most = self._pace, np.linalg.norm(turning, axis=1).max()
+        self._speeds = pace, pace, pace / max(most, 1e-9)
+        x, y, none = *pace * np.eye(3)[:2], np.zeros_like(self._arms)
+        return [none, none + x, none + y, self._speeds[2] * turning]
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray) -> Any:
         """Positions (knots + 1, nq) and velocities (knots + 1, nv) from time t on."""
         orders, plane = self.orders, self._plane
         if orders.gait == "stand":
             orders = replace(orders, ahead=0.0, left=0.0, turn=0.0)
-        nudged = np.linalg.norm(v[plane]) > NUDGE * self._pace
-        if orders.gait == "trot" or (orders.gait == "auto" and (orders.goes or nudged)):
+        as_needed = orders.gait == "auto"
+        pushed = np.linalg.norm(v[plane]) > self._nudge
+        if orders.gait in self._clocks or (as_needed and (orders.goes or pushed)):
+            self._take(self._usual if as_needed else orders.gait)
             self._until = t + self.gait.period
         elif orders.gait == "stand":
             self._until = -np.inf
@@ -122,9 +141,9 @@ class SteeredMotion(ReferenceMotion):
         share = None
         if t <= self._until:
             share = np.ones(len(times))
-            shares = ahead / self._pace, left / self._pace, orders.turn / self._spin
-            joints = self._joints
-            table = sum((s * m for s, m in zip(shares, self._moving)), self._still)
+            speeds, joints = (ahead, left, orders.turn), self._joints
+            still, moving = self._tabled
+            table = sum((u * m for u, m in zip(speeds, moving)), still)
             self._table = [table + (base - self.q)[joints]] * 2
             stepping = self._stepping(times, np.zeros(len(times)))
             out[:, joints], rates[:, joints] = stepping

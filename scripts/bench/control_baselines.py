@@ -166,7 +166,7 @@ def planned(robot: Robot, motion: ReferenceMotion, duration: float) -> Reference
     force, efforts = np.zeros((n, nc, 3)), np.zeros((n, plant.num_actuators()))
     down = np.ones((n, nc), bool)
     if motion.gait is not None:
-        down = motion.gait.swing(times, motion.first) == 0
+        down = motion.gait.swing(times, motion.phases) == 0
     weight = plant.CalcTotalMass(context) * gravity(robot.plant)
     B = np.array(plant.MakeActuationMatrix())
     for k in range(n):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from drakebots import build_robot, load
-from drakebots.control import ReferenceMotion, Trot, follow_feet
-from drakebots.control.references import alternate
+from drakebots.control import Gait, ReferenceMotion, follow_feet
+from drakebots.control.references import phases_of
+from drakebots.model import Point
 from drakebots.multibody import Slope, Step, find_posture
 from tests.helpers.coupled_robots import knees_follow
 from tests.helpers.standing_robots import hexapod
@@ -37,18 +38,22 @@ def reference(robot, q, **more):
 
 def test_pairs_step_in_turn():
     """Each foot is in the air for 1 - duty of a cycle, never both pairs at once."""
-    clock, first = Trot(period=0.4, duty=0.6), np.array([True, False])
-    air = clock.swing(np.linspace(0, 4, 4001)[:-1], first) > 0
+    clock, phases = Gait(period=0.4, duty=0.6), np.array([0, 0.5])
+    air = clock.swing(np.linspace(0, 4, 4001)[:-1], phases) > 0
     assert air.mean(axis=0) == pytest.approx(0.4, abs=0.01)
     assert not air.all(axis=1).any()
 
 
 @pytest.mark.parametrize(
-    ("places", "first"),
+    ("places", "first", "crawl"),
     [
-        ({"FL": (2, 1), "FR": (2, -1), "RL": (-2, 1), "RR": (-2, -1)}, {"FL", "RR"}),
-        ({"L": (0.1, 1), "R": (-0.1, -1)}, {"L"}),
-        ({"leg": (0, 0)}, {"leg"}),
+        (
+            {"FL": (2, 1), "FR": (2, -1), "RL": (-2, 1), "RR": (-2, -1)},
+            {"FL", "RR"},
+            ["FL", "RR", "FR", "RL"],
+        ),
+        ({"L": (0.1, 1), "R": (-0.1, -1)}, {"L"}, ["L", "R"]),
+        ({"leg": (0, 0)}, {"leg"}, ["leg"]),
         (
             {
                 f"{side}{k}": (1 - k, y)
@@ -56,28 +61,34 @@ def test_pairs_step_in_turn():
                 for k in range(3)
             },
             {"L0", "L2", "R1"},
+            ["L0", "R2", "R1", "R0", "L2", "L1"],
         ),
     ],
 )
-def test_every_second_leg_steps_first(places, first):
-    """Whatever the order of the feet, where the base is, and with two feet a leg."""
+def test_which_legs_step_in_turn(places, first, crawl):
+    """Every second one first, or one after the other, hind before fore: whatever the
+    order of the feet, where the base is, and with two feet a leg."""
     rng = np.random.default_rng(0)
     for _ in range(5):
         legs = rng.permutation([*places, *places])
         feet = np.array([places[leg] for leg in legs]) + rng.normal(size=2)
         feet += rng.uniform(-0.1, 0.1, feet.shape)
-        found = alternate(legs, feet)
-        if len(places) > 1:
-            assert {leg for leg, now in zip(legs, found) if now} == first
-        else:
-            assert found.all()
+        points = [Point(leg, leg, np.zeros(3)) for leg in legs]
+        phases = phases_of(points, feet, "alternating")
+        assert set(phases) <= {0.0, 0.5}
+        assert {leg for leg, phase in zip(legs, phases) if phase == 0} == first
+        phases = dict(zip(legs, phases_of(points, feet, "crawl")))
+        turns = [phases[leg] for leg in crawl]
+        assert turns == pytest.approx(
+            [(-k / len(crawl)) % 1 for k in range(len(crawl))]
+        )
 
 
 @pytest.mark.long
 def test_a_hexapod_stands_on_either_tripod(tmp_path):
     """The centre of mass is over the three feet that are down, at any moment."""
     robot, context, q0 = standing(hexapod(tmp_path))
-    first = reference(robot, q0, gait=Trot()).first
+    first = reference(robot, q0, gait=Gait()).phases == 0
     feet = robot.feet_positions(context)[:, :2]
     com = robot.plant.CalcCenterOfMassPositionInWorld(context)[:2]
     assert first.sum() == 3
@@ -91,7 +102,7 @@ def test_a_hexapod_stands_on_either_tripod(tmp_path):
 def test_feet_stand_still_while_the_base_passes(cheetah, speed):
     """In its stance a foot keeps its place on the ground at any speed and turn."""
     robot, context, q0 = cheetah
-    turn, clock = 0.3, Trot()
+    turn, clock = 0.3, Gait()
     asked = reference(robot, q0, speed=speed, turn=turn, gait=clock)
     times = np.linspace(0, clock.period, 41)[:-1]
     feet = []
@@ -100,7 +111,7 @@ def test_feet_stand_still_while_the_base_passes(cheetah, speed):
         robot.plant.SetPositions(context, np.r_[q0[:6], q[6:]])
         feet.append(robot.feet_positions(context))
     feet = np.array(feet)
-    down = clock.swing(times, asked.first) == 0
+    down = clock.swing(times, asked.phases) == 0
     ahead, behind = np.roll(feet, -1, axis=0), np.roll(feet, 1, axis=0)
     rates = (ahead - behind) / (2 * times[1])
     for foot in range(4):
@@ -135,7 +146,7 @@ def test_a_leg_that_is_too_short_points_at_its_target(turned, beyond):
 
 def test_rates_are_those_of_the_positions(cheetah):
     robot, _, q0 = cheetah
-    asked = reference(robot, q0, goal=(2, 1), speed=0.4, gait=Trot())
+    asked = reference(robot, q0, goal=(2, 1), speed=0.4, gait=Gait())
     times = 0.01 * np.arange(60)
     q, v = asked.sample(times, q0)
     middle = (v[1:] + v[:-1]) / 2
@@ -163,7 +174,7 @@ def test_a_way_ends_at_its_goal(cheetah):
 @pytest.mark.long
 def test_legs_without_a_sideways_joint_keep_their_loops_closed():
     robot, context, q0 = standing("minitaur")
-    asked = reference(robot, q0, speed=0.2, gait=Trot())
+    asked = reference(robot, q0, speed=0.2, gait=Gait())
     for t in np.linspace(0, 0.5, 41)[:-1:4]:  # of the table
         robot.plant.SetPositions(context, asked.sample(np.array([t]), q0)[0][0])
         assert np.abs(robot.closure.evaluate(context)[0]).max() < 1e-6
@@ -175,7 +186,7 @@ def test_joints_that_follow_others_do_so(tmp_path, terrain):
     """Also where a leg of two motors cannot put its foot where the clock has it, and
     where the ground rises."""
     robot, context, q0 = standing(knees_follow(tmp_path, -1.0))
-    asked = reference(robot, q0, speed=0.2, gait=Trot(), terrain=terrain)
+    asked = reference(robot, q0, speed=0.2, gait=Gait(), terrain=terrain)
     q, _ = asked.sample(np.linspace(0, 2, 41), q0)
     assert np.ptp(q[:, 6:], axis=0).max() > 0.05
     for one in q:
@@ -198,7 +209,7 @@ def test_the_base_goes_by_the_plane_under_its_feet(cheetah):
     robot, _, q0 = cheetah
     rise = 0.1
     ground = Slope(-np.arctan(rise))
-    asked = reference(robot, q0, goal=(1, 0), speed=0.3, gait=Trot(), terrain=ground)
+    asked = reference(robot, q0, goal=(1, 0), speed=0.3, gait=Gait(), terrain=ground)
     times = 0.01 * np.arange(60)
     q, v = asked.sample(times, q0)
     x, z, pitch = (asked.axes[name] for name in ("x", "z", "pitch"))
@@ -231,7 +242,7 @@ def test_feet_stand_on_both_sides_of_an_edge(cheetah):
 def test_a_swinging_foot_passes_over_the_highest_that_it_may_meet(cheetah):
     """Front feet, at the edge, are lifted by its height more; hind feet are not."""
     robot, context, q0 = cheetah
-    height, clock = 0.04, Trot()
+    height, clock = 0.04, Gait()
     step = Step(q0[0] + 0.15, q0[0] + 3.0, height)
     asked = reference(robot, q0, speed=0.3, gait=clock, terrain=step)
     flat = reference(robot, q0, speed=0.3, gait=clock)

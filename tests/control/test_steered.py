@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drakebots import build_robot, load
-from drakebots.control import Orders, SteeredMotion, Trot
+from drakebots.control import STEPS, Gait, Orders, SteeredMotion
 from drakebots.multibody.posture import find_posture
 
 STEP, KNOTS = 0.02, 40
@@ -28,7 +28,8 @@ def standing():
 @pytest.fixture
 def motion(standing):
     robot, q = standing
-    return SteeredMotion(robot, q, step=STEP, knots=KNOTS, gait=Trot(), pace=0.4)
+    gaits = {name: Gait.named(name, legs=4, size=1.0) for name in STEPS}
+    return SteeredMotion(robot, q, step=STEP, knots=KNOTS, gaits=gaits, pace=0.4)
 
 
 def feet(robot, rows) -> np.ndarray:
@@ -60,7 +61,13 @@ def test_the_base_goes_where_it_is_told_by_its_heading(motion, standing):
 
 @pytest.mark.parametrize(
     "orders",
-    [Orders(ahead=0.5), Orders(left=-0.2), Orders(turn=0.8), Orders(0.3, 0.1, -0.4)],
+    [
+        Orders(ahead=0.5),
+        Orders(left=-0.2),
+        Orders(turn=0.8),
+        Orders(0.3, 0.1, -0.4),
+        Orders(0.2, gait="crawl"),
+    ],
 )
 def test_feet_that_stand_stay_on_the_ground_where_they_are(orders, motion, standing):
     """Tables are added in proportion, which is first order: a foot in stance creeps by
@@ -70,7 +77,9 @@ def test_feet_that_stand_stay_on_the_ground_where_they_are(orders, motion, stand
     out, _ = motion(0.0, q, np.zeros(len(q)))
     places = feet(robot, out)
     times = STEP * np.arange(KNOTS + 1)
-    stands = motion.gait.swing(times, motion.first) == 0
+    stands = motion.gait.swing(times, motion.phases) == 0
+    air = 1 if orders.gait == "crawl" else 2
+    assert set(np.unique((~stands).sum(axis=1))) == {0, air}
     both = stands[1:] & stands[:-1]
     creep = np.diff(places, axis=0)[both] / STEP
     speed = np.hypot(orders.ahead, orders.left) + 0.25 * abs(orders.turn)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.control import Hard, Mpc, Push, Sap, Trot
+    from drakebots.control import Gait, Hard, Mpc, Push, Sap
     from drakebots.robots.legged.control import Control, Rigid, control
     from drakebots.robots.legged.live import Drive, Driven, drive
     from drakebots.robots.legged.plots import plot_control, plot_track

@@ -20,15 +20,16 @@ import numpy as np
 import xarray as xr
 
 from drakebots.control import (
+    STEPS,
     Controller,
     ControlRun,
+    Gait,
     Mpc,
     MpcCost,
     Push,
     ReferenceMotion,
     Replanning,
     SapPlant,
-    Trot,
     course_findings,
     default_cost,
     run_figures,
@@ -74,8 +75,8 @@ from drakebots.multibody.posture import Servos, Stance, find_posture, servos
 from drakebots.results import Result
 from drakebots.robots.legged.self_righting import SelfRighting
 
-GAITS = ("auto", "none", "trot")
-"""Clocks of the feet: none, or every second leg in turn, as :class:`Trot` has it."""
+GAITS = ("auto", "none", *STEPS)
+"""Clocks of the feet."""
 
 STARTS = ("standing", "side")
 """Initial poses of a robot: its standing pose, or the same pose lying on its left."""
@@ -123,10 +124,10 @@ class Control:
 
     model: str | Path | Model
     """The model: a name, a path, or a loaded model."""
-    gait: Annotated[str | Trot, either(Trot, one_of("gait", GAITS))] = "auto"
+    gait: Annotated[str | Gait, either(Gait, one_of("gait", GAITS))] = "auto"
     """Clock of the feet: none, trot (every second leg in turn: diagonal pairs of four,
-    the tripods of six), or auto (trot for robots of two legs or more that have
-    somewhere to go, else none); in Python also a Trot."""
+    the tripods of six), crawl (one leg after the other), or auto (trot for robots of
+    two legs or more that have somewhere to go, else none); in Python also a Gait."""
     goal: Annotated[tuple[float, float] | None, in_unit("m")] = None
     """Goal of the base, from its start (x, y); None to go ahead at `speed` and
     `turn`."""
@@ -182,9 +183,8 @@ class Control:
         if gait == "auto":
             goes = away if self.goal is not None else bool(pace or self.turn)
             gait = "trot" if goes and legs > 1 and self.start != "side" else "none"
-        if gait == "trot":
-            gait = Trot()
-            gait = Trot(clock * gait.period, gait.duty, share * gait.clearance)
+        if gait in STEPS:
+            gait = Gait.named(gait, legs, share)
         own = self.controller
         if own.step is None:
             rising = self.start == "side"
@@ -337,7 +337,7 @@ class Run(ControlRun):
             "goal": problem.goal,
             "speed": problem.speed,
             "turn": problem.turn,
-            "gait": problem.gait if isinstance(problem.gait, Trot) else None,
+            "gait": problem.gait if isinstance(problem.gait, Gait) else None,
             "terrain": problem.terrain,
         }
         reference = ReferenceMotion(own, standing, **asked)

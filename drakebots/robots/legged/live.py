@@ -24,13 +24,14 @@ from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.control import (
     CLOCKS,
+    STEPS,
+    Gait,
     Mpc,
     Orders,
     Push,
     RemoteReplanning,
     Replanning,
     SteeredMotion,
-    Trot,
 )
 from drakebots.core.checks import non_negative, one_of
 from drakebots.core.errors import DrakebotsWarning, InvalidInput
@@ -205,13 +206,13 @@ class Steered(Run):
 
     def _reference(self, standing, *, gets_up: bool) -> SteeredMotion:
         self.clock = clock = np.sqrt(min(1.0, self.height / SIZE))
-        gait = Trot()
+        size, legs = self.clock**2, len({foot.body for foot in self.model.feet})
         return SteeredMotion(
             self.own,
             standing,
             step=self.problem.controller.step,
             knots=self.problem.controller.knots,
-            gait=Trot(clock * gait.period, gait.duty, clock**2 * gait.clearance),
+            gaits={name: Gait.named(name, legs, size) for name in STEPS},
             pace=SPEED * clock,
             terrain=self.problem.terrain,
         )
@@ -277,7 +278,7 @@ class Driven(Steered, Part):
             rate("left", ASIDE * clock, "m/s", "DA"),
             rate("turn", SPIN / clock, "rad/s", "EQ"),
             rate("height", rise, "m", "CV"),
-            Slider("gait", 0, 2, 1, 1, "0 stands, 1 as needed, 2 trots", "ZX"),
+            Slider("gait", 0, 3, 1, 1, "stands, as needed, trots, crawls", "ZX"),
             Button("stop", "F", self._halt),
             Slider("strength", 0, 1, 0.4, 0.05, "m/s of a push"),
             *map(push, "IJKL", ("ahead", "left", "back", "right"), range(4)),
@@ -301,9 +302,12 @@ class Driven(Steered, Part):
             self.pushes.append(Push(force, self.now, PUSH, float(angle)))
 
     def told(self) -> None:
-        moves = (self.panel.values[name] for name in MOVES)
-        gait = CLOCKS[round(self.panel.values["gait"])]
-        self.controller.orders = Orders(*moves, gait=gait)
+        values = self.panel.values
+        gait = CLOCKS[round(values["gait"])]
+        share = self.reference.shares.get(gait, 1.0)
+        most = [(values[c.name], share * c.high) for c in self.controls[:3]]
+        moves = [float(np.clip(value, -high, high)) for value, high in most]
+        self.controller.orders = Orders(*moves, values["height"], gait)
 
     def restart(self) -> None:
         self.plant.start(self._upright, np.zeros(len(self.plant.state()[1])))

@@ -35,6 +35,7 @@ import xarray as xr
 from drakebots.control import (
     Command,
     ControlRun,
+    Gait,
     Law,
     Mpc,
     MpcPlan,
@@ -43,7 +44,6 @@ from drakebots.control import (
     Push,
     ReferenceMotion,
     Replanning,
-    Trot,
     course_findings,
     default_cost,
     run_figures,
@@ -146,7 +146,7 @@ class Control:
     """The robot: a name, or the path of a skeleton with a `.skin.yaml`."""
     speed: Annotated[float, non_negative("m/s")] = 0.2
     """Speed of the trot along +x."""
-    gait: Trot = Trot(0.5, 0.6, 0.035)
+    gait: Gait = Gait(0.5, 0.6, 0.035)
     """Clock of the feet."""
     pushes: tuple[Push, ...] = ()
     """Forces on the skin of the trunk; no controller knows of them."""

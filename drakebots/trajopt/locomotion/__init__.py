@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         Targets,
         Walk,
         WayPoint,
+        footfall,
         targets,
     )
     from drakebots.trajopt.locomotion.program import first_guess, locomotion_program

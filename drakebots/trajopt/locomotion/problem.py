@@ -50,7 +50,7 @@ from drakebots.core.checks import (
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.fields import checked
 from drakebots.core.lazy import late
-from drakebots.model import Model
+from drakebots.model import Model, Point
 from drakebots.multibody import Flat, Terrain
 from drakebots.results import Result
 from drakebots.trajopt import PlanProgram
@@ -577,11 +577,18 @@ def phases_of(standing: Standing, gait: str) -> np.ndarray:
     Raises:
         UnknownName: for a gait that does not exist.
     """
+    points = standing.system.foot_positions(standing.q)[0]
+    return footfall(standing.system.robot.model.feet, points[:, :2], gait)
+
+
+def footfall(feet: Sequence[Point], places: np.ndarray, gait: str) -> np.ndarray:
+    """The same (nc,) of feet at places (nc, 2) ahead and to the left; those of one
+    body are one leg's."""
     if gait not in GAITS:
         raise UnknownName("gait", gait, GAITS)
-    legs = standing.legs
-    points = standing.system.foot_positions(standing.q)[0]
-    centres = np.array([points[leg].mean(axis=0)[:2] for leg in legs])
+    legs = list(dict.fromkeys(foot.body for foot in feet))
+    own = np.array([legs.index(foot.body) for foot in feet])
+    centres = np.array([places[own == k].mean(axis=0) for k in range(len(legs))])
     x, y = (centres - centres.mean(axis=0)).T
     if gait == "crawl":
         order = np.lexsort((x, -np.sign(np.round(y, 6))))
@@ -589,10 +596,7 @@ def phases_of(standing: Standing, gait: str) -> np.ndarray:
     else:
         order = np.argsort(np.arctan2(y, x), kind="stable")
         lift = 0.5 * (np.arange(len(legs)) % 2)
-    phases = np.zeros(standing.system.num_feet)
-    for leg, phase in zip(order, lift):
-        phases[legs[leg]] = phase
-    return phases
+    return lift[np.argsort(order)][own]
 
 
 # --- problems -----------------------------------------------------------------

@@ -32,7 +32,7 @@ from matplotlib.figure import Figure
 from drakebots.formats import load
 from drakebots.results import Result
 from drakebots.robots.hamr.model import surfaces
-from drakebots.robots.legged import Control, Mpc, Push, Rigid, Trot, control
+from drakebots.robots.legged import Control, Gait, Mpc, Push, Rigid, control
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
 from hamr_starts import STARTS, spread, spread_text
@@ -95,7 +95,7 @@ def run(
     return control(
         Control(
             model,
-            gait=Trot(period, 0.55, 2e-3),
+            gait=Gait(period, 0.55, 2e-3),
             speed=STRIDE * frequency,
             friction=surfaces()[surface],
             duration=duration,

@@ -16,7 +16,7 @@ from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import RunEnd, Verdict
 from drakebots.multibody import Step, fell_at, tilted
 from drakebots.results import load_result
-from drakebots.robots.legged import Control, Mpc, Push, Rigid, Trot, control
+from drakebots.robots.legged import Control, Gait, Mpc, Push, Rigid, control
 from drakebots.robots.legged.control import INTERVAL, SIZE, SPEED, Run, _judge
 from tests.helpers.scripts import is_picture, load_script
 from tests.helpers.starts import first_that_holds
@@ -217,14 +217,20 @@ def test_defaults_shrink_with_the_robot():
     """Below SIZE by Froude: lengths as l, times and speeds as sqrt(l)."""
     asked = Control("hamr", gait="trot", goal=(0.1, 0.0))
     large, small = asked.sized(0.5, 4), asked.sized(SIZE / 16, 4)
-    assert large.gait == Trot()
+    assert large.gait == Gait()
     assert (large.speed, large.controller.step) == (SPEED, INTERVAL)
     assert small.speed == pytest.approx(SPEED / 4)
     assert small.controller.step == pytest.approx(INTERVAL / 4)
-    assert small.gait.period == pytest.approx(Trot().period / 4)
-    assert small.gait.clearance == pytest.approx(Trot().clearance / 16)
+    assert small.gait.period == pytest.approx(Gait().period / 4)
+    assert small.gait.clearance == pytest.approx(Gait().clearance / 16)
+    crawl = Control("hamr", gait="crawl")
+    for legs, duty in ((4, 0.775), (6, 0.85), (2, 0.55)):
+        gait = crawl.sized(0.5, legs).gait
+        # As long in the air as in a trot, one after the other.
+        assert gait.period == pytest.approx(legs / 2 * Gait().period)
+        assert gait.duty == pytest.approx(duty)
     step = Mpc(step=0.01)
-    own = Control("hamr", gait=Trot(0.1, 0.6, 0.002), speed=0.0, controller=step)
+    own = Control("hamr", gait=Gait(0.1, 0.6, 0.002), speed=0.0, controller=step)
     assert own.sized(0.01, 4) == own
     assert Control("hamr").sized(0.01, 4).speed == 0
 
@@ -246,7 +252,7 @@ def test_defaults_shrink_with_the_robot():
 )
 def test_who_has_somewhere_to_go_trots(asked, legs, trots):
     gait = Control("mini_cheetah", **asked).sized(0.3, legs).gait
-    assert gait == (Trot() if trots else "none")
+    assert gait == (Gait() if trots else "none")
 
 
 DONE = RunEnd(Verdict.SUCCESS, "reached 2 s", 2.0, 1.0, 100)

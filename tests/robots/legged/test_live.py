@@ -13,7 +13,7 @@ import pytest
 from drakebots import InvalidInput, UnknownName, load, load_result
 from drakebots.cli import main
 from drakebots.formats import terrain_of
-from drakebots.multibody import Slope, Stairs
+from drakebots.multibody import Slope, Stairs, build_robot
 from drakebots.robots.legged import Drive, drive
 from tests.helpers.live_runs import scripted
 from tests.helpers.scripts import load_script
@@ -56,6 +56,25 @@ def test_it_goes_as_fast_as_it_is_told(tmp_path):
         found, k = velocity(run, begin, begin + 0.95), np.argmax(wanted)
         assert found[k] == pytest.approx(max(wanted), rel=0.2)
         assert np.abs(np.delete(found, k)).max() < 0.1
+
+
+@pytest.mark.long
+def test_it_crawls_on_three_feet(tmp_path):
+    """One foot after the other, as fast as it is told, and no faster than its legs are
+    long: at most a third of the largest speed."""
+    run = driven(tmp_path, "0 gait 3; 0 ahead 0.3; 2 ahead 1", duration=3.5)
+    assert run.ok and run.metrics["falls"] == 0, run.message
+    assert velocity(run, 1, 2)[0] == pytest.approx(0.3, rel=0.2)
+    assert velocity(run, 2.5, 3.5)[0] == pytest.approx(0.35, rel=0.2)
+    robot = build_robot(load("mini_cheetah"), base="euler", time_step=0)
+    context, heights = robot.plant.CreateDefaultContext(), []
+    for q in run.data.position.values:
+        robot.plant.SetPositions(context, q)
+        heights.append(robot.feet_positions(context)[:, 2])
+    radii = [foot.radius for foot in robot.model.feet]
+    swings = (np.array(heights) - radii > 0.01)[100:200]
+    assert (swings.sum(axis=1) <= 1).mean() > 0.9
+    assert swings.mean(axis=0) == pytest.approx(0.25, abs=0.1)
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pydrake.multibody.tree import MultibodyForces
 
-from drakebots.control import Mpc, Push, ReferenceMotion, Trot
+from drakebots.control import Gait, Mpc, Push, ReferenceMotion
 from drakebots.core.errors import FileProblem, InvalidInput, NoSolution, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.multibody import Flat, Mesh, Slope, Step
@@ -100,7 +100,7 @@ def test_it_stands_and_steps_on_a_slope(robot, nominal):
     assert np.abs(feet[:, 2] - np.tan(angle) * feet[:, 0]).max() < 3e-3
     rise = float(np.tan(angle))
     reference = ReferenceMotion(
-        nominal, q, step=0.05, knots=10, speed=0.1, gait=Trot(), terrain=Slope(-angle)
+        nominal, q, step=0.05, knots=10, speed=0.1, gait=Gait(), terrain=Slope(-angle)
     )
     asked = reference.sample(np.linspace(0, 1, 21), q)[0]
     assert asked[-1, 0] - q[0] == pytest.approx(0.1, rel=0.1)
@@ -114,7 +114,7 @@ def test_it_stands_and_steps_on_a_slope(robot, nominal):
 def test_strides_are_within_reach_on_steep_slopes(degrees):
     """The monster's soles stay on the ground under its trunk through a cycle, in one
     branch of the knees and within their limits."""
-    monster, clock = load_planned("monster"), Trot(0.5, 0.6, 0.035)
+    monster, clock = load_planned("monster"), Gait(0.5, 0.6, 0.035)
     nominal, angle = nominal_robot(monster), np.radians(degrees)
     plant, ground = nominal.plant, Slope(-angle)
     q = standing(nominal, monster.quad.rest, ground, 0.2 * clock.period * clock.duty)
@@ -126,7 +126,7 @@ def test_strides_are_within_reach_on_steep_slopes(degrees):
         assert (asked[6:] > plant.GetPositionLowerLimits()[6:]).all()
         assert (asked[6:] < plant.GetPositionUpperLimits()[6:]).all()
         plant.SetPositions(context, asked)
-        down = clock.swing(t, reference.first) == 0
+        down = clock.swing(t, reference.phases) == 0
         gaps = ground.evaluate(nominal.feet_positions(context)[down])[0]
         assert np.abs(gaps).max() < 3e-3
 
@@ -136,7 +136,7 @@ def problem(robot):
     return Control(
         str(robot.skinned.model.path),
         speed=0.0,
-        gait=Trot(0.5, 0.7, 0.01),
+        gait=Gait(0.5, 0.7, 0.01),
         pushes=(Push(1.0, 0.1, 0.05),),
         plant=Skinned("full"),
         controller=Mpc(0.05, 6, 0.02, delay=0.02),
