@@ -58,9 +58,9 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 54_027,
+    "code_lines": 54_075,
     "modules": 384,
-    "single_importer_modules": 43,
+    "single_importer_modules": 42,
     "functions_over_60_lines": 5,
     "field_declarations": 1,
     "option_bag_fields": 14,
