@@ -46,6 +46,7 @@ from drakebots.multibody import (
 )
 from drakebots.results import Result, provenance
 from drakebots.view import (
+    ROOT,
     draw_ground_lines,
     draw_terrain,
     look_at_motion,
@@ -288,12 +289,22 @@ class RobotPage:
         terrain: Terrain = Flat(),
     ):
         self._skin: SkinView | None = None
-        self._terrain = terrain
+        self._lines: str | None = None
         self._floats = floats(model) if stands is None else stands
         height = 0.0 if self._floats else None
-        self.scene = scene = make_scene(model, ground_height=height, port=port)
+        self.scene = make_scene(model, ground_height=height, port=port)
+        self.lay(terrain)
+
+    def lay(self, terrain: Terrain) -> None:
+        """Shows a terrain in place of the one before."""
+        scene, self._terrain = self.scene, terrain
+        for path in (f"{ROOT}/terrain", self._lines):
+            if path is not None:
+                scene.meshcat.Delete(path)
         self._floor, self._lines = draw_terrain(scene, terrain), None
         if self._floats and terrain == Flat():
+            scene.put_ground(RigidTransform())
+            scene.meshcat.SetProperty("/ground", "visible", True)
             wide = np.outer([-6, 6], scene.reach * np.array([1, 1, 0]))
             around = xr.Dataset({"base_position": (("time", "axis"), wide)})
             self._lines, self._spacing = draw_ground_lines(scene, around)

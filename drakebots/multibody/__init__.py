@@ -97,6 +97,7 @@ if TYPE_CHECKING:
         contact_axes,
     )
     from drakebots.multibody.terrain import (
+        Blocks,
         Flat,
         Plateau,
         SignedDistance,

@@ -100,7 +100,7 @@ class Terrain(ABC):
         """
         raise InvalidInput(
             f"terrain {type(self).__name__} has no shape for a plant; give Flat, "
-            "Slope, Step, Stairs, Plateau, HeightField, Image or Mesh"
+            "Slope, Step, Stairs, Blocks, Plateau, HeightField, Image or Mesh"
         )
 
     def drawn(self) -> Solids:

@@ -1,4 +1,4 @@
-"""Terrains of one equation: flat ground, slopes, steps, stairs, functions."""
+"""Terrains of one equation: flat ground, slopes, steps, stairs, blocks, functions."""
 
 from __future__ import annotations
 
@@ -133,8 +133,33 @@ class Step(Terrain):
         return [FLOOR, _box(self.start, self.end, self.height)]
 
 
+class _Boxes:
+    """Ground of :class:`Step` s, the highest of which counts."""
+
+    steps: tuple[Step, ...]
+
+    def __post_init__(self):
+        _ = self.steps
+
+    def distance(self, p: ca.SX) -> ca.SX:
+        gaps = (step.distance(p) for step in self.steps)
+        return reduce(lambda a, b: -_larger(-a, -b), gaps)
+
+    def frame(self, p: ca.SX) -> Frame:
+        """As of :meth:`Step.frame`."""
+        return Step.frame(self, p)
+
+    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Heights with sharp edges, as of :meth:`Step.heights`."""
+        return np.max([step.heights(x, y) for step in self.steps], axis=0)
+
+    def solids(self) -> Solids:
+        """The floor, and a box for each step."""
+        return [FLOOR] + [step.solids()[1] for step in self.steps]
+
+
 @checked("terrain")
-class Stairs(Terrain):
+class Stairs(_Boxes, Terrain):
     """Stairs across the path, infinite along y, that go up to a landing.
 
     phi is that of the nearest of their steps, each as of :class:`Step`.
@@ -153,9 +178,6 @@ class Stairs(Terrain):
     rounding: Annotated[float, finite("m")] = 0.0
     """Radius of edges and fillets, as of a Step."""
 
-    def __post_init__(self):
-        _ = self.steps
-
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """A box for each step, from its face to the end of the landing."""
@@ -165,21 +187,30 @@ class Stairs(Terrain):
         pairs = zip(faces.tolist(), tops.tolist())
         return tuple(Step(x, end, z, self.rounding) for x, z in pairs)
 
-    def distance(self, p: ca.SX) -> ca.SX:
-        gaps = (step.distance(p) for step in self.steps)
-        return reduce(lambda a, b: -_larger(-a, -b), gaps)
 
-    def frame(self, p: ca.SX) -> Frame:
-        """As of :meth:`Step.frame`."""
-        return Step.frame(self, p)
+@checked("terrain")
+class Blocks(_Boxes, Terrain):
+    """Blocks across the path, infinite along y, with gaps between them."""
 
-    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Heights with sharp edges, as of :meth:`Step.heights`."""
-        return np.max([step.heights(x, y) for step in self.steps], axis=0)
+    height: Annotated[float, positive("m")]
+    """Height of each block."""
+    depth: Annotated[float, positive("m")] = 0.25
+    """Depth of each block."""
+    gap: Annotated[float, positive("m")] = 0.25
+    """Distance between two blocks."""
+    count: Annotated[int, whole(1)] = 4
+    """Number of blocks."""
+    start: Annotated[float, finite("m")] = 0.5
+    """Coordinate x of the first one's face."""
+    rounding: Annotated[float, finite("m")] = 0.0
+    """Radius of edges and fillets, as of a Step."""
 
-    def solids(self) -> Solids:
-        """The floor, and a box for each step."""
-        return [FLOOR] + [step.solids()[1] for step in self.steps]
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The blocks."""
+        faces = self.start + (self.depth + self.gap) * np.arange(self.count)
+        given = self.height, self.rounding
+        return tuple(Step(x, x + self.depth, *given) for x in faces.tolist())
 
 
 @checked("terrain")

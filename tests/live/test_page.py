@@ -15,7 +15,7 @@ from pydrake.math import RigidTransform
 from drakebots import load, load_result
 from drakebots.cli import main
 from drakebots.live import RobotPage
-from drakebots.multibody import Stairs, build_robot
+from drakebots.multibody import Flat, Slope, Stairs, build_robot
 from drakebots.view import ROOT
 from tests.helpers.scripts import load_script
 
@@ -122,3 +122,12 @@ def test_the_view_follows_a_robot_up_its_ground():
     # The floor at the foot of the stairs is as much lower.
     fallen = transform("/ground")[2, 3] + 5e-3
     assert fallen == pytest.approx(-0.03 * page.scene.scale)
+    page.lay(Flat())
+    assert not page.scene.meshcat.HasPath(f"{ROOT}/terrain")
+    assert transform("/ground")[2, 3] == pytest.approx(-5e-3)
+    lines = page._lines
+    page.show(robot, context)
+    assert page.scene.meshcat.HasPath(lines)
+    page.lay(Slope(0.1))
+    assert not page.scene.meshcat.HasPath(lines)
+    assert transform("/ground")[2, 0] == pytest.approx(-np.sin(0.1))

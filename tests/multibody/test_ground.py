@@ -18,6 +18,7 @@ from pydrake.systems.framework import DiagramBuilder
 from drakebots.core.convert import as_yaml, from_word, from_yaml
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.multibody import (
+    Blocks,
     Distances,
     Flat,
     Ground,
@@ -81,7 +82,13 @@ def scene(ground, balls, radius, friction, X_WB, duration):
 
 @pytest.mark.parametrize(
     "terrain",
-    [Flat(0.1), Slope(0.3), Step(0.1, 0.4, 0.15), Stairs(0.04, 0.1, 3, start=0.0)],
+    [
+        Flat(0.1),
+        Slope(0.3),
+        Step(0.1, 0.4, 0.15),
+        Stairs(0.04, 0.1, 3, start=0.0),
+        Blocks(0.1, 0.15, 0.1, start=-0.3),
+    ],
     ids=lambda terrain: type(terrain).__name__,
 )
 def test_shapes_have_the_distances_of_the_equations(terrain):
@@ -116,11 +123,12 @@ def test_every_terrain_is_the_same_in_millimetres(files):
         (lambda files: Flat(0.02), 0.02),
         (lambda files: Step(0.2, 0.4, 0.1), 0.1),
         (lambda files: Stairs(0.03, 0.1, 3, start=0.02), 0.09),
+        (lambda files: Blocks(0.05, 0.2, 0.1, start=0.2), 0.05),
         (lambda files: Plateau(0.1, 0.5, 0.04), 0.04),
         (lambda files: Mesh(files / "box.obj"), 0.1),
         (lambda files: tilted_field(0.0), 0.0),
     ],
-    ids=["flat", "step", "stairs", "plateau", "mesh", "field"],
+    ids=["flat", "step", "stairs", "blocks", "plateau", "mesh", "field"],
 )
 def test_a_stool_and_a_ball_rest_on_it(files, make, height):
     """They come to rest where the terrain says, sunk in by less than 0.1 mm."""

@@ -54,8 +54,11 @@ from drakebots.live import (
 )
 from drakebots.model import Model, actuators_of, gravity
 from drakebots.multibody import (
+    Blocks,
     Finding,
     Flat,
+    Slope,
+    Stairs,
     Terrain,
     base_body,
     fell_at,
@@ -96,6 +99,10 @@ SOLVE = "solve"
 ROUGH, LADEN = 1.5, 0.5
 """Largest friction coefficient of the ground, where it is no larger itself, and largest
 payload of the base, as a share of the robot's mass."""
+
+UPHILL, RISER, TREAD = np.radians(8), 0.03, 0.25
+"""Slope of the ground [rad], height of stairs and blocks and their depth [m], of a
+robot of SIZE or more."""
 
 JOINTS = ("posed", "servos", "passive")
 """What sliders of joints do."""
@@ -225,29 +232,44 @@ class Driven(Steered, Part):
     stage = "live"
 
     def __init__(self, drive: Drive):
-        own = drive.controller
+        self._drive = drive
+        self._lay(0)
+        try:
+            self._begin(drive)
+        except BaseException:
+            self.controller.stop()
+            raise
+
+    pushes: Sequence[Push] = ()
+
+    def _lay(self, number: int) -> None:
+        """The robot and its controller on one of the terrains."""
+        drive, own, self._ground = self._drive, self._drive.controller, number
         given = {n: getattr(drive, n) for n in ("terrain", "friction", "plant")}
         given["controller"] = replace(own, delay=0.0)
+        if number:
+            given["terrain"] = self._grounds[number - 1]
         problem = Control(drive.model, **given)
         remote = RemoteReplanning(f"{__name__}:steered", problem, delay=own.delay)
         try:
             super().__init__(problem)
-            remote.own, self.controller = self.controller, remote
-            self.problem = replace(problem, controller=own)
-            self._begin(drive)
         except BaseException:
             remote.stop()
             raise
-
-    pushes: Sequence[Push] = ()
+        remote.own, self.controller = self.controller, remote
+        self.problem = replace(problem, controller=own)
+        self._upright = self.plant.state()[0]
 
     def _begin(self, drive: Drive) -> None:
         """The page, the controls and the pace."""
         self.pushes: list[Push] = []
         self.falls: list[float] = []
         self._down = False
-        self._upright, self._done = self.plant.state()[0], 0
+        self._done = 0
         self._mass = self.own.plant.CalcTotalMass(self.context)
+        size = float(self.clock**2)
+        rise, run = size * RISER, size * TREAD
+        self._grounds = Slope(-UPHILL), Stairs(rise, run), Blocks(rise, run, run)
         self.weight = self._mass * gravity(self.own.plant)
         self.period, self.controls = self.plant.time_step, self._controls()
         self.meters = [Slider(SOLVE, 0, 50, 0, 0.1, "ms")]
@@ -263,7 +285,7 @@ class Driven(Steered, Part):
         return plant.EvalBodyPoseInWorld(self.context, base_body(plant))
 
     def _controls(self) -> list[Slider | Button]:
-        clock, rise, plant = float(self.clock), RISE * self.height, self.plant
+        clock, rise = float(self.clock), RISE * self.height
         own = self.ground(self.problem.plant.friction_error).friction
 
         def rate(name, most, unit, keys):
@@ -283,8 +305,9 @@ class Driven(Steered, Part):
             Slider("strength", 0, 1, 0.4, 0.05, "m/s of a push"),
             *map(push, "IJKL", ("ahead", "left", "back", "right"), range(4)),
             # The controller is told of neither.
-            Slider("friction", 0, max(ROUGH, own), own, 0.05, act=plant.set_friction),
-            Slider("payload", 0, LADEN * self._mass, unit="kg", act=plant.set_payload),
+            Slider("friction", 0, max(ROUGH, own), own, 0.05),
+            Slider("payload", 0, LADEN * self._mass, unit="kg"),
+            Slider("terrain", 0, 3, 0, 1, "given, slope, stairs, blocks at restart"),
         ]
 
     # --- what the controls do ---
@@ -308,8 +331,18 @@ class Driven(Steered, Part):
         most = [(values[c.name], share * c.high) for c in self.controls[:3]]
         moves = [float(np.clip(value, -high, high)) for value, high in most]
         self.controller.orders = Orders(*moves, values["height"], gait)
+        self.plant.set_friction(values["friction"])
+        self.plant.set_payload(values["payload"])
 
     def restart(self) -> None:
+        number = round(self.panel.values["terrain"])
+        if number != self._ground:
+            kept, log = self._samples_kept, self.controller.log
+            self.controller.stop()
+            self._lay(number)
+            self._samples_kept, self.controller.log = kept, log
+            if self.meshcat is not None:
+                self.page.lay(self.problem.terrain)
         self.plant.start(self._upright, np.zeros(len(self.plant.state()[1])))
         self.controller.start(*self.plant.state())
         self._down = False
@@ -378,8 +411,12 @@ class Driven(Steered, Part):
 
     def metrics(self, data: xr.Dataset) -> dict:
         """Figures of the run, with its falls and its real-time factor."""
+        falls = self.falls
         return super().metrics(data) | {
-            "falls": len(self.falls),
+            # Above the ground that was there at the time.
+            "fell": bool(falls),
+            "fell_at_s": falls[0] if falls else None,
+            "falls": len(falls),
             "commands": len(self.panel.events),
             "real_time_factor": self.now / self.end.wall,
         }

@@ -13,7 +13,7 @@ import pytest
 from drakebots import InvalidInput, UnknownName, load, load_result
 from drakebots.cli import main
 from drakebots.formats import terrain_of
-from drakebots.multibody import Slope, Stairs, build_robot
+from drakebots.multibody import Blocks, Slope, Stairs, build_robot
 from drakebots.robots.legged import Drive, drive
 from tests.helpers.live_runs import scripted
 from tests.helpers.scripts import load_script
@@ -145,6 +145,25 @@ def test_it_falls_and_is_put_on_its_feet(tmp_path):
     again = driven(tmp_path, f"{hard}; {pushes}; 2 restart 1", duration=2.5)
     assert again.metrics["falls"] == 1 and again.ok, again.message
     assert again.data.base_position.values[-1, 2] > 0.25
+
+
+@pytest.mark.long
+def test_a_restart_puts_it_on_other_ground(tmp_path):
+    """Up 8 degrees from a restart on, and then to blocks; it still carries a third of
+    its weight, which its motors feel."""
+    slope = "0 payload 3; 0 terrain 1; 0.3 restart 1; 0.4 ahead 0.4; 1.5 terrain 3"
+    run = driven(tmp_path, f"{slope}; 1.5 restart 1", duration=1.9)
+    assert run.ok and run.metrics["falls"] == 0, run.message
+    data = run.data.sel(time=slice(1.3, 1.45))
+    x, _, z = data.base_position.values[-1]
+    assert x > 0.25
+    assert z - x * np.tan(np.radians(8)) == pytest.approx(0.3, abs=0.02)
+    last = run.data.sel(time=slice(1.8, 1.9))
+    assert np.abs(last.base_position.values[:, 0]).max() < 0.05
+    assert isinstance(terrain_of(run), Blocks)
+    first = run.data.sel(time=slice(0.2, 0.3))
+    before, after = (float(np.abs(one.torque).mean()) for one in (first, last))
+    assert after == pytest.approx(before, rel=0.1)
 
 
 def test_what_cannot_be_controlled_is_posed(tmp_path, capsys):
