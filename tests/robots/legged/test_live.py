@@ -19,6 +19,7 @@ from tests.helpers.live_runs import scripted
 from tests.helpers.scripts import load_script
 
 Person, find_browser = load_script("robot_zoo.person", "Person", "find_browser")
+measured = load_script("drives").velocity
 
 AT_ONCE = replace(Drive("mini_cheetah").controller, delay=8e-3)
 """Answers act 8 ms late, whatever else the machine does: runs can be repeated."""
@@ -38,11 +39,7 @@ def driven(folder, text: str, **more):
 
 def velocity(run, begin: float, end: float) -> np.ndarray:
     """Mean velocity ahead and to the left [m/s] and turning [rad/s] of a while."""
-    data = run.data.sel(time=slice(begin, end))
-    p, yaw = data.base_position.values, data.base_rpy.values[:, 2]
-    x, y, _ = (p[-1] - p[0]) / (end - begin)
-    c, s = np.cos(yaw.mean()), np.sin(yaw.mean())
-    return np.array([c * x + s * y, c * y - s * x, (yaw[-1] - yaw[0]) / (end - begin)])
+    return np.array([*measured(run, begin, end).values()])
 
 
 @pytest.mark.long
