@@ -76,7 +76,7 @@ models: $(READY)
 	$(BIN)/python scripts/make_skinned_leg.py
 	$(BIN)/python scripts/make_quads.py
 
-$(READY): pyproject.toml setup.py $(shell find drakebots -name "*.c")
+$(READY): pyproject.toml setup.py $(shell find drakebots -name "*.[ch]")
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "drakebots needs Python 3.11 or newer; set PYTHON=python3.12, say")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"

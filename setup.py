@@ -1,11 +1,11 @@
 """The packages and the two compiled parts; everything else stands in pyproject.toml.
 
 The models/ folder at the top travels in the wheel as drakebots/_models, which
-`packages.find` in pyproject.toml cannot say. kkt.c is a plain library that IPOPT loads,
-blas.c one that MUMPS finds its BLAS in; they are optional, so that drakebots installs
-without a C compiler, plans with MUMPS and solves skins with a slower BLAS. Neither
-knows Python, so one wheel of a platform serves every Python; one that was built without
-a compiler serves every platform.
+`packages.find` in pyproject.toml cannot say. kkt.c and its two neighbours are a plain
+library that IPOPT loads, blas.c one that MUMPS finds its BLAS in; they are optional, so
+that drakebots installs without a C compiler, plans with MUMPS and solves skins with a
+slower BLAS. Neither knows Python, so one wheel of a platform serves every Python; one
+that was built without a compiler serves every platform.
 A wheel has a stub beside every face, which type checkers need: in a typed package they
 take a name that an `__init__.py` imports for private unless `__all__` spells it.
 """
@@ -59,6 +59,8 @@ def stub(source: str) -> str:
     return "\n".join([*lines, f"__all__ = {public}", ""])
 
 
+KKT = ("kkt", "embed", "ma27")
+
 folders = find_namespace_packages("models")
 models = ["drakebots._models", *(f"drakebots._models.{name}" for name in folders)]
 
@@ -72,7 +74,8 @@ setup(
     ext_modules=[
         Extension(
             "drakebots.trajopt.solvers._kkt",
-            ["drakebots/trajopt/solvers/kkt.c"],
+            [f"drakebots/trajopt/solvers/{part}.c" for part in KKT],
+            depends=["drakebots/trajopt/solvers/kkt.h"],
             extra_compile_args=["-O3"],
             optional=True,
         ),

@@ -1,4 +1,4 @@
-"""kkt.c by itself, without IPOPT; a module without a command.
+"""kkt.c and embed.c by themselves, without IPOPT; a module without a command.
 
 factors = SymmetricFactors(A)              # the lower triangle, sparse
 factors.factor(values)
@@ -8,6 +8,7 @@ x = factors.solve(b)
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,12 +23,16 @@ THRESHOLD = 1e-8
 _SOLVER = ctypes.c_void_p
 _INT, _REAL = ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_double)
 _FUNCTIONS = {
-    "kkt_new": (_SOLVER, ctypes.c_int, ctypes.c_int, _INT, _INT),
-    "kkt_factor": (ctypes.c_int, _SOLVER, _REAL, ctypes.c_double),
-    "kkt_learn": (None, _SOLVER, ctypes.c_double),
-    "kkt_solve": (None, _SOLVER, _REAL),
-    "kkt_report": (None, _SOLVER, _INT, _REAL),
-    "kkt_free": (None, _SOLVER),
+    "embed_new": (
+        _SOLVER,
+        *(ctypes.c_int, ctypes.c_int, _INT, _INT),
+        *(ctypes.c_int, _INT),
+    ),
+    "embed_factor": (ctypes.c_int, _SOLVER, _REAL, ctypes.c_double),
+    "embed_learn": (None, _SOLVER, ctypes.c_double),
+    "embed_solve": (None, _SOLVER, _REAL),
+    "embed_report": (ctypes.c_int, _SOLVER, _INT, _REAL),
+    "embed_free": (None, _SOLVER),
 }
 """What each function of the library returns, and what it takes."""
 
@@ -44,6 +49,7 @@ class FactorReport:
         largest: number of rows of the largest front.
         entries: number of entries of the factors.
         products: number of multiplications that were planned.
+        embedded: number of rows that were eliminated with columns of their own.
     """
 
     negative: int
@@ -53,6 +59,7 @@ class FactorReport:
     largest: int
     entries: int
     products: float
+    embedded: int
 
 
 class SymmetricFactors:
@@ -60,12 +67,13 @@ class SymmetricFactors:
 
     Args:
         A: a lower or upper triangle with its diagonal (n, n); stored zeros count.
+        embedded: places of rows that are to be embedded.
 
     Raises:
         InvalidInput: where the library was not compiled.
     """
 
-    def __init__(self, A: sp.coo_matrix):
+    def __init__(self, A: sp.coo_matrix, embedded: Sequence[int] = ()):
         lib = kkt.library()
         if lib is None:
             raise InvalidInput("the library kkt was not compiled; install a C compiler")
@@ -75,14 +83,14 @@ class SymmetricFactors:
         A = A.tocoo()
         self._lib, self.size = lib, A.shape[0]
         i, j = (np.ascontiguousarray(x, np.int32) for x in (A.row, A.col))
-        self._entries = len(i)
-        self._solver = lib.kkt_new(
-            self.size, len(i), i.ctypes.data_as(_INT), j.ctypes.data_as(_INT)
-        )
+        self._entries, rows = len(i), np.ascontiguousarray(embedded, np.int32)
+        pattern = (len(i), i.ctypes.data_as(_INT), j.ctypes.data_as(_INT))
+        bound = len(rows), rows.ctypes.data_as(_INT)
+        self._solver = lib.embed_new(self.size, *pattern, *bound)
 
     def __del__(self):
         if getattr(self, "_solver", None):
-            self._lib.kkt_free(self._solver)
+            self._lib.embed_free(self._solver)
             self._solver = None
 
     def factor(self, values: np.ndarray, threshold: float = THRESHOLD) -> FactorReport:
@@ -97,24 +105,25 @@ class SymmetricFactors:
             raise InvalidInput(
                 f"the pattern has {self._entries} entries, not {values.shape}"
             )
-        self._lib.kkt_factor(self._solver, values.ctypes.data_as(_REAL), threshold)
+        self._lib.embed_factor(self._solver, values.ctypes.data_as(_REAL), threshold)
         report = self.report()
-        self._lib.kkt_learn(self._solver, 0.01)
+        self._lib.embed_learn(self._solver, 0.01)
         return report
 
     def report(self) -> FactorReport:
         """Report of the last factorization."""
-        counts, sizes = np.zeros(6, np.int32), np.zeros(2)
-        self._lib.kkt_report(
+        counts, sizes = np.zeros(7, np.int32), np.zeros(2)
+        embedded = self._lib.embed_report(
             self._solver, counts.ctypes.data_as(_INT), sizes.ctypes.data_as(_REAL)
         )
-        negative, zero, delayed, fronts, largest, _ = counts.tolist()
+        negative, zero, delayed, fronts, largest, *_ = counts.tolist()
+        entries, products = int(sizes[0]), float(sizes[1])
         return FactorReport(
-            negative, zero, delayed, fronts, largest, int(sizes[0]), float(sizes[1])
+            negative, zero, delayed, fronts, largest, entries, products, embedded
         )
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         """A^-1 b (n,) by the last factorization."""
         x = np.array(b, float)
-        self._lib.kkt_solve(self._solver, x.ctypes.data_as(_REAL))
+        self._lib.embed_solve(self._solver, x.ctypes.data_as(_REAL))
         return x

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,8 +23,8 @@ FLAGS = (
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
 )
 PARTS = {
-    "drakebots/trajopt/solvers/kkt.c": "drakebots/trajopt/solvers/_kkt",
-    "drakebots/fem/solver/blas.c": "drakebots/fem/solver/_blas",
+    "drakebots/trajopt/solvers/_kkt": ("kkt.c", "embed.c", "ma27.c"),
+    "drakebots/fem/solver/_blas": ("blas.c",),
 }
 BROKEN = """
 #include <stdlib.h>
@@ -55,11 +56,10 @@ def sanitized(tmp_path_factory):
     (folder / "tests").symlink_to(ROOT / "tests")
     (folder / "drakebots" / "_models").symlink_to(ROOT / "models")
     ending = sysconfig.get_config_var("EXT_SUFFIX")
-    for source, target in PARTS.items():
+    for target, names in PARTS.items():
         out = folder / f"{target}{ending}"
-        subprocess.run(
-            ["gcc", *FLAGS, str(ROOT / source), "-o", out, "-lm"], check=True
-        )
+        sources = [ROOT / Path(target).parent / name for name in names]
+        subprocess.run(["gcc", *FLAGS, *sources, "-o", out, "-lm"], check=True)
     environment = os.environ | {
         "LD_PRELOAD": runtimes,
         # Python and its libraries keep what they allocate until the end.

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         cost_loop_forces,
         cost_rates,
         cost_velocity_steps,
-        on_knots,
     )
     from drakebots.trajopt.contact_implicit.result import (
         audit,

@@ -10,7 +10,7 @@ variables are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -422,26 +422,3 @@ def cost_loop_forces(b: ContactImplicitBuilder, weight: float) -> None:
         {"lam": b["lam"].indices},
         lambda lam: weight * ca.sumsqr(lam),
     )
-
-
-def on_knots(parts: Mapping[str, np.ndarray], knots: int) -> dict[str, np.ndarray]:
-    """A motion at another number of knots, equal steps apart: a start, no answer.
-
-    Positions are interpolated, v0 stays; what belongs to intervals is taken from the
-    interval that holds the middle of the new one.
-
-    Args:
-        parts: decision variables of a contact-implicit program by name.
-        knots: number of knots.
-    """
-    ends = np.append(0.0, np.cumsum(parts["h"]))
-    time = np.linspace(0.0, ends[-1], knots)
-    middles = (time[:-1] + time[1:]) / 2
-    own = np.searchsorted(ends, middles, side="right") - 1
-    out = {
-        name: part if name == "v0" else part[own]
-        for name, part in parts.items()
-        if name != "q"
-    }
-    q = np.column_stack([np.interp(time, ends, column) for column in parts["q"].T])
-    return out | {"q": q, "h": np.diff(time)[:, None]}

@@ -12,6 +12,15 @@ and the discrete Euler-Lagrange equation at a knot says that the p+ of the inter
 before equals the p- of the interval after (Manchester et al. 2019; RSS 2018 eq. (9),
 with forces instead of impulses). The loops close at midpoints, c(q_m) = 0.
 
+SHAKE (Ryckaert et al. 1977; variational: Marsden and West 2001) is the same without
+loop forces in F. The loops close at the interval's end, c(q1) = 0, and their forces act
+at its start:
+
+    p-  = D2L - h/2 (D1L + F) - h J(q1)'f - h C(q0)'lam
+
+so that each knot has its own loops, which solvers can eliminate. Both are of second
+order.
+
 The Euler variant, of first order, evaluates L and F at q1 instead of q_m and gives all
 of F to p-:
 
@@ -46,7 +55,7 @@ from drakebots.multibody import Flat, Robot, Terrain
 from drakebots.multibody.twin import Twin
 from drakebots.trajopt.program import Block
 
-INTEGRATORS = ("midpoint", "euler")
+INTEGRATORS = ("midpoint", "shake", "euler")
 
 AppliedForce = Callable[[Twin, ca.SX, ca.SX, ca.SX], ca.SX]
 """(twin, q, v, u) -> generalized force of the inputs (nv,), plant units."""
@@ -300,12 +309,17 @@ def interval_block(
     symbols = _symbols(h=1, q0=n, q1=n, u=system.nu, lam=loops, gam=nc, beta=4 * nc)
     h, q0, q1 = symbols["h"], symbols["q0"], symbols["q1"]
     v = (q1 - q0) / h
-    q = (q0 + q1) / 2 if integrator == "midpoint" else q1
+    q = q1 if integrator == "euler" else (q0 + q1) / 2
     D1, D2 = system.lagrangian_gradients(q, v)
-    c, Ct_lam = system.loop_force(q, symbols["lam"])
-    F = system.applied_force(q, v, symbols["u"]) + Ct_lam
+    F = system.applied_force(q, v, symbols["u"])
     contact = system.contact_force(q1, symbols["gam"], symbols["beta"])
-    if integrator == "midpoint":
+    if integrator == "shake":
+        c, _ = system.loop_force(q1, symbols["lam"])
+        contact += system.loop_force(q0, symbols["lam"])[1]
+    else:
+        c, Ct_lam = system.loop_force(q, symbols["lam"])
+        F += Ct_lam
+    if integrator != "euler":
         after = D2 + h / 2 * (D1 + F)
         before = D2 - h / 2 * (D1 + F) - h * contact
     else:

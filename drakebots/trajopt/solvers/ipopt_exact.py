@@ -219,7 +219,7 @@ def solve_exact(
     built = {"build": time.perf_counter() - began}
     if settings["linear_solver"] != "structured":
         return _solved(program, x0, settings, watch, assembled, built)
-    with kkt.socket() as socket:
+    with kkt.socket(program) as socket:
         return _solved(program, x0, settings | socket, watch, assembled, built)
 
 

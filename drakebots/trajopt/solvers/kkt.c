@@ -13,15 +13,14 @@ and S is added into the front of the parent in the elimination tree. Pivots are 
 delayed: its column becomes one of the parent's. The sequence in which the columns were
 eliminated in the end becomes the order of the next factorization, which delays few.
 
-IPOPT calls the library as if it were HSL's MA27 (Duff and Reid 1982), whose four
-functions are at the end; it asks for the number of negative eigenvalues of every
-factorization and keeps everything else to itself. */
+embed.c stands between this and IPOPT. */
 
 #include <limits.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "kkt.h"
 
 #define AT(F, ld, i, j) ((F)[(size_t)(j) * (ld) + (i)])
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
@@ -62,20 +61,14 @@ void kkt_use(void **functions) {
     call.order = (Order)functions[5];
 }
 
-/* Largest threshold of pivots that IPOPT may ask for, and least one for columns that can
-wait within their front; and the threshold for matrices that come out with fewer negative
-eigenvalues than they can have. */
+/* Least threshold of pivots for columns that can wait within their front. */
 #define CAREFUL 1e-6
-#define STRICT 0.01
 
 /* Columns that are eliminated together: narrow panels leave most of the work to products
 of matrices. */
 #ifndef PANEL
 #define PANEL 24
 #endif
-
-/* How many Hessians are taken to be indefinite after one that was. */
-#define SKIPS 3
 
 /* Analyses of one matrix' pattern. IPOPT's first system is one for multipliers, whose
 diagonal has no zeros for variables, so that the second factorization learns anew. */
@@ -100,7 +93,7 @@ typedef struct { /* a front's part of the factors */
     size_t size, row_size;
 } Factor;
 
-typedef struct Solver {
+struct Solver {
     int n, nz;
     int *i, *j;        /* entries, lower or upper, repeated ones are added */
     int rows;          /* number of unknowns without a diagonal at first */
@@ -117,13 +110,7 @@ typedef struct Solver {
     int *place;        /* rows of a child in its parent */
     int delay_top;
     int *order;        /* sequence of elimination: planned, then as it came */
-    uint64_t sides;    /* of the last matrix: a hash of what is off its diagonal, ... */
-    int filled;        /* ... and how much of that is not zero */
-    int indefinite;    /* whether the last Hessian that was tried as it is failed, ... */
-    int skipped;       /* ... and how many were not tried since */
-    int trying;        /* whether this one is tried as it is */
-    struct Solver *next;
-} Solver;
+};
 
 static void *grown(void *old, size_t *size, size_t wanted, size_t item) {
     if (wanted <= *size && old) return old;
@@ -699,7 +686,6 @@ static void add_ascending(double *F, int ld, const double *S, int size, const in
 /* Fronts with fewer products than this are eliminated without LAPACK. */
 #define SMALL 3000
 
-/* Returns 0, or 1 when the matrix is singular. */
 int kkt_factor(Solver *s, const double *a, double u) {
     if (!s->analysed) equilibrate(s, a), analyse(s, a);
     s->negative = s->zero = s->delayed = 0;
@@ -783,7 +769,6 @@ int kkt_factor(Solver *s, const double *a, double u) {
     return s->zero > 0;
 }
 
-/* After a factorization that delayed many pivots: the next one plans for them. */
 void kkt_learn(Solver *s, double share) {
     if (s->analyses < LEARN && s->delayed > share * s->n) s->analysed = 0;
 }
@@ -836,105 +821,11 @@ void kkt_solve(Solver *s, double *b) {
     for (int k = 0; k < s->n; k++) b[k] = x[k] * s->scale[k];
 }
 
-/* negative eigenvalues, zero pivots, delayed pivots, fronts, rows of the largest,
-analyses; factor entries and products. */
 void kkt_report(const Solver *s, int *counts, double *sizes) {
     counts[0] = s->negative, counts[1] = s->zero, counts[2] = s->delayed;
     counts[3] = s->fronts, counts[4] = s->most, counts[5] = s->analyses;
+    counts[6] = s->rows;
     sizes[0] = 0, sizes[1] = s->flops;
     for (int f = 0; f < s->fronts; f++)
         sizes[0] += (double)s->factor[f].rows * s->factor[f].eliminated;
-}
-
-/* --- the face of MA27, for IPOPT ------------------------------------------------------- */
-
-static __thread Solver *mine; /* this thread's, to be freed after the solve */
-
-void kkt_release(void) {
-    while (mine) {
-        Solver *next = mine->next;
-        kkt_free(mine), mine = next;
-    }
-}
-
-void ma27id_(int *icntl, double *cntl) {
-    memset(icntl, 0, sizeof(int) * 30), memset(cntl, 0, sizeof(double) * 5);
-}
-
-/* IPOPT keeps `ikeep` between the analysis and the factorizations, and `iw` between
-those and the solves: they carry the solver's address. */
-void ma27ad_(int *n, int *nz, const int *irn, const int *icn, int *iw, int *liw,
-             int *ikeep, int *iw1, int *nsteps, int *iflag, int *icntl, double *cntl,
-             int *info, double *ops) {
-    int *i = malloc(sizeof(int) * (*nz + 1)), *j = malloc(sizeof(int) * (*nz + 1));
-    for (int k = 0; k < *nz; k++) i[k] = irn[k] - 1, j[k] = icn[k] - 1;
-    Solver *s = kkt_new(*n, *nz, i, j);
-    free(i), free(j);
-    s->next = mine, mine = s;
-    memcpy(ikeep, &s, sizeof(s));
-    memset(info, 0, sizeof(int) * 20);
-    info[4] = MAX(*nz, 16), info[5] = MAX(*nz, 16);
-    *nsteps = 1, *ops = 0;
-    (void)iw, (void)liw, (void)iw1, (void)iflag, (void)icntl, (void)cntl;
-}
-
-/* IPOPT tries the Hessian of every iteration as it is, and with a multiple of the identity
-where the number of negative eigenvalues is wrong: mostly in stretches of iterations. So
-after one that was wrong some are called so without a look, and IPOPT begins with the third
-of what it added last. A correction changes the diagonal alone. */
-static int skips(Solver *s, const double *a) {
-    uint64_t hash = 14695981039346656037u, bits;
-    int filled = 0;
-    for (int k = 0; k < s->nz; k++)
-        if (s->i[k] != s->j[k]) {
-            memcpy(&bits, a + k, sizeof bits);
-            hash = (hash ^ bits) * 1099511628211u;
-            filled += a[k] != 0;
-        }
-    int first = hash != s->sides;
-    /* Systems for multipliers alone have no Hessian. */
-    int other = filled < 0.9 * s->filled;
-    if (other) return 0;
-    s->sides = hash, s->filled = filled;
-    if (!first) return 0;
-    if (s->indefinite && s->skipped < SKIPS) return s->skipped++, 1;
-    s->indefinite = 0, s->skipped = 0;
-    s->trying = 1;
-    return 0;
-}
-
-void ma27bd_(int *n, int *nz, const int *irn, const int *icn, double *a, int *la, int *iw,
-             int *liw, int *ikeep, int *nsteps, int *maxfrt, int *iw1, int *icntl,
-             double *cntl, int *info) {
-    Solver *s;
-    memcpy(&s, ikeep, sizeof(s));
-    memcpy(iw, &s, sizeof(s));
-    memset(info, 0, sizeof(int) * 20);
-    s->trying = 0;
-    if (skips(s, a)) {
-        *maxfrt = 1, info[14] = s->rows + 1;
-        return;
-    }
-    /* A KKT matrix has at least as many negative eigenvalues as rows that have no
-    diagonal; fewer are rounding. IPOPT's own remedy, a threshold that rises for good,
-    delays more and more pivots, so it is capped. */
-    double u = cntl[0] > 0 ? MIN(cntl[0], CAREFUL) : 1e-8;
-    int singular = kkt_factor(s, a, u);
-    if (s->negative < s->rows) singular = kkt_factor(s, a, STRICT);
-    *maxfrt = 1;
-    info[14] = s->negative;
-    if (s->trying) s->indefinite = s->negative > s->rows;
-    if (singular) info[0] = -5, info[1] = s->n - s->zero;
-    kkt_learn(s, 0.01);
-    (void)n, (void)nz, (void)irn, (void)icn, (void)la, (void)liw, (void)nsteps;
-    (void)iw1, (void)icntl;
-}
-
-void ma27cd_(int *n, double *a, int *la, int *iw, int *liw, double *w, int *maxfrt,
-             double *rhs, int *iw1, int *nsteps, int *icntl, double *cntl) {
-    Solver *s;
-    memcpy(&s, iw, sizeof(s));
-    kkt_solve(s, rhs);
-    (void)n, (void)a, (void)la, (void)liw, (void)w, (void)maxfrt, (void)iw1;
-    (void)nsteps, (void)icntl, (void)cntl;
 }

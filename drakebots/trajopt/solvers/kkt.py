@@ -37,6 +37,7 @@ from scipy.linalg import cython_blas, cython_lapack
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.installed import c_part, function_of
+from drakebots.trajopt.program import Program
 
 _KEPT = 16
 """Number of patterns whose orders are kept."""
@@ -76,7 +77,7 @@ def available() -> bool:
 
 
 @contextmanager
-def socket() -> Iterator[dict[str, str]]:
+def socket(program: Program) -> Iterator[dict[str, str]]:
     """IPOPT's options that make it use the library, within the `with` block."""
     lib = library()
     if lib is None:
@@ -85,6 +86,8 @@ def socket() -> Iterator[dict[str, str]]:
             "drakebots once more, or use linear_solver mumps"
         )
     _open.solves = getattr(_open, "solves", 0) + 1
+    size, unknowns = embedded_unknowns(program)
+    lib.kkt_embed(size, len(unknowns), unknowns.ctypes.data_as(_INT))
     try:
         yield {
             "linear_solver": "ma27",
@@ -100,6 +103,44 @@ def socket() -> Iterator[dict[str, str]]:
 
 _open = threading.local()
 """`solves`: how many solves of this thread are within their `with` block."""
+
+
+# --- embedded rows ----------------------------------------------------------------
+
+
+def embedded_rows(program: Program) -> np.ndarray:
+    """Positions of the equalities that bind the variables of one knot alone.
+
+    So closed loops at knots do, and joints that follow others. embed.c eliminates them
+    together with as many of their variables.
+    """
+    knots, first = [], 0
+    for group in program.variables.values():
+        knots.append(first + np.repeat(np.arange(group.count), len(group.labels)))
+        first += group.count
+    knot = np.concatenate(knots)
+    low, high = np.full(program.num_rows, first), np.full(program.num_rows, -1)
+    for term in program.terms:
+        i, j = term.block.jacobian_pattern
+        rows, at = term.rows[:, i], knot[term.columns[:, j]]
+        kept = rows >= 0
+        np.minimum.at(low, rows[kept], at[kept])
+        np.maximum.at(high, rows[kept], at[kept])
+    return np.flatnonzero((low == high) & (program.lower == program.upper))
+
+
+def embedded_unknowns(program: Program) -> tuple[int, np.ndarray]:
+    """The size of IPOPT's KKT matrices, and the embedded rows among their unknowns.
+
+    IPOPT leaves out fixed variables. Then come a slack for every inequality, the
+    multipliers of the equalities, and those of the inequalities.
+    """
+    equal = program.lower == program.upper
+    free = np.count_nonzero(program.x_lower < program.x_upper)
+    first = free + np.count_nonzero(~equal)
+    place = np.cumsum(equal) - 1 + first
+    unknowns = place[embedded_rows(program)].astype(np.int32)
+    return int(first) + program.num_rows, unknowns
 
 
 # --- the sequence of elimination ------------------------------------------------

@@ -150,14 +150,12 @@ class Rung:
         weight: weight of the slack that was being solved with.
         start: x that its solver started from.
         stages: the outcomes with the weights before.
-        note: a note of the caller on where `start` came from.
         seconds: time that the solver had run with this weight [s].
     """
 
     weight: float
     start: np.ndarray = field(repr=False)
     stages: tuple[PenaltyStage, ...] = ()
-    note: str = ""
     seconds: float = 0.0
 
     @property
@@ -168,13 +166,13 @@ class Rung:
         of the time, so after LONG it goes on from its best iterate instead, which may
         lead to another optimum.
         """
-        return bool(self.stages or self.note) or self.seconds < LONG
+        return bool(self.stages) or self.seconds < LONG
 
     def kept(self) -> dict[str, np.ndarray | str]:
         """Contents of a checkpoint, by name."""
-        facts = {"weight": self.weight, "note": self.note}
         stages = [asdict(stage) for stage in self.stages]
-        return {"start": self.start, "rung": json.dumps(facts | {"stages": stages})}
+        facts = {"weight": self.weight, "stages": stages}
+        return {"start": self.start, "rung": json.dumps(facts)}
 
     @classmethod
     def of(cls, resume: object) -> Rung | None:
@@ -217,7 +215,6 @@ def solve_penalty_continuation(
     done: Callable[[Sequence[PenaltyStage]], bool],
     clock: Clock,
     rung: Rung | None = None,
-    note: str = "",
 ) -> PenaltyContinuation:
     """Solves with one weight after the other, each from the previous solution.
 
@@ -235,7 +232,7 @@ def solve_penalty_continuation(
             earlier stage was solved.
         done: called with all stages so far; True ends the continuation.
         clock: limits the wall time and collects what the solver spent.
-        rung, note: state to go on from; weights before its own are left out.
+        rung: state to go on from; weights before its own are left out.
 
     Raises:
         InvalidInput: if the time limit is over before the first solve.
@@ -254,7 +251,7 @@ def solve_penalty_continuation(
                 missed = weight
                 break
             chosen = options(program, x, bool(stages))
-            kept = Rung(weight, x, tuple(stages), note).kept()
+            kept = Rung(weight, x, tuple(stages)).kept()
             solved = solver(program, x, options=chosen, time_limit=left, keep=kept)
             problem, solution = heavier, solved
             stages.append(PenaltyStage.of(weight, solution))

@@ -156,20 +156,107 @@ def test_flight_keeps_spin_and_parabola(brick):
 
 @pytest.mark.long
 def test_energy_of_a_pendulum(pendulum):
-    """Midpoint: bounded for 140 periods; Euler: it drifts."""
+    """Midpoints: bounded for 140 periods; Euler: it drifts."""
     h, steps = 0.05, 6000
     drift = {}
     for integrator in INTEGRATORS:
         one = VariationalStepper(pendulum, h, integrator=integrator)
-        run = one.run([1.5], [0.0], None, steps if integrator == "midpoint" else 1000)
+        run = one.run([1.5], [0.0], None, 1000 if integrator == "euler" else steps)
         H = energy(pendulum, run)
         depth = GRAVITY * 0.5 * (1 - np.cos(1.5))
         quarter = len(H) // 4
         drift[integrator] = (H[-quarter:].mean() - H[:quarter].mean()) / depth
-        if integrator == "midpoint":
+        if integrator != "euler":
             assert np.ptp(H) < 0.02 * depth
+    assert drift["shake"] == drift["midpoint"]  # there are no loops
     assert abs(drift["midpoint"]) < 1e-4
     assert abs(drift["euler"]) > 100 * abs(drift["midpoint"])
+
+
+# --------------------------------------------------------------------- loops
+CRANK = """<link name="{0}"><inertial><mass value="0.3"/><origin xyz="0 0 -0.3"/>
+<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="at_{0}" type="revolute"><parent link="base"/><child link="{0}"/>
+<origin xyz="{1} 0 0"/><axis xyz="0 1 0"/>
+<limit lower="-9" upper="9" effort="9" velocity="99"/></joint>"""
+PARALLELOGRAM = (
+    '<?xml version="1.0"?>\n<robot name="parallelogram"><link name="base"/>'
+    + CRANK.format("a", 0)
+    + CRANK.format("b", 0.4)
+    + """<link name="bar"><inertial><mass value="1"/><origin xyz="0.2 0 0"/>
+<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="hinge" type="revolute"><parent link="a"/><child link="bar"/>
+<origin xyz="0 0 -0.5"/><axis xyz="0 1 0"/>
+<limit lower="-9" upper="9" effort="9" velocity="99"/></joint></robot>"""
+)
+CLOSED = """loops:
+  end: {A: bar, p_A: [0.4, 0, 0], B: b, p_B: [0, 0, -0.5], axis: [0, 1, 0]}
+"""
+
+
+@pytest.fixture
+def parallelogram(tmp_path):
+    """Two cranks of 0.5 m and a bar between their ends: it swings as a pendulum."""
+    return system_of(tmp_path, "parallelogram", PARALLELOGRAM, CLOSED)
+
+
+def swing(time, angle):
+    """Angle of the cranks let go at rest (T,): (I + m l^2) a'' = -(moment) sin a."""
+    inertia = 2 * (0.01 + 0.3 * 0.3**2) + 1.0 * 0.5**2
+    moment = GRAVITY * (2 * 0.3 * 0.3 + 1.0 * 0.5)
+    return solve_ivp(
+        lambda _, x: [x[1], -moment / inertia * np.sin(x[0])],
+        (0, time[-1]),
+        [angle, 0.0],
+        t_eval=time,
+        rtol=1e-11,
+        atol=1e-11,
+    ).y[0]
+
+
+def run_of(system, integrator, h, time=1.0, angle=1.0):
+    one = VariationalStepper(system, h, integrator=integrator)
+    names = system.coordinates
+    q0 = np.zeros(3)
+    for name, value in (("at_a", angle), ("at_b", angle), ("hinge", -angle)):
+        q0[names.index(name)] = value
+    return one.run(q0, np.zeros(3), None, round(time / h)), names.index("at_a")
+
+
+@pytest.mark.parametrize(
+    "integrator, order", [("midpoint", 2.0), ("shake", 2.0), ("euler", 1.0)]
+)
+def test_order_of_a_closed_loop(parallelogram, integrator, order):
+    steps, error = [0.04, 0.02, 0.01], []
+    for h in steps:
+        run, at = run_of(parallelogram, integrator, h)
+        error.append(np.abs(run.q[:, at] - swing(run.time, 1.0)).max())
+    assert slope(steps, error) == pytest.approx(order, abs=0.2)
+
+
+@pytest.mark.parametrize("integrator", ["midpoint", "shake"])
+def test_energy_of_a_closed_loop(parallelogram, integrator):
+    run, _ = run_of(parallelogram, integrator, 0.02, time=8.0)
+    H = energy(parallelogram, run)
+    depth = GRAVITY * (2 * 0.3 * 0.3 + 1.0 * 0.5) * (1 - np.cos(1.0))
+    half = len(H) // 2
+    assert abs(H[half:].mean() - H[:half].mean()) < 1e-3 * depth
+
+
+def test_where_loops_close(hamr):
+    """By SHAKE at knots, by midpoints between them."""
+    q = ca.SX.sym("q", 38)
+    c, _ = hamr.loop_force(q, ca.SX.zeros(hamr.num_loop_rows))
+    gap = ca.Function("c", [q], [c])
+    q0 = np.r_[0, 0, 12.69, np.zeros(35)]
+    u = 112.5 + 100 * np.sin(np.arange(12)[:, None] + np.arange(8))
+    for integrator in ("shake", "midpoint"):
+        one = VariationalStepper(hamr, 1.0, friction=0.5, integrator=integrator)
+        run = one.run(q0, np.zeros(38), u, 12)
+        knots = np.abs(np.array(gap(run.q[1:].T))).max()
+        middles = np.abs(np.array(gap((run.q[1:] + run.q[:-1]).T / 2))).max()
+        closed, other = (knots, middles)[:: 1 if integrator == "shake" else -1]
+        assert closed < 1e-8 < 1e-5 < other
 
 
 # ------------------------------------------------------------------- contact
@@ -183,7 +270,7 @@ def test_sliding_down_a_slope(sled, integrator):
     s, c = np.sin(angle), np.cos(angle)
     along = run.q @ [c, -s]
     a, t = GRAVITY * (s - mu * c), run.time
-    late = 0.0 if integrator == "midpoint" else a * h * t / 2 + 1e-12
+    late = a * h * t / 2 + 1e-12 if integrator == "euler" else 0.0
     assert np.abs(along - a * t**2 / 2).max() <= np.max(late) + a * h * t[-1]
     assert np.diff(along, 2)[2:] / h**2 == pytest.approx(a, rel=1e-8)
     assert run.q @ [s, c] == pytest.approx(0, abs=1e-9)
@@ -254,7 +341,7 @@ def test_brick_tumbles_to_rest(brick, integrator):
     assert np.abs(run.v_mid[-1]).max() < 1e-6
     weight = run.gam[-1].sum()
     assert weight == pytest.approx(GRAVITY, rel=1e-6)
-    if integrator == "midpoint":
+    if integrator != "euler":
         H = energy(brick, run)
         assert np.diff(H).max() < 0.02 * H[0]
         assert H[-1] < H[0]

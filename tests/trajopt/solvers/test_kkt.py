@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import casadi as ca
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -18,6 +19,7 @@ from drakebots.trajopt.locomotion import (
     stand,
     targets,
 )
+from drakebots.trajopt.program import ProgramBuilder
 from drakebots.trajopt.solvers import kkt, solve_exact
 from tests.helpers.scripts import load_script
 
@@ -164,6 +166,112 @@ def test_other_values_than_entries_are_refused():
     A = kkt_matrix(4, 1, 0)
     with pytest.raises(InvalidInput, match="entries"):
         SymmetricFactors(A).factor(A.data[:-1])
+
+
+# --- embedded rows --------------------------------------------------------------
+
+
+def bound_matrix(counts, w: int, others: int, rows: int, seed: int):
+    """A KKT matrix in which counts[k] rows bind the w coordinates of knot k alone, its
+    unknowns in any order, and the places of those rows."""
+    random = np.random.default_rng(seed)
+    n, m = len(counts) * w + others, sum(counts)
+    H = random.standard_normal((n, n)) * (random.random((n, n)) < 0.4)
+    H += H.T + np.diag(random.standard_normal(n))
+    C, first = np.zeros((m, n)), 0
+    for k, count in enumerate(counts):
+        own = slice(first, first + count), slice(k * w, (k + 1) * w)
+        C[own] = random.standard_normal((count, w))
+        first += count
+    J = random.standard_normal((rows, n))
+    A = np.block(
+        [[H, C.T, J.T], [C, np.zeros((m, m + rows))], [J, np.zeros((rows, m + rows))]]
+    )
+    order = random.permutation(len(A))
+    place = np.argsort(order)
+    lower = sp.tril(sp.csr_matrix(A[np.ix_(order, order)])).tocoo()
+    every = np.arange(len(A))
+    i, j = np.r_[lower.row, every], np.r_[lower.col, every]
+    flipped = random.random(len(i)) < 0.5
+    i, j = np.where(flipped, j, i), np.where(flipped, i, j)
+    data = np.r_[lower.data, np.zeros(len(A))]
+    return sp.coo_matrix((data, (i, j)), A.shape), place[n : n + m]
+
+
+def both(A: sp.coo_matrix) -> np.ndarray:
+    """The matrix of entries on either side of the diagonal, dense."""
+    dense = A.toarray()
+    return dense + dense.T - np.diag(np.diag(dense))
+
+
+@given(
+    st.lists(st.integers(0, 6), min_size=1, max_size=5),
+    st.integers(1, 8),
+    st.floats(0, 1),
+    st.integers(0, 10_000),
+)
+@settings(deadline=None, max_examples=60)
+def test_embedded_rows(counts, others, share, seed):
+    """Inertia and solutions are those of the whole matrix."""
+    A, rows = bound_matrix(counts, 6, others, int(share * others), seed)
+    dense = both(A)
+    eigenvalues = np.linalg.eigvalsh(dense)
+    if np.abs(eigenvalues).min() < 1e-6 * np.abs(eigenvalues).max():
+        return  # nearly singular: the count of signs is rounding
+    factors = SymmetricFactors(A, embedded=rows)
+    for _ in range(2):
+        report = factors.factor(A.data)
+        assert report.embedded == len(rows)
+        assert report.negative == (eigenvalues < 0).sum()
+        x = np.random.default_rng(seed).standard_normal(len(dense))
+        error = np.abs(dense @ (factors.solve(dense @ x) - x)).max()
+        assert error < 1e-6 * np.abs(dense @ x).max()
+
+
+def test_rows_that_cannot_be_embedded():
+    """Relaxed or dependent rows: the whole matrix is factorized, and the next one that
+    can be is reduced again."""
+    A, rows = bound_matrix([2, 3], 6, 4, 2, seed=1)
+    factors = SymmetricFactors(A, embedded=rows)
+    relaxed = A.data.copy()
+    relaxed[(A.row == rows[0]) & (A.col == rows[0])] = -0.3
+    twice = A.data.copy()
+    mine = ((A.row == rows[0]) | (A.col == rows[0])) & (A.row != A.col)
+    twice[mine] = 0.0
+    for data, reduced in ((relaxed, 0), (twice, 0), (A.data, 5)):
+        B = sp.coo_matrix((data, (A.row, A.col)), A.shape)
+        dense, report = both(B), factors.factor(data)
+        assert report.embedded == reduced
+        if data is twice:
+            assert report.zero == 1
+            continue
+        assert report.negative == (np.linalg.eigvalsh(dense) < 0).sum()
+        b = np.arange(1.0, len(dense) + 1)
+        np.testing.assert_allclose(dense @ factors.solve(b), b, rtol=1e-7)
+    # Unknowns that touch each other are no rows of a Jacobian.
+    others = np.setdiff1d(np.arange(len(dense)), rows)
+    report = SymmetricFactors(A, embedded=others).factor(A.data)
+    assert report.embedded == 0
+    assert report.negative == (np.linalg.eigvalsh(dense) < 0).sum()
+
+
+def test_which_rows_are_embedded():
+    """Equalities of variables of one knot."""
+    b = ProgramBuilder("two knots")
+    x = b.add_variables("x", 2, ["a", "c"], lower=-1)
+    b.constraint("own", {"x": x.indices}, lambda x: x[0] * x[1], lower=0.2, upper=0.2)
+    b.constraint("above", {"x": x.indices}, lambda x: x[0], lower=0.0)
+    ends = {"p": x.indices[:1], "q": x.indices[1:]}
+    b.constraint("both", ends, lambda p, q: q[0] - p[0], lower=0.1, upper=0.1)
+    b.cost("cost", {"x": x.indices}, lambda x: ca.sumsqr(x))
+    b.bound("x", 0, 0.5, 0.5, labels=["c"])
+    program = b.build()
+    own = program.rows["own"].indices.ravel()
+    np.testing.assert_array_equal(kkt.embedded_rows(program), own)
+    size, unknowns = kkt.embedded_unknowns(program)
+    # Three free variables, two slacks, three multipliers of equalities, then two.
+    assert size == 10
+    np.testing.assert_array_equal(unknowns, [5, 6])
 
 
 # --- inside IPOPT -------------------------------------------------------------

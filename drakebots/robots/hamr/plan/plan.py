@@ -2,9 +2,9 @@
 
     result = plan(GaitProblem(frequency=10, surface="card"))
 
-The search starts from a simulation in open loop (`warm_start`). A gait with enough
-knots is solved with half of them first. Then the program (`programs`) is solved with
-growing weights of the complementarity slack, until contact is hard.
+The search starts from a simulation in open loop (`warm_start`). The program
+(`programs`) is solved with growing weights of the complementarity slack, until contact
+is hard.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ import xarray as xr
 from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import check_output
-from drakebots.core.run import Progress, Verdict, check_stop, is_ending
+from drakebots.core.run import Progress, Verdict, check_stop
 from drakebots.core.stages import stage, timed
 from drakebots.core.units import GRAVITY
 from drakebots.results import Result, load_result
@@ -36,7 +35,6 @@ from drakebots.robots.hamr.model import ACTUATORS, BIAS
 from drakebots.robots.hamr.plan.programs import (
     GaitProblem,
     JumpProblem,
-    coarser,
     gait_program,
     hamr_system,
     jump_program,
@@ -52,7 +50,6 @@ from drakebots.trajopt import Add, PlanProgram, planning
 from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
     audit,
-    on_knots,
     open_program,
     plan_dataset,
     plan_result,
@@ -75,20 +72,16 @@ OPTIONS = {
     "acceptable_iter": 8,
     "acceptable_constr_viol_tol": 1e-7,
     "max_iter": 400,
+    # With forces a little below zero the cost of friction, psi'gam, has no lower bound.
+    "bound_relax_factor": 0.0,
 }
 """Options of IPOPT."""
 
 NEAR_OPTIONS = near(1e-5, 1e-7)
 """Further options of IPOPT for a start near the answer."""
 
-BETWEEN_OPTIONS = near(1e-4, 1e-5)
-"""Further options of IPOPT for a start from the answer to a similar problem."""
-
 NEAR = 1e-5
 """Largest residual of a start that counts as near the answer."""
-
-_FINE = "fine"
-"""Note of the stages that start from the answer with fewer knots; see `Rung.note`."""
 
 CLOSED = 1e-6
 """Complementarity below which contact counts as hard [mm N]."""
@@ -114,8 +107,8 @@ def plan(
         solver: one of :data:`drakebots.trajopt.solvers.SOLVERS`; "structured" is the
             fastest (docs/planning.md), and needs a C compiler when drakebots is
             installed.
-        add: adds terms of your own to every program that is solved, with fewer knots
-            and with every weight; see :mod:`~drakebots.trajopt.plan_program`.
+        add: adds terms of your own to every program that is solved, one a weight; see
+            :mod:`~drakebots.trajopt.plan_program`.
 
     Raises:
         UnknownName, InvalidInput: for a problem that cannot be built.
@@ -147,8 +140,8 @@ def mathematical_program(
 ) -> PlanProgram[Result]:
     """The program of a gait or a jump, for Drake's solvers and ours.
 
-    The planner solves it with half of the knots first, then with growing weights of the
-    slack, each from the answer before.
+    The planner solves it with growing weights of the slack, each from the answer
+    before.
 
     Args:
         problem: planning problem.
@@ -240,28 +233,10 @@ def _options(program: Program, x: np.ndarray, later: bool) -> dict:
     return OPTIONS | (NEAR_OPTIONS if near else {})
 
 
-def _coarse_options(program: Program, x: np.ndarray, later: bool) -> dict:
-    """Options for a problem whose answer is a start."""
-    return OPTIONS | (BETWEEN_OPTIONS if later else {}) | {"tol": 1e-2}
-
-
-def _fine_options(program: Program, x: np.ndarray, later: bool) -> dict:
-    """Options for a start from the answer with fewer knots."""
-    return OPTIONS | (NEAR_OPTIONS if later else BETWEEN_OPTIONS)
-
-
-def _stopped(solution: Solution) -> bool:
-    """Whether no time is left for anything after this solution."""
-    return solution.verdict is Verdict.INTERRUPTED or is_ending()
-
-
-def _closed(stages: Sequence[PenaltyStage], lighter: bool) -> bool:
-    """Whether no heavier weight is needed.
-
-    Two weights are always tried; `lighter` says that one was used before these stages.
-    """
+def _closed(stages: Sequence[PenaltyStage]) -> bool:
+    """Whether no heavier weight is needed; two are always tried."""
     last = stages[-1]
-    return (lighter or len(stages) > 1) and last.ok and last.slack < CLOSED
+    return len(stages) > 1 and last.ok and last.slack < CLOSED
 
 
 @dataclass(frozen=True)
@@ -292,90 +267,21 @@ class _Search:
         start, rung = self._start(resume), Rung.of(resume)
         # A plan that goes on has the program that it had.
         build = self._builder(start if rung is None else self._packed)
-        solver = partial(self.solver, checkpoint=checkpoint)
-        problem, coarse = self.problem, None
-        anew = resume is None and isinstance(problem, GaitProblem)
-        if anew and problem.start.run is None:
-            coarse = self._coarse()
-        if coarse is None:
-            note = "" if rung is None else rung.note
-            return self._stages(build, start, solver, note, rung)
-        first = partial(Program.pack, parts=on_knots(coarse.parts, problem.knots))
-        if not _stopped(coarse):
-            return self._stages(build, first, solver, _FINE)
-        # The iterate in the problem's own knots, and no more.
-        later = problem.weights.slack[1:] or problem.weights.slack
-        contact, program = build(slack_weight=later[0])
-        x = first(program)
-        return contact, replace(
-            coarse,
-            program=program,
-            x=x,
-            residuals=MappingProxyType(program.residuals(x)),
-            multipliers=None,
-            message=f"{coarse.message}, with {len(coarse.parts['q'])} knots",
-        )
-
-    def _stages(
-        self, build, first, solver, note: str, rung: Rung | None = None
-    ) -> tuple[ContactImplicit, Solution]:
-        """Solves from a first x; `note` says where that came from, see `Rung.note`.
-
-        If the answer with fewer knots does not lead to an answer, the search starts
-        again from the warm start.
-        """
-        weights, options, fine = self.problem.weights.slack, _options, note == _FINE
-        if fine:
-            weights, options = weights[1:] or weights, _fine_options
         continuation = solve_penalty_continuation(
             build=lambda weight: build(slack_weight=weight),
-            weights=weights,
-            start=first,
-            solver=solver,
-            options=options,
-            done=lambda stages: _closed(stages, fine),
+            weights=self.problem.weights.slack,
+            start=start,
+            solver=partial(self.solver, checkpoint=checkpoint),
+            options=_options,
+            done=_closed,
             clock=self.clock,
             rung=rung,
-            note=note,
         )
         contact, solution = continuation.problem, continuation.solution
-        if fine and solution.verdict is Verdict.FAILED and self._timely:
-            return self._stages(build, self._packed, solver, "")
         judged = _hard(contact, solution)
         if judged is not solution and continuation.missed is not None:
             return contact, continuation.out_of_time()
         return contact, judged
-
-    def _coarse(self) -> Solution | None:
-        """The answer with half the intervals, where an iteration costs half as much.
-
-        It is solved with the first two weights, in half of the time that is left. None
-        if there are too few knots, or it was not found. Jumps are not solved this way:
-        their answer with half the intervals is too far away to save any time.
-        """
-        coarse = coarser(self.problem)
-        if coarse is None or not self._timely:
-            return None
-        left = self.clock.left
-        own = Clock(None if left is None else left / 2)
-        guess = self.guess.on_knots(coarse.knots)
-        search = _Search(coarse, guess, self.solver, own)
-        build = search._builder(search._packed)
-        continuation = solve_penalty_continuation(
-            build=lambda weight: build(slack_weight=weight),
-            weights=coarse.weights.slack[:2],
-            start=search._packed,
-            solver=self.solver,
-            options=_coarse_options,
-            done=lambda stages: not stages[-1].ok,
-            clock=own,
-        )
-        solution = continuation.solution
-        return solution if solution.ok or _stopped(solution) else None
-
-    @property
-    def _timely(self) -> bool:
-        return self.clock.left is None or self.clock.left > 0
 
     def _packed(self, program: Program) -> np.ndarray:
         return packed(program, self.guess)

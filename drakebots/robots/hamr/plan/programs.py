@@ -28,7 +28,6 @@ with q_s the swing actuators.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -55,6 +54,7 @@ from drakebots.robots.hamr.model import ACTUATORS, BIAS, DriveLaw, OnSurface
 from drakebots.robots.hamr.reference import reference_robot
 from drakebots.trajopt import PlanProgram
 from drakebots.trajopt.contact_implicit import (
+    INTEGRATORS,
     ContactImplicit,
     ContactImplicitBuilder,
     ContactSystem,
@@ -149,6 +149,9 @@ class _PlanProblem(OnSurface):
 
     knots: Annotated[int, whole(5)] = 51
     """Number of knots; the last knot of a gait repeats the first."""
+    integrator: Annotated[str, one_of("integrator", INTEGRATORS)] = "shake"
+    """Rule of integration: "shake" closes the loops at knots, "midpoint" between
+    them."""
     tilt: Annotated[float, between(0, np.pi / 2, "rad", open_ends=True)] = TILT
     """Bound of the chassis' roll, pitch and yaw."""
     symmetric: Annotated[bool, flag()] = False
@@ -241,25 +244,6 @@ class JumpProblem(_PlanProblem):
         return f"jump {1e3 * self.rise:g} mm"
 
 
-COARSE = 25
-"""Smallest number of knots of a coarser problem that still resolves all steps."""
-
-
-def coarser(problem: GaitProblem) -> GaitProblem | None:
-    """The problem with half the intervals and the same cost; None if they are too few.
-
-    Sums over knots stand for integrals, so their weights are scaled by the number of
-    intervals, or its inverse.
-    """
-    knots = (problem.knots + 1) // 2
-    if knots < COARSE:
-        return None
-    share, weights = (knots - 1) / (problem.knots - 1), problem.weights
-    factors = {"effort": share, "smooth": share, "loops": 1 / share, "near": 1 / share}
-    scaled = {name: factor * getattr(weights, name) for name, factor in factors.items()}
-    return replace(problem, knots=knots, weights=replace(weights, **scaled))
-
-
 # --- the robot --------------------------------------------------------------
 
 
@@ -332,6 +316,7 @@ def gait_program(
         (step * (1 - free), step * (1 + free)),
         problem.mu,
         input_bounds=(0.0, BIAS),
+        integrator=problem.integrator,
         periodic=(base["x"],),
         loops_at_start=False,
         slack=Slack(*SLACK, slack_weight or weights.slack[0]),
@@ -385,7 +370,9 @@ def jump_program(
         (0.5 * step, 1.5 * step),
         problem.mu,
         input_bounds=(0.0, BIAS),
+        integrator=problem.integrator,
         end_rest=(base["z"], base["yaw"]),
+        loops_at_start=False,  # the first two knots are alike
         slack=Slack(*SLACK, slack_weight or weights.slack[0]),
         scales=SCALES,
         name=f"hamr {problem.name}",

@@ -191,6 +191,8 @@ def _folder() -> Path:
 def _problem(fields: Mapping[str, Any]) -> GaitProblem | JumpProblem:
     """The problem with these fields; a jump is the one that has a rise."""
     kept = {name: value for name, value in fields.items() if name not in _RUN_ONLY}
+    # Older plans do not say it.
+    kept = {"integrator": "midpoint"} | kept
     return build(JumpProblem if "rise" in fields else GaitProblem, kept)
 
 

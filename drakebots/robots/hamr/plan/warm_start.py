@@ -17,15 +17,17 @@ from drakebots.robots.hamr.model import BIAS
 from drakebots.robots.hamr.plan.programs import GaitProblem, JumpProblem, hamr_system
 from drakebots.robots.hamr.reference import Reference, recorded_reference
 from drakebots.robots.hamr.simulate import TIME_STEP, Simulation, simulate
-from drakebots.trajopt.contact_implicit import on_knots
 from drakebots.trajopt.program import Program
 
 _CYCLES = 3
 """Number of cycles simulated after the ramp; the last one is the guess."""
 
-_STEPS = 500
+_STEPS = 200
 """Number of time steps of the simulation per cycle, each 0.1 to 1 ms long: enough for a
 first guess."""
+
+_SAMPLES = 100
+"""Least number of samples of a cycle."""
 
 _SETTLED = 5
 """Number of cycles at the end of a run; the most nearly periodic one is the guess."""
@@ -49,13 +51,6 @@ class Guess:
     q: np.ndarray
     u: np.ndarray
     stride: float
-
-    def on_knots(self, knots: int) -> Guess:
-        """The same motion at another number of knots."""
-        own = {"h": np.diff(self.time)[:, None], "q": self.q, "u": self.u}
-        parts = on_knots(own, knots)
-        time = np.linspace(self.time[0], self.time[-1], knots)
-        return replace(self, time=time, q=parts["q"], u=parts["u"])
 
 
 def first_gait(problem: GaitProblem) -> Guess:
@@ -146,6 +141,7 @@ def simulated_gait(problem: GaitProblem) -> Guess:
             swing_voltage=problem.start.voltage,
             lift_voltage=problem.start.voltage,
             time_step=float(np.clip(period / _STEPS, TIME_STEP, 1e-3)),
+            log_period=period / max(_SAMPLES, problem.knots - 1),
         )
     )
     end = float(walk.data.time.values[-1])
