@@ -21,7 +21,7 @@ from drakebots.core.installed import EXTRAS, version_of
 from drakebots.core.threads import cores, numerics, solver_threads
 from drakebots.fem.solver import fast_blas, installed_solvers
 from drakebots.trajopt.program import compiler
-from drakebots.trajopt.solvers import SOLVERS, is_installed
+from drakebots.trajopt.solvers import SOLVERS, is_installed, kkt
 
 VERSIONS = ("drake", "numpy", "scipy", "casadi", "numba", "mujoco")
 
@@ -51,7 +51,7 @@ def examined() -> dict[str, Any]:
         "plans": [name for name in SOLVERS if is_installed(name)],
         "skins": list(installed_solvers()),
         "c_parts": {
-            "kkt": is_installed("structured"),
+            "kkt": kkt.available(),
             "blas": fast_blas() is not None,
         },
         "compiler": compiler(),
@@ -76,9 +76,8 @@ def _slow(found: Mapping[str, Any]) -> list[str]:
         "mkl (0.9 GB)": skins == "mumps" and x86,
         "skins: blas.c was not compiled, and MUMPS multiplies two to four times "
         f"slower; {once}, then drakebots again": skins == "mumps" and not parts["blas"],
-        "plans: kkt.c was not compiled, so that there is no --solver structured, which "
-        f"plans HAMR's gaits two to four times faster; {once}, then drakebots "
-        "again": not parts["kkt"],
+        "plans: kkt.c was not compiled, and MUMPS plans HAMR's gaits three times "
+        f"slower; {once}, then drakebots again": not parts["kkt"],
         "plans, control: derivatives are interpreted, about seven times slower; "
         f"{once}, and do not set DRAKEBOTS_COMPILE=0": found["compiler"] is None,
         f"all: nothing can be kept in {found['cache']}, so that derivatives are "

@@ -116,8 +116,7 @@ class Solving:
     """By which solver it is solved, for how long, and from where."""
 
     solver: str = "exact"
-    """Solver: exact or structured (IPOPT with exact Hessians), snopt or ipopt
-    (Drake's)."""
+    """Solver: exact (IPOPT with exact Hessians), snopt or ipopt (Drake's)."""
     time_limit: Annotated[float | None, positive("s")] = None
     """Limit of wall time; 5min for plans of any model."""
     checkpoint: Path | None = None

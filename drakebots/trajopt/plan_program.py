@@ -37,7 +37,6 @@ from drakebots.core.units import SI, Scaling
 from drakebots.multibody.twin import Twin
 from drakebots.trajopt.program import ADDED, Group, Program, ProgramBuilder
 from drakebots.trajopt.solvers import (
-    OURS,
     TOLERANCE,
     ExactIpoptSolver,
     ProgramResult,
@@ -485,7 +484,7 @@ def planning(
     def call(
         program: Program, x: np.ndarray, *, options: Mapping[str, Any], **how: Any
     ) -> Solution:
-        ours = dict(options) if solver in OURS else {}
+        ours = dict(options) if solver == "exact" else {}
         how = {"solver": solver, "options": ours | given, **shared, **how}
         if add is None:
             return solve(program, x, **how)

@@ -6,15 +6,16 @@ python scripts/bench/programs.py walk beetle     # programs by name
 python scripts/bench/programs.py --time-limit 600
 
 Each solver starts from the planner's own guess, with derivatives of the same blocks:
-"exact" and "structured" are IPOPT with exact Hessians, "snopt" and "ipopt" Drake's. All
-solve one program: the first of a ladder, which the planner solves first. A row says how
-far a solver came within the limit; the infeasibility is the largest of scaled rows.
+"exact" is IPOPT with exact Hessians, "mumps" the same with MUMPS for its linear
+systems, "snopt" and "ipopt" Drake's. All solve one program: the first of a ladder,
+which the planner solves first. A row says how far a solver came within the limit; the
+infeasibility is the largest of scaled rows.
 
 snopt_median_ratio is SNOPT's time over the faster of ours, where both solved;
 round_trips_equal counts planners' own plans that their programs make again to 1e-9,
 own_terms_hold terms of one's own that are met to 1e-6.
 
-JSON: programs_open, exact_solved, structured_solved, snopt_solved, ipopt_solved,
+JSON: programs_open, exact_solved, mumps_solved, snopt_solved, ipopt_solved,
 snopt_median_ratio, round_trips_equal, own_terms_hold, rows.
 """
 
@@ -59,7 +60,7 @@ sys.path.append(str(ROOT / "scripts" / "papers" / "littledog"))
 import littledog_program  # noqa: E402
 from littledog_stepup import data_folder  # noqa: E402
 
-SOLVERS = ("exact", "structured", "snopt", "ipopt")
+SOLVERS = ("exact", "mumps", "snopt", "ipopt")
 HOLDS = 1e-6
 """Largest violation of a term of one's own [m]."""
 
@@ -199,7 +200,7 @@ def round_trip(name: str, limit: float) -> float:
         plan, program = voxels.plan(problem), problem.mathematical_program()
         again = program.plan(program.lowered.values(program.guess))
     else:
-        plan = hamr.plan(problem, solver="structured")
+        plan = hamr.plan(problem)
         program = problem.mathematical_program(start=plan)
         again = program.plan(program.lowered.values(program.guess))
     assert plan.kind == again.kind and plan.verdict == again.verdict, again.message
@@ -241,7 +242,9 @@ def solve_all(name: str, solvers: Sequence[str], limit: float) -> tuple[list, di
             knot = program.program.variables["q"].count // 2
             program.com(knot)
         began = time.perf_counter()
-        result = program.solve(solver, time_limit=limit)
+        how = {"options": {"linear_solver": solver}} if solver == "mumps" else {}
+        solver_name = "exact" if how else solver
+        result = program.solve(solver_name, time_limit=limit, **how)
         seconds = time.perf_counter() - began
         rows.append(row_of(name, solver, program, result, seconds))
         print(rows[-1], flush=True)
@@ -283,7 +286,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         {
             "programs_open": len(names),
             "exact_solved": of["exact"],
-            "structured_solved": of["structured"],
+            "mumps_solved": of["mumps"],
             "snopt_solved": of["snopt"],
             "ipopt_solved": of["ipopt"],
             "snopt_median_ratio": statistics.median(ratios) if ratios else None,

@@ -9,7 +9,7 @@
     littledog    the step-up on the authors' terrain, 12 starts (needs their data)
     gaits        HAMR's nine gaits and its jump, each from problem to result
 
-The last three are solved with --linear-solver, MUMPS by default as everywhere. All
+The last three are solved with --linear-solver, structured by default as everywhere. All
 seconds are processor time of one thread, so that busy machines compare.
 
 python scripts/bench/structured.py              # all, a quarter of an hour
@@ -194,7 +194,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser = Measurement(__doc__, quick="kkt and knots, smaller")
     parser.add_argument("--only", nargs="+", choices=STAGES, help="some of the stages")
     parser.add_argument(
-        "--linear-solver", choices=("mumps", "structured"), default="mumps"
+        "--linear-solver", choices=("mumps", "structured"), default="structured"
     )
     args = parser.parse_args(argv)
     stages = args.only or (STAGES[:2] if args.quick else STAGES)

@@ -245,7 +245,7 @@ def test_refused_forms(words, said, tmp_path, capsys):
 def test_solvers_have_one_word_and_unknown_ones_are_named(command, capsys):
     with pytest.raises(SystemExit):
         main([*command.split(), "--help"])
-    assert "structured" in capsys.readouterr().out
+    assert "exact" in capsys.readouterr().out
     assert main([*command.split(), "--solver", "nlopt"]) == 2
     said = capsys.readouterr().err
     assert "nlopt" in said and "snopt" in said and said.count("\n") == 1

@@ -256,7 +256,7 @@ def test_bad_input(first):
         program.position(2, "leg_shank", [1.0, 2.0])
     with pytest.raises(UnknownName, match="foot_force"):
         program["contact_force"]
-    with pytest.raises(UnknownName, match="structured"):
+    with pytest.raises(UnknownName, match="exact"):
         program.solve("nlopt")
 
 

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from drakebots.trajopt.solvers.qp import solve_qp
     from drakebots.trajopt.solvers.read_back import ReadBack, name_of
     from drakebots.trajopt.solvers.solve import (
-        OURS,
         SOLVERS,
         TOLERANCE,
         ProgramResult,

@@ -1,8 +1,9 @@
 """IPOPT with exact sparse Hessians (CasADi's build).
 
-Its linear systems are solved by MUMPS (option linear_solver "mumps", the default), by
-our kkt.c ("structured", where that was compiled), by SPRAL ("spral"), or by HSL's
-solvers of users who have them (linear_solver "ma57", hsllib "libhsl.so").
+Its linear systems are solved by our kkt.c (option linear_solver "structured", the
+default where it was compiled), by MUMPS ("mumps"), by SPRAL ("spral"), or by HSL's
+solvers of users who have them (linear_solver "ma57", hsllib "libhsl.so"). By default
+MUMPS is tried where IPOPT failed and kkt.c was in doubt about a factorization.
 """
 
 from __future__ import annotations
@@ -35,9 +36,6 @@ DEFAULTS: dict[str, Any] = {
     "bound_relax_factor": 1e-9,
     "mu_strategy": "adaptive",
     "max_iter": 3000,
-    # "structured" is faster, but misled by nearly singular systems
-    # (docs/evidence/planning.md).
-    "linear_solver": "mumps",
     # METIS: half the time of MUMPS's own choice on HAMR (scripts/bench/scaling.py).
     "mumps_pivot_order": 5,
     "nlp_scaling_method": "none",
@@ -211,7 +209,8 @@ def solve_exact(
         InvalidInput: for an option that IPOPT does not know.
         Exception: any exception of the monitor.
     """
-    settings = DEFAULTS | {"print_level": 0} | dict(options or {})
+    own = {"linear_solver": "structured" if kkt.available() else "mumps"}
+    settings = own | DEFAULTS | {"print_level": 0} | dict(options or {})
     _check_spral(settings)
     watch = monitor if isinstance(monitor, Watch) else Watch(program, monitor)
     began = time.perf_counter()
@@ -220,7 +219,14 @@ def solve_exact(
     if settings["linear_solver"] != "structured":
         return _solved(program, x0, settings, watch, assembled, built)
     with kkt.socket(program) as socket:
-        return _solved(program, x0, settings | socket, watch, assembled, built)
+        raw = _solved(program, x0, settings | socket, watch, assembled, built)
+        doubted = kkt.doubted()
+    asked = "linear_solver" in (options or {})
+    if raw.success or watch.reason or watch.error or asked or not doubted:
+        return raw
+    built = {"build": sum(raw.seconds.values())}
+    mumps = settings | {"linear_solver": "mumps"}
+    return _solved(program, x0, mumps, watch, assembled, built)
 
 
 def _solved(

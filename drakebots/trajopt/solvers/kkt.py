@@ -7,10 +7,11 @@ IPOPT spends nine tenths of a trajectory's program in factorizations of its KKT 
 
 with W the Hessian of the Lagrangian, Sigma the barrier's diagonal and J the Jacobian of
 the rows. `kkt.c` factorizes it by fronts of dense columns and is handed to IPOPT as if
-it were HSL's MA27 (option `hsllib`), so that the interior point stays IPOPT's. It is
-used on request (linear_solver "structured"): it is faster than MUMPS, but nearly
-singular systems mislead it more often (docs/evidence/planning.md). Where no C compiler
-was at hand when drakebots was installed the library is missing.
+it were HSL's MA27 (option `hsllib`), so that the interior point stays IPOPT's. Before
+that `embed.c` eliminates rows that bind the variables of one knot alone, as closed
+loops at knots do. Nearly singular systems mislead kkt.c more often than MUMPS
+(docs/evidence/planning.md), which is tried after it where that was seen. Where no C
+compiler was at hand when drakebots was installed the library is missing.
 
 The sequence of elimination decides about the time. METIS dissects the graph of the
 unknowns, which finds the chain of knots. Multipliers have zeros on the diagonal: those
@@ -69,6 +70,13 @@ def library() -> ctypes.CDLL | None:
     lib.kkt_use(functions)
     lib.kkt_release.restype = None
     return lib
+
+
+def doubted() -> bool:
+    """Whether the signs of a factorization were in doubt, within the `with` block of a
+    :func:`socket`."""
+    lib = library()
+    return lib is not None and lib.kkt_doubts() > 0
 
 
 def available() -> bool:

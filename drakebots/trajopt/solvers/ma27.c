@@ -33,6 +33,7 @@ typedef struct Face {
 } Face;
 
 static __thread Face *mine; /* this thread's, to be freed after the solve */
+static __thread int doubts; /* number of this thread's factors with too few signs */
 
 static __thread struct {
     int n, count;
@@ -43,7 +44,12 @@ void kkt_embed(int n, int count, const int *rows) {
     embedded.n = n, embedded.count = count, embedded.rows = rows;
 }
 
+/* How many factorizations since the last release have come out with fewer negative
+eigenvalues than they can have, at any threshold. */
+int kkt_doubts(void) { return doubts; }
+
 void kkt_release(void) {
+    doubts = 0;
     while (mine) {
         Face *next = mine->next;
         embed_free(mine->matrix);
@@ -121,6 +127,7 @@ void ma27bd_(int *n, int *nz, const int *irn, const int *icn, double *a, int *la
     if (counts[0] < counts[6]) {
         singular = embed_factor(f->matrix, a, STRICT);
         embed_report(f->matrix, counts, sizes);
+        doubts += counts[0] < counts[6];
     }
     info[14] = counts[0], f->rows = counts[6];
     if (f->trying) f->indefinite = counts[0] > counts[6];

@@ -35,7 +35,6 @@ from drakebots.core.errors import (
 from drakebots.core.run import Progress, Verdict, check_stop, ended_by
 from drakebots.core.stages import stage
 from drakebots.trajopt.program import Program, save_checkpoint
-from drakebots.trajopt.solvers import kkt
 from drakebots.trajopt.solvers.drake_solvers import IDS, solve_drake
 from drakebots.trajopt.solvers.exact_solver import fill
 from drakebots.trajopt.solvers.ipopt_exact import (
@@ -48,17 +47,12 @@ from drakebots.trajopt.solvers.ipopt_exact import (
 )
 from drakebots.trajopt.solvers.mathematical_program import Lowered
 
-OURS = ("exact", "structured")
-"""IPOPT with exact Hessians, its linear systems solved by MUMPS or in the order of the
-time steps."""
-
-SOLVERS = (*OURS, "ipopt", "snopt")
+SOLVERS = ("exact", "ipopt", "snopt")
+"""IPOPT with exact Hessians; IPOPT and SNOPT as Drake has them."""
 
 
 def is_installed(name: str) -> bool:
     """Whether one of the :data:`SOLVERS` can be used here."""
-    if name == "structured" and not kkt.available():
-        return False
     if name in IDS:  # a Drake that was built without SNOPT
         return MakeSolver(IDS[name]).available()
     return casadi.has_nlpsol("ipopt")
@@ -282,8 +276,8 @@ def solve(
     Args:
         program: the program.
         x0: the first guess, see :meth:`Program.pack`.
-        solver: "exact" or "structured" (see :data:`OURS`), "ipopt" or "snopt" (Drake's,
-            through a MathematicalProgram).
+        solver: "exact", or "ipopt" or "snopt" (Drake's, through a
+            MathematicalProgram).
         options: options of the solver.
         time_limit: limit of the wall time [s].
         monitor: called at every iteration; True stops the solver.
@@ -302,8 +296,6 @@ def solve(
     check_solver(solver)
     check_value("time limit", time_limit, optional(positive("s")))
     options = dict(options or {})
-    if solver == "structured":
-        options["linear_solver"] = solver
     x0 = program.check_guess(x0)
     program.check()
     # SNOPT reports function evaluations, whose number has no limit.
@@ -327,7 +319,7 @@ def _ran(solver, program, x0, watch, options, *, time_limit, threads, lowered):
     try:
         check_stop()
         with stage("solve"):
-            if solver in OURS:
+            if solver == "exact":
                 return solve_exact(program, x0, threads=threads, **how), None
             how |= {"time_limit": time_limit, "lowered": lowered}
             return solve_drake(program, x0, solver=solver, **how), None

@@ -20,7 +20,7 @@ from drakebots.trajopt.locomotion import (
     targets,
 )
 from drakebots.trajopt.program import ProgramBuilder
-from drakebots.trajopt.solvers import kkt, solve_exact
+from drakebots.trajopt.solvers import ipopt_exact, kkt, solve_exact
 from tests.helpers.scripts import load_script
 
 quadruped_urdf, written = load_script("program_robots", "quadruped_urdf", "written")
@@ -309,6 +309,57 @@ def test_without_a_compiler_it_is_refused(monkeypatch, walk):
     assert not kkt.available()
     with pytest.raises(InvalidInput, match="C compiler"):
         solve_exact(*walk, options={"linear_solver": "structured"})
+
+
+def test_without_a_compiler_mumps_solves(monkeypatch, walk):
+    program, x0 = walk
+    monkeypatch.setattr(kkt, "library", lambda: None)
+    assert solve_exact(program, x0, options={"max_iter": 3}).log["obj"]
+
+
+def test_mumps_is_tried_where_signs_were_in_doubt(monkeypatch, walk):
+    """Where IPOPT failed, its factors were in doubt, and nobody asked for kkt.c."""
+    program, x0 = walk
+    short = {"max_iter": 3}
+    plain = solve_exact(program, x0, options=short)
+    assert len(plain.log["obj"]) == 4
+    solvers, solved = [], ipopt_exact._solved
+
+    def noted(program, x0, settings, *rest):
+        solvers.append(settings["linear_solver"])
+        return solved(program, x0, settings, *rest)
+
+    monkeypatch.setattr(ipopt_exact, "_solved", noted)
+    monkeypatch.setattr(kkt, "doubted", lambda: True)
+    again = solve_exact(program, x0, options=short)
+    assert solvers == ["ma27", "mumps"] and len(again.log["obj"]) == 4
+    solvers.clear()
+    solve_exact(program, x0, options=short | {"linear_solver": "structured"})
+    solve_exact(program, x0, options=short, monitor=lambda iteration: True)
+    assert solvers == ["ma27", "ma27"]
+
+
+def test_signs_that_are_in_doubt_are_counted(monkeypatch):
+    """Of two rows that are one; the next solve counts anew."""
+    found, solved = [], ipopt_exact._solved
+
+    def noted(*given):
+        raw = solved(*given)
+        found.append(kkt.doubted())
+        return raw
+
+    monkeypatch.setattr(ipopt_exact, "_solved", noted)
+    for twice in (True, False):
+        b = ProgramBuilder("two rows")
+        x = b.add_variables("x", 1, ["a", "c"], lower=-5, upper=5)
+        b.cost("cost", {"x": x.indices}, lambda x: ca.sumsqr(x))
+        each = {"x": x.indices}, (lambda x: x[0] + x[1])
+        b.constraint("one", *each, lower=1, upper=1)
+        if twice:
+            b.constraint("other", *each, lower=1, upper=1)
+        raw = solve_exact(b.build(), np.ones(2))
+        assert raw.success and raw.x == pytest.approx([0.5, 0.5], abs=1e-6)
+    assert found == [True, False]
 
 
 def test_solves_in_threads_do_not_mix(walk):

@@ -104,9 +104,7 @@ def plan(
         checkpoint: file in which the best iterate is kept (.npz).
         resume: checkpoint, or a plan with as many knots or its file, to start from.
         progress: called at every iteration.
-        solver: one of :data:`drakebots.trajopt.solvers.SOLVERS`; "structured" is the
-            fastest (docs/planning.md), and needs a C compiler when drakebots is
-            installed.
+        solver: one of :data:`drakebots.trajopt.solvers.SOLVERS`.
         add: adds terms of your own to every program that is solved, one a weight; see
             :mod:`~drakebots.trajopt.plan_program`.
 
