@@ -168,9 +168,10 @@ def audit(
         complementarity_max: largest of phi gam, h (mu gam - 1'beta) psi and
         h eta beta over all contacts; del_residual_max: largest residual of the
         discrete Euler-Lagrange equations, wrap included; momentum_defect: p+ of
-        the last interval minus p- of the first (periodic plans); loop_gap_max and
-        loop_gap_knots_max: largest row of c(q) at midpoints and at knots, of loops
-        (lengths and directions) and of joints that follow others (rad, lengths);
+        the last interval minus p- of the first (periodic plans); loop_gap_max,
+        loop_gap_knots_max and loop_gap_middles_max: largest row of c(q) where the
+        integrator closes the loops, at knots, and between them, of loops (lengths and
+        directions) and of joints that follow others (rad, lengths);
         penetration_max; slack_max; cone_max: largest excess of friction over mu gam.
     """
     system = problem.system
@@ -209,9 +210,9 @@ def _mechanics(problem: ContactImplicit, parts) -> dict[str, float]:
     if system.num_loop_rows:
         symbol = ca.SX.sym("q", n)
         c, _ = system.loop_force(symbol, ca.SX.zeros(system.num_loop_rows))
-        at_knots = ca.Function("c", [symbol], [c]).map(len(parts["q"]))
+        gap, q = ca.Function("c", [symbol], [c]), parts["q"]
         out["loop_gap_max"] = float(np.abs(loops).max(initial=0.0))
-        out["loop_gap_knots_max"] = float(
-            np.abs(np.array(at_knots(parts["q"].T))).max()
-        )
+        for where, at in (("knots", q), ("middles", (q[1:] + q[:-1]) / 2)):
+            rows = np.array(gap.map(len(at))(at.T))
+            out[f"loop_gap_{where}_max"] = float(np.abs(rows).max())
     return out

@@ -657,7 +657,8 @@ class LocomotionProblem:
     weights: LocomotionWeights = field(default_factory=LocomotionWeights)
     """Weights of the cost."""
     integrator: Annotated[str, one_of("integrator", INTEGRATORS)] = "midpoint"
-    """Rule of integration, "midpoint" (second order) or "euler" (first order)."""
+    """Rule of integration: "midpoint" or "shake" (second order; loops close between
+    knots or at them), or "euler" (first order)."""
 
     def __post_init__(self):
         check_knots(self.knots)

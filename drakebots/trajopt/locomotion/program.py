@@ -128,9 +128,11 @@ def mechanics(aim: Targets, *, slack_weight: float | None = None) -> ContactImpl
         input_bounds=(-limits, limits),
         position_bounds=_position_bounds(aim),
         periodic=advances if repeats else None,
-        # A given first pose closes them already. Around a cycle, midpoints determine
-        # all knots if the number of intervals is odd.
-        loops_at_start=repeats and aim.intervals % 2 == 0,
+        # A given first pose closes them already, and so does the last one of a cycle,
+        # or midpoints if the number of intervals is odd.
+        loops_at_start=(
+            repeats and problem.integrator == "midpoint" and aim.intervals % 2 == 0
+        ),
         slack=Slack(*SLACK, weight),
         scales=Scales(
             force=0.5,

@@ -62,6 +62,7 @@ struct Embedding {
     char *is_row;        /* by unknown: whether it is an embedded row */
     char *kind;          /* by entry */
     int *slot;           /* by entry: the first of its places among the reduced */
+    int *inner, inners;  /* the entries that touch the parts' columns */
     int m, entries;      /* size of the reduced matrix, and number of its entries */
     double *a, *reduced; /* entries */
     double *x, *r, *y;   /* room for solutions */
@@ -149,6 +150,7 @@ static Solver *reduce_pattern(Embedding *e) {
             continue;
         }
         e->kind[k] = p < 0 && q < 0 ? APART : p < 0 || q < 0 ? ONE : p == q ? SAME : TWO;
+        if (e->kind[k] != APART) e->inner[e->inners++] = k;
         /* Others first, parts after them; the larger one leads. */
         int64_t s = p < 0 ? e->to[i] : (int64_t)n + p, t = q < 0 ? e->to[j] : (int64_t)n + q;
         pair[count++] = (Pair){MAX(s, t) * 2 * (int64_t)(n + 1) + MIN(s, t), k};
@@ -197,6 +199,7 @@ Embedding *embed_new(int n, int nz, const int *i, const int *j, int count,
     e->of = malloc(sizeof(int) * (n + 1)), e->at = calloc(n + 1, sizeof(int));
     e->to = calloc(n + 1, sizeof(int)), e->is_row = calloc(n + 1, 1);
     e->kind = calloc(nz + 1, 1), e->slot = calloc(nz + 1, sizeof(int));
+    e->inner = malloc(sizeof(int) * (nz + 1));
     find_parts(e, count, rows);
     if (e->parts) {
         e->small = reduce_pattern(e);
@@ -219,7 +222,7 @@ void embed_free(Embedding *e) {
     if (e->small) kkt_free(e->small);
     if (e->whole) kkt_free(e->whole);
     free(e->i), free(e->j), free(e->of), free(e->at), free(e->to), free(e->is_row);
-    free(e->kind), free(e->slot), free(e->part), free(e->a), free(e->reduced);
+    free(e->kind), free(e->slot), free(e->inner), free(e->part), free(e->a), free(e->reduced);
     free(e->x), free(e->r), free(e->y), free(e);
 }
 
@@ -332,11 +335,10 @@ int embed_factor(Embedding *e, const double *a, double u) {
 
 /* --- solution ------------------------------------------------------------------------ */
 
-/* r -= A x, but for embedded rows and their columns. */
+/* r -= A x with the entries that touch the parts' columns. */
 static void subtract(const Embedding *e, const double *x, double *r) {
-    for (int k = 0; k < e->nz; k++) {
-        if (e->kind[k] == BOUND || e->kind[k] == DIAGONAL) continue;
-        int i = e->i[k], j = e->j[k];
+    for (int c = 0; c < e->inners; c++) {
+        int k = e->inner[c], i = e->i[k], j = e->j[k];
         r[i] -= e->a[k] * x[j];
         if (i != j) r[j] -= e->a[k] * x[i];
     }

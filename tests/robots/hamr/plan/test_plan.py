@@ -114,7 +114,8 @@ def test_a_plan_satisfies_its_physics(coarse):
     assert m["complementarity_max"] <= 1e-6
     assert m["del_residual_max"] <= 1e-8
     assert m["momentum_defect"] <= 1e-8
-    assert m["loop_gap_max"] <= 1e-9
+    assert m["loop_gap_max"] == m["loop_gap_knots_max"] <= 1e-9
+    assert 1e-9 < m["loop_gap_middles_max"] < 0.1  # mm
     assert m["penetration_max"] <= 1e-8
     assert m["stride_mm"] >= 9.5
     assert m["flexure_max_deg"] <= 45
