@@ -339,7 +339,7 @@ def test_mumps_is_tried_where_signs_were_in_doubt(monkeypatch, walk):
     assert solvers == ["ma27", "ma27"]
 
 
-def test_signs_that_are_in_doubt_are_counted(monkeypatch):
+def test_what_mumps_is_tried_for_is_counted(monkeypatch):
     """Of two rows that are one; the next solve counts anew."""
     found, solved = [], ipopt_exact._solved
 

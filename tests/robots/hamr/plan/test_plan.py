@@ -122,6 +122,13 @@ def test_a_plan_satisfies_its_physics(coarse):
     assert -1e-6 <= m["voltage_min"] <= m["voltage_max"] <= 225 + 1e-6
 
 
+def test_loops_may_close_between_knots():
+    m = plan(GaitProblem(knots=17, integrator="midpoint")).metrics
+    assert m["loop_gap_max"] == m["loop_gap_middles_max"] <= 1e-9
+    assert 1e-9 < m["loop_gap_knots_max"] < 0.1
+    assert m["stride_mm"] >= 9.5
+
+
 def test_impulses_of_contact_carry_the_weight(coarse):
     """Over a period the ground's impulse is the weight's: momentum repeats."""
     data = coarse.data
