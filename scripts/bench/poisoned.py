@@ -100,7 +100,8 @@ def _structure(seed: int, most: int = 60) -> sp.coo_matrix:
 
 @item("kkt")
 def kkt() -> Arrays:
-    """kkt.c on matrices of random structure, thrice each: it learns from the first."""
+    """kkt.c and embed.c on matrices of random structure, thrice each: they learn from
+    the first."""
     from symmetric_factors import SymmetricFactors
 
     from drakebots.trajopt.solvers import kkt
@@ -109,7 +110,9 @@ def kkt() -> Arrays:
         return
     for seed in range(150):
         A = _structure(seed)
-        factors = SymmetricFactors(A)
+        # Of every other one the multipliers are embedded, as far as they can be.
+        multipliers = np.flatnonzero(A.diagonal() == 0) if seed % 2 else ()
+        factors = SymmetricFactors(A, embedded=multipliers)
         for scale in (1.0, 1.0, 1e3):
             report = factors.factor(scale * A.data)
             yield np.array([report.negative, report.zero, report.delayed])

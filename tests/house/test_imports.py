@@ -58,7 +58,7 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 54_126,
+    "code_lines": 54_078,
     "modules": 384,
     "single_importer_modules": 42,
     "functions_over_60_lines": 5,
