@@ -93,9 +93,9 @@ def socket(program: Program) -> Iterator[dict[str, str]]:
             "linear_solver structured was not compiled; install a C compiler and then "
             "drakebots once more, or use linear_solver mumps"
         )
-    _open.solves = getattr(_open, "solves", 0) + 1
-    size, unknowns = embedded_unknowns(program)
-    lib.kkt_embed(size, len(unknowns), unknowns.ctypes.data_as(_INT))
+    solves = _open.__dict__.setdefault("solves", [])
+    solves.append(embedded_unknowns(program))
+    _embed(lib, *solves[-1])
     try:
         yield {
             "linear_solver": "ma27",
@@ -103,14 +103,23 @@ def socket(program: Program) -> Iterator[dict[str, str]]:
             "linear_system_scaling": "none",
         }
     finally:
-        # All of this thread's factors go, so not while a monitor solves within a solve.
-        _open.solves -= 1
-        if not _open.solves:
+        # All of this thread's factors go, so not while a monitor solves within a solve,
+        # which goes on with its own embedded rows.
+        solves.pop()
+        if solves:
+            _embed(lib, *solves[-1])
+        else:
             lib.kkt_release()
 
 
+def _embed(lib: ctypes.CDLL, size: int, unknowns: np.ndarray) -> None:
+    """Names the embedded rows of this thread's matrices; C keeps their address."""
+    lib.kkt_embed(size, len(unknowns), unknowns.ctypes.data_as(_INT))
+
+
 _open = threading.local()
-"""`solves`: how many solves of this thread are within their `with` block."""
+"""`solves`: what :func:`embedded_unknowns` gave for each solve of this thread that is
+within its `with` block, the innermost last."""
 
 
 # --- embedded rows ----------------------------------------------------------------

@@ -48,8 +48,9 @@ void kkt_embed(int n, int count, const int *rows) {
 eigenvalues than they can have, at any threshold. */
 int kkt_doubts(void) { return doubts; }
 
+/* Frees the factors of this thread; embedded rows have to be named anew. */
 void kkt_release(void) {
-    doubts = 0;
+    doubts = 0, embedded.count = 0;
     while (mine) {
         Face *next = mine->next;
         embed_free(mine->matrix);

@@ -255,17 +255,22 @@ def test_rows_that_cannot_be_embedded():
     assert report.negative == (np.linalg.eigvalsh(dense) < 0).sum()
 
 
-def test_which_rows_are_embedded():
-    """Equalities of variables of one knot."""
-    b = ProgramBuilder("two knots")
-    x = b.add_variables("x", 2, ["a", "c"], lower=-1)
+def knots_of_two(count: int):
+    """A program whose rows `own` bind the two variables of a knot each."""
+    b = ProgramBuilder("knots of two")
+    x = b.add_variables("x", count, ["a", "c"], lower=-1)
     b.constraint("own", {"x": x.indices}, lambda x: x[0] * x[1], lower=0.2, upper=0.2)
     b.constraint("above", {"x": x.indices}, lambda x: x[0], lower=0.0)
-    ends = {"p": x.indices[:1], "q": x.indices[1:]}
+    ends = {"p": x.indices[:-1], "q": x.indices[1:]}
     b.constraint("both", ends, lambda p, q: q[0] - p[0], lower=0.1, upper=0.1)
     b.cost("cost", {"x": x.indices}, lambda x: ca.sumsqr(x))
     b.bound("x", 0, 0.5, 0.5, labels=["c"])
-    program = b.build()
+    return b.build()
+
+
+def test_which_rows_are_embedded():
+    """Equalities of variables of one knot."""
+    program = knots_of_two(2)
     own = program.rows["own"].indices.ravel()
     np.testing.assert_array_equal(kkt.embedded_rows(program), own)
     size, unknowns = kkt.embedded_unknowns(program)
@@ -360,6 +365,22 @@ def test_what_mumps_is_tried_for_is_counted(monkeypatch):
         raw = solve_exact(b.build(), np.ones(2))
         assert raw.success and raw.x == pytest.approx([0.5, 0.5], abs=1e-6)
     assert found == [True, False]
+
+
+def test_a_solve_within_a_solve_works_with_its_own_rows():
+    """Its embedded rows are those of its own program."""
+    few, many = knots_of_two(2), knots_of_two(4)
+    alone = solve_exact(many, np.ones(8))
+    assert alone.success
+    rows = many.values(alone.x)[many.rows["own"].indices]
+    np.testing.assert_allclose(rows, 0.2, atol=1e-8)
+
+    def inner(iteration) -> bool:
+        assert solve_exact(few, np.ones(4)).success
+        return False
+
+    nested = solve_exact(many, np.ones(8), monitor=inner)
+    np.testing.assert_array_equal(nested.x, alone.x)
 
 
 def test_solves_in_threads_do_not_mix(walk):
