@@ -75,8 +75,7 @@ def library() -> ctypes.CDLL | None:
 def doubted() -> bool:
     """Whether the signs of a factorization were in doubt, within the `with` block of a
     :func:`socket`."""
-    lib = library()
-    return lib is not None and lib.kkt_doubts() > 0
+    return library().kkt_doubts() > 0
 
 
 def available() -> bool:
@@ -131,12 +130,11 @@ def embedded_rows(program: Program) -> np.ndarray:
     So closed loops at knots do, and joints that follow others. embed.c eliminates them
     together with as many of their variables.
     """
-    knots, first = [], 0
-    for group in program.variables.values():
-        knots.append(first + np.repeat(np.arange(group.count), len(group.labels)))
-        first += group.count
-    knot = np.concatenate(knots)
-    low, high = np.full(program.num_rows, first), np.full(program.num_rows, -1)
+    # A knot of a group goes by the position of its first variable.
+    groups = program.variables.values()
+    first = [np.broadcast_to(g.indices[:, :1], g.shape).ravel() for g in groups]
+    knot, m = np.concatenate(first), program.num_rows
+    low, high = np.full(m, program.num_variables), np.full(m, -1)
     for term in program.terms:
         i, j = term.block.jacobian_pattern
         rows, at = term.rows[:, i], knot[term.columns[:, j]]
@@ -155,9 +153,8 @@ def embedded_unknowns(program: Program) -> tuple[int, np.ndarray]:
     equal = program.lower == program.upper
     free = np.count_nonzero(program.x_lower < program.x_upper)
     first = free + np.count_nonzero(~equal)
-    place = np.cumsum(equal) - 1 + first
-    unknowns = place[embedded_rows(program)].astype(np.int32)
-    return int(first) + program.num_rows, unknowns
+    unknowns = (np.cumsum(equal) - 1 + first)[embedded_rows(program)]
+    return int(first) + program.num_rows, unknowns.astype(np.int32)
 
 
 # --- the sequence of elimination ------------------------------------------------
