@@ -76,8 +76,8 @@ def _slow(found: Mapping[str, Any]) -> list[str]:
         "mkl (0.9 GB)": skins == "mumps" and x86,
         "skins: blas.c was not compiled, and MUMPS multiplies two to four times "
         f"slower; {once}, then drakebots again": skins == "mumps" and not parts["blas"],
-        "plans: kkt.c was not compiled, and MUMPS plans HAMR's gaits three times "
-        f"slower; {once}, then drakebots again": not parts["kkt"],
+        "plans: kkt.c was not compiled, and by MUMPS HAMR's gaits take two to three "
+        f"times as long; {once}, then drakebots again": not parts["kkt"],
         "plans, control: derivatives are interpreted, about seven times slower; "
         f"{once}, and do not set DRAKEBOTS_COMPILE=0": found["compiler"] is None,
         f"all: nothing can be kept in {found['cache']}, so that derivatives are "

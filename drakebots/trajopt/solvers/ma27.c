@@ -25,7 +25,6 @@ typedef struct Face {
     int n, nz, *i, *j;
     uint64_t sides; /* of the last matrix: a hash of what is off its diagonal, ... */
     int filled;     /* ... and how much of that is not zero */
-    int rows;       /* number of unknowns without a diagonal at first */
     int indefinite; /* whether the last Hessian that was tried as it is failed, ... */
     int skipped;    /* ... and how many were not tried since */
     int trying;     /* whether this one is tried as it is */
@@ -116,7 +115,7 @@ void ma27bd_(int *n, int *nz, const int *irn, const int *icn, double *a, int *la
     *maxfrt = 1;
     f->trying = 0;
     if (skips(f, a)) {
-        info[14] = f->rows + 1;
+        info[14] = f->n; /* more than any number of rows: never taken for factors */
         return;
     }
     /* A KKT matrix has at least as many negative eigenvalues as rows that have no
@@ -130,7 +129,7 @@ void ma27bd_(int *n, int *nz, const int *irn, const int *icn, double *a, int *la
         embed_report(f->matrix, counts, sizes);
         doubts += counts[0] < counts[6];
     }
-    info[14] = counts[0], f->rows = counts[6];
+    info[14] = counts[0];
     if (f->trying) f->indefinite = counts[0] > counts[6];
     if (singular) info[0] = -5, info[1] = f->n - counts[1];
     embed_learn(f->matrix, 0.01);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from concurrent.futures import ThreadPoolExecutor
 
 import casadi as ca
@@ -277,6 +278,29 @@ def test_which_rows_are_embedded():
     # Three free variables, two slacks, three multipliers of equalities, then two.
     assert size == 10
     np.testing.assert_array_equal(unknowns, [5, 6])
+
+
+def test_a_matrix_that_was_not_factorized_is_never_taken_for_one_that_was():
+    """After an indefinite Hessian the next is called so without a look: with more signs
+    than any number of rows, of rows with a diagonal (IPOPT's restoration) too."""
+    lib = kkt.library()
+    rows, columns = np.array([[1, 2, 2], [1, 1, 2]], np.int32)
+    keep, work, info = np.zeros((3, 40), np.int32)
+    sizes, none, control = np.array([2], np.int32), np.zeros(1), np.zeros(5)
+    entries = np.array([3], np.int32)
+
+    def call(name: str, *arrays: np.ndarray) -> None:
+        getattr(lib, name)(*(a.ctypes.data_as(ctypes.c_void_p) for a in arrays))
+
+    pattern = sizes, entries, rows, columns
+    call("ma27ad_", *pattern, work, none, keep, *[none] * 5, info, none)
+    counts = []
+    for a in ([-3.0, 1.0, -0.5], [2.0, 0.9, -0.5]):  # two signs, then one
+        values = np.array(a), none, work, none, keep, *[none] * 4, control
+        call("ma27bd_", *pattern, *values, info)
+        counts.append(int(info[14]))
+    lib.kkt_release()
+    assert counts == [2, 2]
 
 
 # --- inside IPOPT -------------------------------------------------------------
