@@ -33,7 +33,7 @@ from drakebots.trajopt.locomotion.program import (
     first_guess,
     locomotion_program,
 )
-from drakebots.trajopt.program import belongs, load_checkpoint
+from drakebots.trajopt.program import Program, belongs, load_checkpoint
 from drakebots.trajopt.solvers import (
     Clock,
     PenaltyStage,
@@ -58,6 +58,9 @@ FINISH = {"tol": 1e-6, "acceptable_tol": 1e-3} | near(1e-4, 1e-6)
 
 LIFT = 0.02
 """Least clearance of a leg's feet in its swing [l]."""
+
+RAISED = 1.25 * LIFT
+"""Height that a leg is asked for that lifted less than that [l]."""
 
 CARRY = 0.1
 """Least share of the time for which a leg carries load, and of the weight then."""
@@ -162,20 +165,45 @@ def by_freedom(
     *,
     resume: str | Path | None = None,
 ) -> Attempt:
-    """Solves with free contacts.
+    """Solves with free contacts; once more where legs of a walk hardly lift, which then
+    must, each when it was highest.
 
     Raises:
         FileProblem: for a file that is not a checkpoint, or of another program.
     """
+    start = start_from(resume, lambda program: first_guess(aim, program))
+    attempt = _by_freedom(aim, solve, clock, start, rung=Rung.of(resume))
+    low = _low_legs(aim, attempt.solution.parts["q"])
+    left = clock.left is None or clock.left > 0
+    if not (low and left and attempt.stages[-1].ok) or attempt.stopped:
+        return attempt
+    feet, legs = aim.standing.feet, aim.standing.legs
+    lifts = {feet[i]: (knot, RAISED) for leg, knot in low.items() for i in legs[leg]}
+    x = attempt.solution.x
+    raised = _by_freedom(aim, solve, clock, lambda program: x, lifts=lifts)
+    best = raised if raised.solution.ok or raised.stopped else attempt
+    return replace(best, stages=attempt.stages + raised.stages)
+
+
+def _by_freedom(
+    aim: Targets,
+    solve: Solve,
+    clock: Clock,
+    start: Callable[[Program], np.ndarray],
+    *,
+    lifts: Mapping[str, tuple[int, float]] = MappingProxyType({}),
+    rung: Rung | None = None,
+) -> Attempt:
+    """Solves with free contacts, and feet that are so high at a knot, by name."""
     found = solve_penalty_continuation(
-        lambda weight: locomotion_program(aim, slack_weight=weight),
+        lambda weight: locomotion_program(aim, slack_weight=weight, lifts=lifts),
         aim.problem.weights.slack,
-        start_from(resume, lambda program: first_guess(aim, program)),
+        start,
         solve,
         options=lambda program, x, later: OPTIONS | (FINISH if later else {}),
         done=_settled,
         clock=clock,
-        rung=Rung.of(resume),
+        rung=rung,
     )
     solution = found.solution if found.missed is None else found.out_of_time()
     return attempt_of(aim, found.problem, solution, found.stages)
@@ -304,12 +332,7 @@ def _legs(aim: Targets, q, gam, stays: bool) -> Iterator[str]:
         yield f"{_named(idle)} carr{'ies' if len(idle) == 1 else 'y'} no load"
     if aim.flies or stays:
         return
-    points = standing.system.foot_positions(q)
-    gap = standing.clearances(points * unit.length) / unit.length
-    rise = [gap[:, leg].min(axis=1).max() for leg in legs]
-    fast = aim.motion.standing_feet(standing)
-    swung = [leg[0] not in fast for leg in legs]
-    low = [n for n, most, swings in zip(names, rise, swung) if swings and most < LIFT]
+    low = [names[leg] for leg in _low_legs(aim, q)]
     if low:
         how = "" if aim.motion.steady else ", with contacts by a gait"
         yield (
@@ -319,6 +342,18 @@ def _legs(aim: Targets, q, gam, stays: bool) -> Iterator[str]:
     flight = (gam.sum(axis=1) < 1e-6).mean()
     if len(legs) > 1 and aim.motion.steady and flight > FLIGHT:
         yield f"all feet are in the air for {flight:.0%} of the time"
+
+
+def _low_legs(aim: Targets, q: np.ndarray) -> dict[int, int]:
+    """Legs of a motion that hardly lift though they swing, and the knot where each is
+    highest."""
+    standing, length = aim.standing, aim.standing.scaling.length
+    gap = standing.clearances(standing.system.foot_positions(q) * length) / length
+    rise = np.column_stack([gap[:, leg].min(axis=1) for leg in standing.legs])
+    fast = aim.motion.standing_feet(standing)
+    low = np.flatnonzero(rise.max(axis=0) < LIFT)
+    swung = [i for i in low if standing.legs[i][0] not in fast]
+    return {int(i): int(rise[:, i].argmax()) for i in swung}
 
 
 def _named(names: list[str]) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import count
+from types import MappingProxyType
 
 import casadi as ca
 import numpy as np
@@ -82,7 +83,10 @@ def input_limits(problem: LocomotionProblem, standing: Standing) -> np.ndarray:
 
 
 def locomotion_program(
-    aim: Targets, *, slack_weight: float | None = None
+    aim: Targets,
+    *,
+    slack_weight: float | None = None,
+    lifts: Mapping[str, tuple[int, float]] = MappingProxyType({}),
 ) -> tuple[ContactImplicit, Program]:
     """The contact-implicit problem of a motion, and its program.
 
@@ -91,6 +95,7 @@ def locomotion_program(
     Args:
         aim: the motion, from :func:`.problem.targets`.
         slack_weight: weight of the exact penalty; None for the problem's first.
+        lifts: knots and heights of feet, by name, beside those of the motion.
 
     Raises:
         InvalidInput: for bounds that exclude each other, by name.
@@ -101,7 +106,8 @@ def locomotion_program(
     b.bound("psi", slice(None), upper=FASTEST)
     b.bound("eta", slice(None), upper=2 * FASTEST)
     add_aims(b, aim)
-    for name, (knot, height) in aim.motion.lifts(standing, problem.knots).items():
+    asked = aim.motion.lifts(standing, problem.knots)
+    for name, (knot, height) in {**lifts, **asked}.items():
         _add_lift(b, standing.feet.index(name), knot, height)
     add_costs(b, aim)
     cost_friction_power(b, problem.weights.friction)

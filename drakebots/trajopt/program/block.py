@@ -219,10 +219,10 @@ def _split(code: str) -> str:
 
     GCC's register allocation takes a time that grows with the square of a function's
     length. From 2^26 registers times basic blocks on it uses a simpler algorithm
-    (lra_simple_p in GCC's ira.cc), whose code is as fast for expressions like these: the
-    53,000 instructions of a Mini Cheetah's Jacobian take 7 s in place of 30. Jumps that
-    the compiler cannot see through, and that cost no instruction, end blocks. Other
-    compilers skip them.
+    (lra_simple_p in GCC's ira.cc), whose code is as fast for expressions like these:
+    the 52,000 instructions of a Mini Cheetah's Jacobian take 7 s in place of 30. Jumps
+    that the compiler cannot see through, and that cost no instruction, end blocks.
+    Other compilers skip them.
     """
     lines = code.split("\n")
     steps = [k for k, line in enumerate(lines) if re.match(r"  a\d+=", line)]

@@ -19,6 +19,7 @@ from drakebots.trajopt.locomotion import (
     Goal,
     Hop,
     LocomotionProblem,
+    LocomotionWeights,
     Walk,
     first_iterate,
     gait_program,
@@ -174,13 +175,23 @@ def test_stride_of_several_cycles(quadruped):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("interpreted")
-def test_a_shuffle_is_no_success(quadruped):
-    """With free contacts this robot turns on feet that hardly leave the ground."""
-    motion = Goal(turn=0.2)
-    problem = LocomotionProblem(quadruped, motion, knots=17, contacts="free")
+@pytest.mark.parametrize("motion", [Goal(turn=0.2), Walk(0.16)], ids=["turn", "walk"])
+def test_a_shuffle_is_no_success_and_is_asked_to_lift(quadruped, motion):
+    """With free contacts and no more asked this robot's feet hardly leave the ground.
+    The planner says so of one program, and asks for lifts in another."""
+    weights = LocomotionWeights(slack=(100.0,))
+    problem = LocomotionProblem(
+        quadruped, motion, knots=17, contacts="free", weights=weights
+    )
+    program = problem.mathematical_program()
+    once = program.plan(program.solve())
+    assert once.verdict is Verdict.FAILED and "solved, but legs" in once.message
     result = plan_locomotion(problem)
-    assert result.verdict is Verdict.FAILED
-    assert "solved, but legs" in result.message
+    assert result.ok, result.message
+    lowest = min(result.metrics["foot_clearance_m"].values())
+    assert lowest > 0.02 * result.metrics["unit_length_m"]
+    first, second = result.metrics["stages"]
+    assert second["objective"] > first["objective"]
 
 
 PAIRS = {
