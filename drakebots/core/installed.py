@@ -57,6 +57,8 @@ def extra(module: str) -> ModuleType:
     Raises:
         InvalidInput: when its package is not installed; says how to install it.
     """
+    if sys.modules.get("dask", sys) is None:  # hidden by the command line
+        del sys.modules["dask"]
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

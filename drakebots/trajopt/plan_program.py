@@ -377,6 +377,7 @@ class PlanProgram(Generic[Plan]):
             {**base.rows, ADDED: rows},
             (*base.terms, *terms),
             (*base.costs, *own.costs),
+            base.compiles,
         )
         extended.check()
         return extended, unit

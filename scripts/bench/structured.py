@@ -8,13 +8,16 @@
     quadruped    the walk of 15 knots from the starts of contact_implicit.py
     littledog    the step-up on the authors' terrain, 12 starts (needs their data)
     gaits        HAMR's nine gaits and its jump, each from problem to result
+    free         a walk with free contacts by robots of --robots, each from its file to
+                 its result, nothing compiled or loaded before
 
-The last three are solved with --linear-solver, structured by default as everywhere. All
+The last four are solved with --linear-solver, structured by default as everywhere. All
 seconds are processor time of one thread, so that busy machines compare.
 
 python scripts/bench/structured.py              # all, a quarter of an hour
 python scripts/bench/structured.py --quick      # kkt and knots only, smaller
 python scripts/bench/structured.py --only kkt quadruped
+python scripts/bench/structured.py --only free --robots a1.urdf go2.urdf
 
 JSON: linear_solver, kkt, kkt_ms_hamr, kkt_vs_mumps_ratio, knots_s, knots_exponent.
 """
@@ -47,6 +50,7 @@ from drakebots.robots.hamr.plan import (
     plan,
     simulated_gait,
 )
+from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
 from drakebots.trajopt.program import Program, assemble
 from drakebots.trajopt.solvers import ipopt_exact, solve_exact
 
@@ -65,8 +69,9 @@ TARGETS = {
     "littledog_valid_of_12": 12,
     "quadruped_s": 0.08,
     "knots_exponent": 1.1,
+    "free_contacts_median_s": 5,
 }
-STAGES = ("kkt", "knots", "quadruped", "littledog", "gaits")
+STAGES = ("kkt", "knots", "quadruped", "littledog", "gaits", "free")
 
 
 def linear_seconds(
@@ -195,6 +200,29 @@ def gaits(quick: bool) -> dict:
     }
 
 
+def free(quick: bool, robots: Sequence[str]) -> dict:
+    """A walk of half the robot's height with free contacts, judged as ever."""
+    rows: dict = {}
+    for robot in robots[:1] if quick else robots:
+        began = time.process_time()
+        problem = LocomotionProblem(robot, contacts="free")
+        result = plan_locomotion(problem, time_limit=300)
+        rows[robot] = {
+            "seconds": time.process_time() - began,
+            "verdict": str(result.verdict),
+            "message": result.message,
+            "iterations": sum(s["iterations"] for s in result.metrics["stages"]),
+        }
+        print(f"{robot}: {rows[robot]}", flush=True)
+    return {
+        "free_contacts": rows,
+        "free_contacts_median_s": statistics.median(r["seconds"] for r in rows.values()),
+        "free_contacts_slowest_s": max(row["seconds"] for row in rows.values()),
+        "free_contacts_solved": sum(r["verdict"] == "success" for r in rows.values()),
+        "free_contacts_robots": len(rows),
+    }
+
+
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
     parser = Measurement(__doc__, quick="kkt and knots, smaller")
@@ -202,13 +230,20 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser.add_argument(
         "--linear-solver", choices=("mumps", "structured"), default="structured"
     )
+    parser.add_argument(
+        "--robots",
+        nargs="+",
+        default=["mini_cheetah", str(HERE.parents[1] / "examples" / "my_robot.urdf")],
+        help="files or names of robots for `free`",
+    )
     args = parser.parse_args(argv)
     stages = args.only or (STAGES[:2] if args.quick else STAGES)
     result: dict = {"linear_solver": args.linear_solver}
     # Whatever solves a program within the stages takes it.
     with patch.dict(ipopt_exact.DEFAULTS, linear_solver=args.linear_solver):
         for stage in stages:
-            result |= globals()[stage](args.quick)
+            more = (args.robots,) if stage == "free" else ()
+            result |= globals()[stage](args.quick, *more)
     table = Table("figure", "measured", "target")
     for name, target in TARGETS.items():
         if name in result:

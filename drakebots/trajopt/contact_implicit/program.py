@@ -152,9 +152,6 @@ class ContactImplicitBuilder(ProgramBuilder):
     free_contacts = True
     """Whether the program decides which foot touches when."""
 
-    compiles = True
-    """Whether the large blocks are compiled."""
-
     def __init__(self, problem: ContactImplicit):
         super().__init__(problem.name)
         self.problem, self.system = problem, problem.system
@@ -243,14 +240,14 @@ class ContactImplicitBuilder(ProgramBuilder):
             if p.loops_at_start:
                 first = self._equalities("loops_start", 1, loop_names, p.scales.gap)
                 at = {"q": self["q"].indices[:1]}
-                closed = loop_block(s, compiles=self.compiles)
+                closed = loop_block(s)
                 self.add_term(closed, at, {"loops": first})
         # dynamics = p+ of the interval before - p- of the interval after;
         # start = M v0 - p- of the first; wrap = p+ of the last - M v0;
         # end_rest = p+ of the last.
-        block = interval_block(s, p.integrator, compiles=self.compiles)
+        block = interval_block(s, p.integrator)
         self.add_term(block, inputs, rows, signs={"before": -1.0})
-        at_start = start_block(s, compiles=self.compiles)
+        at_start = start_block(s)
         v0 = {"q": self["q"].indices[:1], "v": self["v0"].indices}
         self.add_term(at_start, v0, {"momentum": start})
         if p.periodic is not None:

@@ -228,10 +228,8 @@ def _foot_block(system: ContactSystem, i: int) -> dict[str, Block]:
     # The directions are +t1, -t2, -t1, +t2.
     slip = ca.vertcat(speed[4 * i], speed[4 * i + 3])
     return {
-        "distance": Block(
-            f"distance_{i}", {"q1": q1}, {"distance": phi[i]}, compiles=False
-        ),
-        "slip": Block(f"slip_{i}", symbols, {"slip": slip}, compiles=False),
+        "distance": Block(f"distance_{i}", {"q1": q1}, {"distance": phi[i]}),
+        "slip": Block(f"slip_{i}", symbols, {"slip": slip}),
     }
 
 

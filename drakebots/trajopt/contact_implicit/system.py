@@ -291,13 +291,10 @@ def _once(make: Callable[..., Block]) -> Callable[..., Block]:
 
 
 @_once
-def interval_block(
-    system: ContactSystem, integrator: str = "midpoint", *, compiles: bool = True
-) -> Block:
+def interval_block(system: ContactSystem, integrator: str = "midpoint") -> Block:
     """Rows `after` (p+), `before` (p-) and `loops` of one interval.
 
-    Inputs h, q0, q1, u, lam (loop forces), gam, beta (contact forces); `compiles` as
-    for :class:`.Block`, here and below.
+    Inputs h, q0, q1, u, lam (loop forces), gam, beta (contact forces).
 
     Raises:
         UnknownName: for an integrator that is not in :data:`INTEGRATORS`.
@@ -328,26 +325,26 @@ def interval_block(
     rows = {"after": after, "before": before}
     if system.num_loop_rows:
         rows["loops"] = c
-    return Block(f"interval_{integrator}", symbols, rows, compiles=compiles)
+    return Block(f"interval_{integrator}", symbols, rows)
 
 
 @_once
-def start_block(system: ContactSystem, *, compiles: bool = True) -> Block:
+def start_block(system: ContactSystem) -> Block:
     """Row `momentum`: M(q) v at the first knot, from q and v = qdot."""
     q, v = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nq)
     _, momentum = system.lagrangian_gradients(q, v)
     rows = {"momentum": momentum}
-    return Block("start", {"q": q, "v": v}, rows, compiles=compiles)
+    return Block("start", {"q": q, "v": v}, rows)
 
 
 @_once
-def loop_block(system: ContactSystem, *, compiles: bool = True) -> Block:
+def loop_block(system: ContactSystem) -> Block:
     """Row `loops`: c(q) at a knot."""
     if not system.num_loop_rows:
         raise InvalidInput("the model has no loops to close")
     q = ca.SX.sym("q", system.nq)
     c, _ = system.loop_force(q, ca.SX.zeros(system.num_loop_rows))
-    return Block("loops_at_knot", {"q": q}, {"loops": c}, compiles=compiles)
+    return Block("loops_at_knot", {"q": q}, {"loops": c})
 
 
 @_once

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from drakebots.trajopt.locomotion.program import (
     first_guess,
     locomotion_program,
 )
+from drakebots.trajopt.locomotion.standing import Standing
 from drakebots.trajopt.program import Program, belongs, load_checkpoint
 from drakebots.trajopt.solvers import (
     Clock,
@@ -165,56 +167,49 @@ def by_freedom(
     *,
     resume: str | Path | None = None,
 ) -> Attempt:
-    """Solves with free contacts; once more where legs of a walk hardly lift, which then
-    must, each when it was highest.
+    """Solves with free contacts. Legs of a walk that hardly lift with one weight of the
+    slack must with the next one, each when it was highest.
 
     Raises:
         FileProblem: for a file that is not a checkpoint, or of another program.
     """
-    start = start_from(resume, lambda program: first_guess(aim, program))
-    attempt = _by_freedom(aim, solve, clock, start, rung=Rung.of(resume))
-    low = _low_legs(aim, attempt.solution.parts["q"])
-    left = clock.left is None or clock.left > 0
-    if not (low and left and attempt.stages[-1].ok) or attempt.stopped:
-        return attempt
-    feet, legs = aim.standing.feet, aim.standing.legs
-    lifts = {feet[i]: (knot, RAISED) for leg, knot in low.items() for i in legs[leg]}
-    x = attempt.solution.x
-    raised = _by_freedom(aim, solve, clock, lambda program: x, lifts=lifts)
-    best = raised if raised.solution.ok or raised.stopped else attempt
-    return replace(best, stages=attempt.stages + raised.stages)
+    weights = aim.problem.weights.slack
+    lifts: dict[str, tuple[int, float]] = {}
+    low: dict[str, tuple[int, float]] = {}
 
+    def build(weight: float) -> tuple[ContactImplicit, Program]:
+        lifts.update(low)
+        return locomotion_program(aim, slack_weight=weight, lifts=lifts)
 
-def _by_freedom(
-    aim: Targets,
-    solve: Solve,
-    clock: Clock,
-    start: Callable[[Program], np.ndarray],
-    *,
-    lifts: Mapping[str, tuple[int, float]] = MappingProxyType({}),
-    rung: Rung | None = None,
-) -> Attempt:
-    """Solves with free contacts, and feet that are so high at a knot, by name."""
+    def solve_one(program: Program, x: np.ndarray, **more: Any) -> Solution:
+        solution = solve(program, x, **more)
+        low.clear()
+        for leg, knot in _low_legs(aim, solution.parts["q"]).items():
+            feet = [aim.standing.feet[i] for i in aim.standing.legs[leg]]
+            low.update(dict.fromkeys(feet, (knot, RAISED)))
+        return solution
+
+    def settled(stages: Sequence[PenaltyStage]) -> bool:
+        last = stages[-1]
+        # The penalty is exact: once the slack is zero, larger weights change nothing.
+        # Nor do they help rows that cannot be satisfied.
+        hopeless = len(stages) > 1 and not (last.ok or stages[-2].ok)
+        hard = last.ok and last.slack <= HARD
+        enough = hard or len(stages) == len(weights)
+        return hopeless or (enough and not low.keys() - lifts)
+
     found = solve_penalty_continuation(
-        lambda weight: locomotion_program(aim, slack_weight=weight, lifts=lifts),
-        aim.problem.weights.slack,
-        start,
-        solve,
+        build,
+        (*weights, weights[-1]),
+        start_from(resume, lambda program: first_guess(aim, program)),
+        solve_one,
         options=lambda program, x, later: OPTIONS | (FINISH if later else {}),
-        done=_settled,
+        done=settled,
         clock=clock,
-        rung=rung,
+        rung=Rung.of(resume),
     )
     solution = found.solution if found.missed is None else found.out_of_time()
     return attempt_of(aim, found.problem, solution, found.stages)
-
-
-def _settled(stages: Sequence[PenaltyStage]) -> bool:
-    last = stages[-1]
-    # The penalty is exact: once the slack is zero, larger weights change nothing.
-    # Nor do they help rows that cannot be satisfied.
-    hopeless = len(stages) > 1 and not (last.ok or stages[-2].ok)
-    return (last.ok and last.slack <= HARD) or hopeless
 
 
 def judged(implicit: ContactImplicit, solution: Solution) -> Solution:
@@ -289,10 +284,8 @@ def faults(aim: Targets, parts: Mapping[str, np.ndarray]) -> Iterator[str]:
 def _faults(aim: Targets, parts: Mapping[str, np.ndarray]) -> Iterator[str]:
     """Faults of a single motion."""
     standing, unit, q = aim.standing, aim.standing.scaling, parts["q"]
-    moved = standing.moved(q)
-    distance = float(np.hypot(moved.get("x", 0.0), moved.get("y", 0.0)))
-    stays = max(distance, abs(moved.get("yaw", 0.0))) < STEP
-    yield from _legs(aim, q, parts["gam"], stays)
+    distance, _ = _course(standing, q)
+    yield from _legs(aim, q, parts["gam"])
     duration = float(parts["h"].sum())
     if (distance / duration) ** 2 > FROUDE:
         yield (
@@ -319,8 +312,20 @@ def _faults(aim: Targets, parts: Mapping[str, np.ndarray]) -> Iterator[str]:
             yield f"its base {how} by {abs(worst) * unit.length:.2g} m"
 
 
-def _legs(aim: Targets, q, gam, stays: bool) -> Iterator[str]:
-    """Legs that never carry, and where the robot does not stay, legs that never lift,
+def _course(standing: Standing, q: np.ndarray) -> tuple[float, float]:
+    """Distance and turn between the first and the last of some poses [l, rad]."""
+    moved = standing.moved(q)
+    distance = np.hypot(moved.get("x", 0.0), moved.get("y", 0.0))
+    return float(distance), abs(moved.get("yaw", 0.0))
+
+
+def _steps(aim: Targets, q: np.ndarray) -> bool:
+    """Whether a motion takes steps: it does not fly, nor stay."""
+    return not aim.flies and max(_course(aim.standing, q)) >= STEP
+
+
+def _legs(aim: Targets, q: np.ndarray, gam: np.ndarray) -> Iterator[str]:
+    """Legs that never carry, and in a motion that takes steps, legs that hardly lift
     and flight in a walk."""
     standing, unit = aim.standing, aim.standing.scaling
     legs = standing.legs
@@ -330,7 +335,7 @@ def _legs(aim: Targets, q, gam, stays: bool) -> Iterator[str]:
     idle = [name for name, part in zip(names, share) if part < CARRY]
     if idle:
         yield f"{_named(idle)} carr{'ies' if len(idle) == 1 else 'y'} no load"
-    if aim.flies or stays:
+    if not _steps(aim, q):
         return
     low = [names[leg] for leg in _low_legs(aim, q)]
     if low:
@@ -345,8 +350,10 @@ def _legs(aim: Targets, q, gam, stays: bool) -> Iterator[str]:
 
 
 def _low_legs(aim: Targets, q: np.ndarray) -> dict[int, int]:
-    """Legs of a motion that hardly lift though they swing, and the knot where each is
-    highest."""
+    """Legs that hardly lift in a motion that takes steps, those that are not to lift
+    aside, and the knot where each is highest."""
+    if not _steps(aim, q):
+        return {}
     standing, length = aim.standing, aim.standing.scaling.length
     gap = standing.clearances(standing.system.foot_positions(q) * length) / length
     rise = np.column_stack([gap[:, leg].min(axis=1) for leg in standing.legs])

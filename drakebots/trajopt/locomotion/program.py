@@ -103,6 +103,8 @@ def locomotion_program(
     problem, standing = aim.problem, aim.standing
     implicit = mechanics(aim, slack_weight=slack_weight)
     b = implicit.builder()
+    # Seconds are lost where derivatives are interpreted, and half a minute is won.
+    b.compiles = False
     b.bound("psi", slice(None), upper=FASTEST)
     b.bound("eta", slice(None), upper=2 * FASTEST)
     add_aims(b, aim)

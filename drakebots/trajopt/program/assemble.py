@@ -44,7 +44,9 @@ def assemble(program: Program, *, threads: int = 1) -> Assembled:
         program: the program.
         threads: number of threads that evaluate the uses of a block.
     """
-    compile_blocks([t.block for t in (*program.terms, *program.costs)])
+    compile_blocks(
+        [t.block for t in (*program.terms, *program.costs)], program.compiles
+    )
     n, m = program.num_variables, program.num_rows
     y, p = ca.MX.sym("y", n), ca.MX.sym("p", 0)
     lam_f, lam_g = ca.MX.sym("lam_f"), ca.MX.sym("lam_g", m)

@@ -37,9 +37,6 @@ class Block:
     """SX expressions by name, column vectors."""
     data: ca.SX | None = None
     """SX symbols of the constants d, or None."""
-    compiles: bool = True
-    """Whether large functions are compiled. It takes tens of seconds, which a program
-    that is solved once in a few iterations does not win back."""
 
     def __post_init__(self):
         known = ca.vertcat(self.w, self.d)
@@ -326,21 +323,18 @@ class _Job:
             shutil.rmtree(self.work, ignore_errors=True)
 
 
-def compile_blocks(blocks) -> list[dict[str, ca.Function]]:
-    """The functions of several blocks, compiled in parallel."""
-    todo = [b for b in blocks if "functions" not in b.__dict__]
-    large = [
-        (f, b.value_function.serialize())
-        for b in todo
-        if b.compiles
-        for f in b._expressions.values()
-    ]
-    done = iter(compiled(*zip(*large)) if large else ())
+def compile_blocks(
+    blocks: Sequence[Block], compiles: bool = True
+) -> list[dict[str, ca.Function]]:
+    """The functions of several blocks, the large ones compiled in parallel; or as they
+    are, compiled if they were before, else interpreted."""
+    todo = [b for b in blocks if vars(b).get("compiles") not in (True, compiles)]
+    made = [(f, b) for b in todo for f in b._expressions.values()]
+    done = [f for f, _ in made]
+    if compiles and made:
+        done = compiled(done, [b.value_function.serialize() for _, b in made])
+    left = iter(done)
     for block in todo:
-        expressions = block._expressions
-        block.__dict__["functions"] = (
-            {kind: next(done) for kind in expressions}
-            if block.compiles
-            else dict(expressions)
-        )
+        functions = {kind: next(left) for kind in block._expressions}
+        vars(block).update(functions=functions, compiles=compiles)
     return [block.functions for block in blocks]

@@ -21,6 +21,9 @@ from drakebots.trajopt.program.program import Group, Program, Term
 class ProgramBuilder:
     """Collects variables, rows and blocks; `build` makes the program."""
 
+    compiles = True
+    """Whether the program's large blocks are compiled."""
+
     def __init__(self, name: str):
         self.name = name
         self._variables: dict[str, Group] = {}
@@ -174,6 +177,7 @@ class ProgramBuilder:
             dict(self._rows),
             tuple(self._terms),
             tuple(self._costs),
+            self.compiles,
         )
         program.check()
         for groups in (program.variables, program.rows):

@@ -117,6 +117,9 @@ class Program:
         x_lower, x_upper: bounds of the variables (num_variables,).
         lower, upper: bounds of the rows (num_rows,).
         x_scale, row_scale: typical sizes of the variables and of the rows.
+        compiles: whether large blocks are compiled. It takes tens of seconds, once for
+            a model, which a program that is solved in a hundred iterations does not
+            win back.
     """
 
     name: str
@@ -124,6 +127,7 @@ class Program:
     rows: Mapping[str, Group]
     terms: tuple[Term, ...]
     costs: tuple[Term, ...]
+    compiles: bool = True
 
     @property
     def num_variables(self) -> int:

@@ -345,7 +345,7 @@ class _Lowering:
 
     def lowered(self) -> Lowered:
         p = self.program
-        compile_blocks([t.block for t in (*p.terms, *p.costs)])
+        compile_blocks([t.block for t in (*p.terms, *p.costs)], p.compiles)
         self.compute: dict[int, Compute] = {}
         self._bounds()
         self._rows()
