@@ -214,10 +214,11 @@ def free(quick: bool, robots: Sequence[str]) -> dict:
             "iterations": sum(s["iterations"] for s in result.metrics["stages"]),
         }
         print(f"{robot}: {rows[robot]}", flush=True)
+    each = [row["seconds"] for row in rows.values()]
     return {
         "free_contacts": rows,
-        "free_contacts_median_s": statistics.median(r["seconds"] for r in rows.values()),
-        "free_contacts_slowest_s": max(row["seconds"] for row in rows.values()),
+        "free_contacts_median_s": statistics.median(each),
+        "free_contacts_slowest_s": max(each),
         "free_contacts_solved": sum(r["verdict"] == "success" for r in rows.values()),
         "free_contacts_robots": len(rows),
     }
