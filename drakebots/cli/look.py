@@ -42,7 +42,7 @@ from drakebots.cli.output import (
 )
 from drakebots.core.checks import known, positive, whole
 from drakebots.core.convert import schema
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import checked, declared
 from drakebots.core.files import check_output, make_folder, read_yaml, write_text
 from drakebots.core.lazy import resolve
@@ -191,8 +191,7 @@ def print_completion(args: argparse.Namespace) -> int:
     if args.words is not None:
         print("\n".join(complete(args.words)))
         return 0
-    if args.shell not in _SHELLS:
-        raise UnknownName("shell", args.shell, _SHELLS)
+    check_names("shell", [args.shell], _SHELLS)
     if args.shell == "zsh":
         print("autoload -U +X bashcompinit && bashcompinit")
     print(_SCRIPT, end="")

@@ -21,7 +21,7 @@ from typing import Any, Union, get_args, get_origin
 import numpy as np
 
 from drakebots.core.checks import Rule
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, UnknownName, check_names
 from drakebots.core.fields import Field, declared
 from drakebots.core.files import parse_yaml
 from drakebots.core.units import dimensions, si_factor
@@ -86,8 +86,7 @@ def _entries(
     """The fields of a dataclass that a mapping says, in place of those of `base`."""
     known, found = declared(kind), {}
     for name, entry in names_of(value, where or "a scenario").items():
-        if name not in known:
-            raise UnknownName(f"field of {where or kind.__name__}", name, known)
+        check_names(f"field of {where or kind.__name__}", [name], known)
         place, hint = f"{where}.{name}" if where else name, known[name].kind
         old = getattr(base, name, known[name].default)
         if known[name].is_changed and isinstance(entry, Mapping):
@@ -239,8 +238,7 @@ def _named_class(base: type, value: Any, where: str, folder: Path) -> Any:
     if len(given) != 1:
         raise OtherType(where, f"one of {', '.join(choices)}", value)
     ((name, inner),) = given.items()
-    if name not in choices:
-        raise UnknownName(where, name, choices)
+    check_names(where, [name], choices)
     return build(choices[name], inner or {}, f"{where}.{name}", folder)
 
 
@@ -472,8 +470,7 @@ def field_words(kind: type, text: str, what: str) -> dict[str, Any]:
     """
     known, found = declared(kind), {}
     for name, word in named_words(text, what).items():
-        if name not in known:
-            raise UnknownName(f"field of {what}", name, known)
+        check_names(f"field of {what}", [name], known)
         entry = known[name]
         found[name] = from_word(entry.kind, word, f"{what} {name}", entry.unit)
     return found

@@ -8,7 +8,7 @@ that line and exits with :attr:`DrakebotsError.exit_code`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,13 @@ class UnknownName(DrakebotsError):
         choices = ", ".join(self.available) or "none"
         self.short = f"unknown {kind} {self.name!r}{hint}"
         super().__init__(f"{self.short}; choose one of: {choices}")
+
+
+def check_names(kind: str, names: Iterable[Any], known: Collection[Any]) -> None:
+    """Raises UnknownName for the first name that is not among the known ones."""
+    for name in names:
+        if name not in known:
+            raise UnknownName(kind, name, known)
 
 
 class FileProblem(DrakebotsError):

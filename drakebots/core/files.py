@@ -27,12 +27,7 @@ import numpy as np
 import yaml
 
 from drakebots.core.checks import array, check_value
-from drakebots.core.errors import (
-    DrakebotsError,
-    FileProblem,
-    InvalidInput,
-    UnknownName,
-)
+from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, check_names
 
 
 @contextmanager
@@ -162,9 +157,7 @@ class Fields:
         self.raw, self.where = {str(key): value for key, value in raw.items()}, where
         if known is not None:
             known = tuple(known)
-            for key in self.raw:
-                if key not in known:
-                    raise UnknownName(f"entry of {where}", key, known)
+            check_names(f"entry of {where}", self.raw, known)
 
     def __contains__(self, key: str) -> bool:
         return key in self.raw

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydrake.geometry import Meshcat
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, check_names
 from drakebots.live.script import Event
 
 STEPS = 100
@@ -136,8 +136,7 @@ class Panel:
 
     def _check(self, event: Event) -> None:
         name, value = event.control, event.value
-        if name not in self._controls:
-            raise UnknownName("control", name, self._controls)
+        check_names("control", [name], self._controls)
         low, high = self._controls[name].low, self._controls[name].high
         if not low - 1e-9 <= value <= high + 1e-9:
             raise InvalidInput(f"{name} = {value:g} is not within {low:g}..{high:g}")

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 from pydrake.multibody.tree import FrameIndex
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, UnknownName, check_names
 from drakebots.model.description import Point
 from drakebots.model.links import UP, Links, is_foot
 from drakebots.model.loops import find_body
@@ -243,8 +243,7 @@ def _feet_called(name: str, known: Sequence[Point], links: Links) -> list[Point]
 
 
 def _point_of(name, link, numbers, bodies) -> Point:
-    if link not in bodies:
-        raise UnknownName("link", link, bodies)
+    check_names("link", [link], bodies)
     try:
         p = np.array([float(x) for x in numbers.split(",")])
     except ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
+from drakebots.core.errors import InvalidInput, ModelProblem, check_names
 from drakebots.results import file_hash
 
 ENDINGS = (".urdf", ".sdf", ".xml", ".mjcf", ".dmd.yaml", ".urdf.xacro", ".xacro")
@@ -51,8 +51,7 @@ def find_model(name_or_path: str | Path) -> Path:
     if not looks_like_path:
         if text not in available_models() and "-" in text:
             text = text.replace("-", "_")
-        if text not in available_models():
-            raise UnknownName("model", text, available_models())
+        check_names("model", [text], available_models())
         return package_root() / text / f"{text}.sdf"
     if "\0" in text:
         raise InvalidInput("a model path cannot contain a NUL character")

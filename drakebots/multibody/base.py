@@ -21,7 +21,7 @@ from pydrake.multibody.tree import (
     SpatialInertia,
 )
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, check_names
 from drakebots.model import (
     Model,
     bodies_of,
@@ -75,8 +75,7 @@ def attach_base(plant: MultibodyPlant, base: str) -> None:
         InvalidInput: when `base` is not "quaternion" and the plant has no free
             body or several.
     """
-    if base not in BASES:
-        raise UnknownName("base", base, BASES)
+    check_names("base", [base], BASES)
     if base == "quaternion":
         return
     roots = root_bodies(plant)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, check_names
 from drakebots.plots.file import (
     check_ending,
     legend_below,
@@ -75,9 +75,7 @@ def shown_metrics(table: Result, names: Sequence[str] = ()) -> list[str]:
     """
     data = table.data
     numbers = [n for n, v in data.data_vars.items() if v.attrs.get("units") == AS_NAMED]
-    for name in names:
-        if name not in numbers:
-            raise UnknownName("metric", name, numbers)
+    check_names("metric", names, numbers)
     if names:
         return list(names)
     # What a machine took is no property of a case, and frequency_hz is the axis again.

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from drakebots.core.convert import build, names_of, near, schema
-from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.errors import FileProblem, InvalidInput, check_names
 from drakebots.core.fields import declared
 from drakebots.core.files import read_yaml, reading
 from drakebots.core.lazy import resolve
@@ -119,8 +119,7 @@ def _problem_type(task: Task, name: Any) -> type:
     }
     if name is None:
         return next(iter(choices.values()))
-    if name not in choices:
-        raise UnknownName("problem", name, choices)
+    check_names("problem", [name], choices)
     return choices[name]
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import xarray as xr
 
 from drakebots import __version__
-from drakebots.core.errors import DrakebotsError, InvalidInput, UnknownName
+from drakebots.core.errors import DrakebotsError, InvalidInput, UnknownName, check_names
 from drakebots.core.fields import declared
 from drakebots.core.units import si_factor
 from drakebots.results import Result, file_hash
@@ -103,8 +103,7 @@ def replaced(problem: Any, name: str, value: Any) -> Any:
     if not dataclasses.is_dataclass(problem) or isinstance(problem, type):
         raise InvalidInput(f"{name}: {type(problem).__name__} is no frozen dataclass")
     known = [field.name for field in dataclasses.fields(problem) if field.init]
-    if first not in known:
-        raise UnknownName(f"field of {type(problem).__name__}", first, known)
+    check_names(f"field of {type(problem).__name__}", [first], known)
     if rest:
         value = replaced(getattr(problem, first), rest, value)
     return dataclasses.replace(problem, **{first: value})

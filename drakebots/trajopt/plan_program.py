@@ -31,7 +31,7 @@ import numpy as np
 from pydrake.solvers import MathematicalProgram, MathematicalProgramResult
 
 from drakebots.core.checks import array, check_value
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, UnknownName, check_names
 from drakebots.core.run import Verdict
 from drakebots.core.units import SI, Scaling
 from drakebots.multibody.twin import Twin
@@ -164,8 +164,7 @@ class PlanProgram(Generic[Plan]):
             raise UnknownName("variables", word, [*self.names, *self.derived, *groups])
         if not label:
             return values
-        if label not in labels:
-            raise UnknownName(f"variable of {word}", label, labels)
+        check_names(f"variable of {word}", [label], labels)
         return values[:, list(labels).index(label)]
 
     # ------------------------------------------------------- functions of bodies

@@ -15,7 +15,7 @@ from typing import Any
 import manifold3d as m
 import numpy as np
 
-from drakebots.core.errors import UnknownName
+from drakebots.core.errors import check_names
 from drakebots.design.geometry import Surface, to_manifold, to_surface
 from drakebots.design.skeleton.parameters import Servo
 
@@ -448,8 +448,7 @@ class Skeleton:
         Raises:
             UnknownName: when there is none.
         """
-        if name not in self.by_name:
-            raise UnknownName("link", name, self.by_name)
+        check_names("link", [name], self.by_name)
         return self.by_name[name]
 
     @property

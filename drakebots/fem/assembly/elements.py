@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.core.errors import UnknownName
+from drakebots.core.errors import check_names
 from drakebots.fem.mesh import EDGES, TetMesh, mesh_edges
 
 _A, _B = 0.5854101966249685, 0.1381966011250105
@@ -81,8 +81,7 @@ def build_space(mesh: TetMesh, quadratic: Iterable[int] = ()) -> Space:
         UnknownName: for a region the mesh does not have.
     """
     quadratic = set(map(int, quadratic))
-    for region in quadratic - set(mesh.regions):
-        raise UnknownName("mesh region", region, map(str, mesh.regions))
+    check_names("mesh region", quadratic, mesh.regions)
     curved = np.isin(mesh.region, list(quadratic))
     edges, of_tet = mesh_edges(mesh.tets)
     free = np.zeros(len(edges), bool)

@@ -16,7 +16,7 @@ from typing import Annotated
 import numpy as np
 
 from drakebots.core.checks import between, non_negative, one_of, positive
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import checked
 from drakebots.fem.material.energies import (
     LINEAR_COROTATED,
@@ -168,9 +168,7 @@ def by_region(
     """
     if isinstance(materials, Material):
         return (materials,) * len(regions)
-    for region in materials:
-        if region not in regions:
-            raise UnknownName("mesh region", region, map(str, regions))
+    check_names("mesh region", materials, regions)
     for region in regions:
         if region not in materials:
             raise InvalidInput(

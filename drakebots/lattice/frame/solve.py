@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 
 from drakebots.core.checks import array, check_value
-from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.errors import InvalidInput, NoSolution, check_names
 from drakebots.fem.assembly import SymmetricPattern
 from drakebots.fem.solver import make_solver
 from drakebots.lattice.frame.model import MOTIONS, Frame, Load, Supports, node_pairs
@@ -50,8 +50,7 @@ def actuate(
         UnknownName: for another convention.
         InvalidInput: when counts differ, or ("sym") a node has two actuators.
     """
-    if convention not in CONVENTIONS:
-        raise UnknownName("convention", convention, CONVENTIONS)
+    check_names("convention", [convention], CONVENTIONS)
     pairs = node_pairs(actuators)
     extension = np.asarray(extension, dtype=float)
     if extension.shape != (len(pairs),):

@@ -36,7 +36,7 @@ import numpy as np
 
 from drakebots.core.checks import check_value, numeric
 from drakebots.core.convert import plain
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.files import csv_table, reading, write_text
 from drakebots.core.units import si_factor
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion, table
@@ -58,8 +58,7 @@ def length_factor(unit: str) -> float:
     Raises:
         UnknownName: for another unit.
     """
-    if unit not in LENGTHS:
-        raise UnknownName("unit of length", unit, LENGTHS)
+    check_names("unit of length", [unit], LENGTHS)
     return si_factor(unit)
 
 

@@ -20,7 +20,7 @@ from pydrake.multibody.tree import (
 )
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.core.errors import InvalidInput, UnknownName, some
+from drakebots.core.errors import InvalidInput, check_names, some
 from drakebots.model import (
     LoopClosure,
     Model,
@@ -408,8 +408,7 @@ class Stance:
         names = [joint.name() for joint in self.joints]
         found = self.default.copy()
         for name, value in pose.items():
-            if name not in names:
-                raise UnknownName("joint", name, names)
+            check_names("joint", [name], names)
             if not np.isfinite(value):
                 raise InvalidInput(f"the pose of joint {name} is {value}; not a number")
             found[names.index(name)] = value

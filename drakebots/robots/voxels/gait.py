@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from drakebots.core.checks import check_value, positive
-from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.errors import FileProblem, InvalidInput, check_names
 from drakebots.core.files import TOP, Fields, read_yaml, reading, write_text
 from drakebots.core.files import number as finite_number
 from drakebots.lattice.pom import length_factor, read_lengths, table
@@ -129,8 +129,7 @@ def find_gait(gait: str | Gait | np.ndarray, stroke: float | None = None) -> Gai
         return Gait(gait, "table", stroke)
     if Path(gait).suffix:
         return read_gait(gait, stroke)
-    if gait not in GAITS:
-        raise UnknownName("gait", gait, GAITS)
+    check_names("gait", [gait], GAITS)
     forward = paper_gait(stroke)
     if gait == "forward":
         return forward
@@ -212,9 +211,8 @@ def _from_search(path: Path) -> tuple[list[str], np.ndarray]:
 
 def _in_order(names: list[str], values: np.ndarray) -> np.ndarray:
     """The columns in the order of `NAMES`."""
+    check_names("actuator", names, NAMES)
     for name in names:
-        if name not in NAMES:
-            raise UnknownName("actuator", name, NAMES)
         if names.count(name) > 1:
             raise InvalidInput(f"actuator {name!r} has two columns; keep one")
     missing = [name for name in NAMES if name not in names]

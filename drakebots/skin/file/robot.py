@@ -19,7 +19,7 @@ import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 
-from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName
+from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName, check_names
 from drakebots.core.units import si_factor
 from drakebots.fem import Cavity, RegionLocking, cavity_of, locking
 from drakebots.fem.assembly import FemModel, build_model
@@ -243,9 +243,7 @@ def dress(
     """
     try:
         materials = {k: skin.regions.get(k, skin.material) for k in mesh.regions}
-        for region in skin.regions:
-            if region not in materials:
-                raise UnknownName("mesh region", region, map(str, materials))
+        check_names("mesh region", skin.regions, materials)
         fem = build_model(mesh, materials, quadratic=skin.second_order)
         plant.SetPositions(context, rest_positions(plant, skin.joints))
         if skin.unit is None:

@@ -18,7 +18,7 @@ import casadi as ca
 import numpy as np
 
 from drakebots.core.checks import array, non_negative, one_of, whole
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import check, checked
 from drakebots.trajopt.contact_implicit.system import (
     DIRECTIONS,
@@ -124,9 +124,8 @@ class ContactImplicit:
             raise InvalidInput(f"steps must be 0 < low <= high, got {low} and {high}")
         if self.periodic is not None and self.end_rest:
             raise InvalidInput("a periodic plan has no end to rest at; drop end_rest")
-        for name in (*(self.periodic or ()), *self.end_rest):
-            if name not in self.system.coordinates:
-                raise UnknownName("coordinate", name, self.system.coordinates)
+        named = (*(self.periodic or ()), *self.end_rest)
+        check_names("coordinate", named, self.system.coordinates)
         if self.levels is not None:
             shape = (self.knots - 1, self.system.num_feet)
             check(self, "", levels=array(shape))

@@ -48,7 +48,7 @@ from functools import cached_property, wraps
 import casadi as ca
 import numpy as np
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import checked
 from drakebots.model import actuators_of, joints_of
 from drakebots.multibody import Flat, Robot, Terrain
@@ -299,8 +299,7 @@ def interval_block(system: ContactSystem, integrator: str = "midpoint") -> Block
     Raises:
         UnknownName: for an integrator that is not in :data:`INTEGRATORS`.
     """
-    if integrator not in INTEGRATORS:
-        raise UnknownName("integrator", integrator, INTEGRATORS)
+    check_names("integrator", [integrator], INTEGRATORS)
     n = system.nq
     nc, loops = system.num_feet, system.num_loop_rows
     symbols = _symbols(h=1, q0=n, q1=n, u=system.nu, lam=loops, gam=nc, beta=4 * nc)

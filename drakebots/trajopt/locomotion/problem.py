@@ -47,7 +47,7 @@ from drakebots.core.checks import (
     text,
     whole,
 )
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, UnknownName, check_names
 from drakebots.core.fields import checked
 from drakebots.core.lazy import late
 from drakebots.model import Model, Point
@@ -339,8 +339,7 @@ class Walk(_Steps, Motion):
             phases = phases_of(standing, "alternating")
             return dict(zip(standing.feet, phases.tolist()))
         for name, phase in self.phases.items():
-            if name not in standing.feet:
-                raise UnknownName("foot", name, standing.feet)
+            check_names("foot", [name], standing.feet)
             check_value(f"phase of {name}", phase, finite())
         return dict(self.phases)
 
@@ -584,8 +583,7 @@ def phases_of(standing: Standing, gait: str) -> np.ndarray:
 def footfall(feet: Sequence[Point], places: np.ndarray, gait: str) -> np.ndarray:
     """The same (nc,) of feet at places (nc, 2) ahead and to the left; those of one
     body are one leg's."""
-    if gait not in GAITS:
-        raise UnknownName("gait", gait, GAITS)
+    check_names("gait", [gait], GAITS)
     legs = list(dict.fromkeys(foot.body for foot in feet))
     own = np.array([legs.index(foot.body) for foot in feet])
     centres = np.array([places[own == k].mean(axis=0) for k in range(len(legs))])

@@ -21,7 +21,7 @@ from types import MappingProxyType
 import casadi as ca
 import numpy as np
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, check_names
 from drakebots.model import effort_limits
 from drakebots.multibody import Flat
 from drakebots.trajopt.contact_implicit import (
@@ -74,8 +74,7 @@ def input_limits(problem: LocomotionProblem, standing: Standing) -> np.ndarray:
     limits = effort_limits(robot.plant)
     if isinstance(problem.torque, Mapping):
         for name, value in problem.torque.items():
-            if name not in names:
-                raise UnknownName("actuator", name, names)
+            check_names("actuator", [name], names)
             limits[names.index(name)] = value / units[names.index(name)]
     elif problem.torque is not None:
         limits = problem.torque / units

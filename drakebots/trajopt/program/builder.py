@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import casadi as ca
 import numpy as np
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, check_names
 from drakebots.trajopt.program.block import Block
 from drakebots.trajopt.program.program import Group, Program, Term
 
@@ -55,8 +55,7 @@ class ProgramBuilder:
         return groups[name]
 
     def __getitem__(self, name: str) -> Group:
-        if name not in self._variables:
-            raise UnknownName("variables", name, self._variables)
+        check_names("variables", [name], self._variables)
         return self._variables[name]
 
     def bound(self, name: str, knot, lower=None, upper=None, labels=None) -> None:
@@ -72,8 +71,7 @@ class ProgramBuilder:
 
     @staticmethod
     def _item(group: Group, label: str) -> int:
-        if label not in group.labels:
-            raise UnknownName(group.name, label, group.labels)
+        check_names(group.name, [label], group.labels)
         return group.labels.index(label)
 
     def add_term(

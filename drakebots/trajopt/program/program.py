@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from drakebots.core.errors import FileProblem, InvalidInput, UnknownName, one_line
+from drakebots.core.errors import FileProblem, InvalidInput, check_names, one_line
 from drakebots.core.files import replacing
 from drakebots.trajopt.program.block import Block
 
@@ -161,8 +161,7 @@ class Program:
         """
         x = np.zeros(self.num_variables) if default is None else np.array(default)
         for name, values in parts.items():
-            if name not in self.variables:
-                raise UnknownName("variables", name, self.variables)
+            check_names("variables", [name], self.variables)
             group = self.variables[name]
             values = np.asarray(values, float)
             try:

@@ -18,7 +18,7 @@ from pydrake.common import MemoryFile
 from pydrake.geometry import InMemoryMesh, Mesh, Meshcat
 from pydrake.math import RigidTransform, RotationMatrix
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.lazy import late
 from drakebots.view.page import ColourScale, linear_rgb
 from drakebots.view.scene import ROOT, VIEW, Stage
@@ -207,8 +207,7 @@ def colour_scale(quantity: str, values: np.ndarray) -> ColourScale:
 
 def check_colour(quantity: str) -> None:
     """Raises UnknownName unless a skin can be coloured by it."""
-    if quantity not in COLOURS:
-        raise UnknownName("colour", quantity, COLOURS)
+    check_names("colour", [quantity], COLOURS)
 
 
 def round_up(value: float) -> float:

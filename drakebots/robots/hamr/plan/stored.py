@@ -28,7 +28,7 @@ import numpy as np
 
 from drakebots.core.checks import array, between, check_value
 from drakebots.core.convert import build
-from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, UnknownName
+from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, check_names
 from drakebots.core.run import Verdict
 from drakebots.core.stages import timed
 from drakebots.model import package_root
@@ -179,8 +179,7 @@ def plan_path(name: str | Path) -> Path:
     """
     if Path(name).suffix == ".npz":
         return Path(name)
-    if name not in stored_plans():
-        raise UnknownName("stored plan of hamr", name, stored_plans())
+    check_names("stored plan of hamr", [name], stored_plans())
     return _folder() / f"{name}.npz"
 
 

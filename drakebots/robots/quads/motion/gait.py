@@ -21,7 +21,7 @@ from pydrake.solvers import ClarabelSolver, MathematicalProgram
 from scipy.interpolate import CubicHermiteSpline, CubicSpline, PchipInterpolator
 
 from drakebots.core.checks import check_memory, check_value, finite, positive, whole
-from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.errors import InvalidInput, NoSolution, check_names
 from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
 from drakebots.model import joints_of
@@ -474,9 +474,7 @@ def leg_height(quad: Quad) -> float:
 
 def _check_lifted(quad: Quad, feet: Sequence[str]) -> None:
     """Refuses feet that do not exist, and to lift all or none."""
-    for name in feet:
-        if name not in quad.feet:
-            raise UnknownName("foot", name, quad.feet)
+    check_names("foot", feet, quad.feet)
     if set(feet) == set(quad.feet) or not feet:
         raise InvalidInput("lift: name some of the feet, not all")
 

@@ -40,7 +40,7 @@ import numpy as np
 
 from drakebots.core.checks import check_value, finite
 from drakebots.core.convert import build, names_of
-from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.core.errors import FileProblem, InvalidInput, UnknownName, check_names
 from drakebots.core.files import (
     TOP,
     Fields,
@@ -257,8 +257,7 @@ def library_motion(name: str, quad: Quad, **options) -> MotionInput:
         InvalidInput: for an option that the motion does not have, or a value out of
             range.
     """
-    if name not in MOTIONS:
-        raise UnknownName("motion", name, MOTIONS)
+    check_names("motion", [name], MOTIONS)
     try:
         return MOTIONS[name](quad, **options)
     except TypeError as error:
@@ -337,9 +336,7 @@ def motion_from_csv(text: str, quad: Quad, name: str = "motion") -> MotionInput:
     for column in header:
         if column not in (*needed, "heading") and not column.startswith("q."):
             raise UnknownName("column", column, [*needed, "heading", "q.JOINT"])
-    for joint in joints:
-        if joint not in quad.coordinates[6:]:
-            raise UnknownName("joint", joint, quad.coordinates[6:])
+    check_names("joint", joints, quad.coordinates[6:])
     t = columns["time"]
     dt = (t[-1] - t[0]) / (len(t) - 1)
     uneven = np.abs(np.diff(t) - dt)

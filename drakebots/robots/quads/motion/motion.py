@@ -15,7 +15,7 @@ from typing import Annotated
 import numpy as np
 
 from drakebots.core.checks import array, check_value, positive
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
 from drakebots.multibody import nearest_in_hull, polygon
@@ -121,8 +121,7 @@ class Footfall:
 
     def bars(self, foot: str) -> list[tuple[int, int]]:
         """First step, and one past the last, of each contact of a foot."""
-        if foot not in self.feet:
-            raise UnknownName("foot", foot, self.feet)
+        check_names("foot", [foot], self.feet)
         return runs(self.contact[:, self.feet.index(foot)])
 
     def unsupported(self) -> list[tuple[int, int]]:
@@ -172,9 +171,7 @@ def gait_footfall(
     if not 0 < duty <= 1:
         raise InvalidInput(f"duty must be in (0, 1], got {duty}")
     check_value("period", period, positive("s"))
-    for name in phases:
-        if name not in feet:
-            raise UnknownName("foot", name, feet)
+    check_names("foot", phases, feet)
     missing = [name for name in feet if name not in phases]
     if missing:
         raise InvalidInput(f"phases: give one for {', '.join(missing)}")
@@ -200,8 +197,7 @@ def bar_footfall(
     t = dt * np.arange(steps)
     contact = np.zeros((steps, len(feet)), bool)
     for foot, rows in bars.items():
-        if foot not in feet:
-            raise UnknownName("foot", foot, feet)
+        check_names("foot", [foot], feet)
         for start, end in rows:
             if not end > start:
                 raise InvalidInput(

@@ -23,7 +23,7 @@ from typing import Annotated
 import numpy as np
 
 from drakebots.core.checks import instance, non_negative, positive, whole
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import checked
 from drakebots.core.lazy import late
 from drakebots.core.units import GRAVITY
@@ -135,20 +135,14 @@ class SpaceTime(SpaceTimeOptions):
                 f"{self.motion.name}: {N} steps are not 1 + {self.knot_spacing} k with "
                 "k >= 4 knots; change their number or knot_spacing"
             )
-        for foot in self.motion.footfall.feet:
-            if foot not in self.quad.feet:
-                raise UnknownName("foot", foot, self.quad.feet)
+        check_names("foot", self.motion.footfall.feet, self.quad.feet)
         missing = set(self.quad.feet) - set(self.motion.footfall.feet)
         if missing:
             raise InvalidInput(
                 f"{self.motion.name}: no path for foot {', '.join(sorted(missing))}"
             )
-        for name in self.torque_limits:
-            if name not in self.quad.joints:
-                raise UnknownName("joint", name, self.quad.joints)
-        for name in self.motion.reference:
-            if name not in self.quad.coordinates[6:]:
-                raise UnknownName("joint", name, self.quad.coordinates[6:])
+        check_names("joint", self.torque_limits, self.quad.joints)
+        check_names("joint", self.motion.reference, self.quad.coordinates[6:])
         if self.follow is not None and np.shape(self.follow) != (N, self.quad.nv):
             raise InvalidInput(
                 f"motion to follow: shape {np.shape(self.follow)}, needs "
