@@ -21,8 +21,7 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import DrakebotsError, ModelProblem, UnknownName
 from drakebots.formats.read.findings import Findings, Reading, note_messages
-from drakebots.formats.read.masses import write_inertial
-from drakebots.formats.read.tree import read_tree, write_tree
+from drakebots.formats.read.tree import read_tree, write_inertial, write_tree
 from drakebots.formats.read.urdf import TURNS
 from drakebots.model import (
     DRAKE_REFUSALS,

@@ -76,6 +76,31 @@ class Loop:
         kept = optional(_kept(ROWS.get(self.rows, 0)))
         check(self, f"loop {self.name}", rows=rows, kept=kept)
 
+    @classmethod
+    def of_frames(
+        cls,
+        name: str,
+        bodies: Sequence[str],
+        frames: Sequence[RigidTransform],
+        axis: Sequence[float] = (0.0, 0.0, 1.0),
+        *,
+        rows: str,
+    ) -> Loop:
+        """The joint whose frames X_AP and X_BQ [m] coincide where it is closed.
+
+        Args:
+            name: of the joint.
+            bodies: names of A and B.
+            frames: X_AP and X_BQ.
+            axis: the joint's axis in both frames (3,).
+            rows: rows that close it.
+        """
+        side = np.eye(3)[np.argmin(np.abs(axis))]
+        points = (X.translation() for X in frames)
+        axes = (X.rotation() @ axis for X in frames)
+        sides = (X.rotation() @ side for X in frames)
+        return cls(name, *bodies, *points, *axes, *sides, rows=rows)
+
     @property
     def row_numbers(self) -> tuple[int, ...]:
         """The rows of its kind that count."""

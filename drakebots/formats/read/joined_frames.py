@@ -34,14 +34,19 @@ from drakebots.core.errors import (
 )
 from drakebots.core.files import read_yaml
 from drakebots.formats.read.findings import Findings, Reading
-from drakebots.formats.read.masses import write_inertial
-from drakebots.formats.read.tree import add, link_at, read_tree, write_tree
+from drakebots.formats.read.tree import (
+    link_at,
+    read_tree,
+    urdf_hinges,
+    write_inertial,
+    write_tree,
+)
 from drakebots.model import Loop, model_stem
 
 _ROWS = {"6d": "weld", "3d": "ball"}
 _TYPES = re.compile(r"SPHERICAL|FIXED|UJOINT_([XYZ])([XYZ])")
 _MOMENTS = ("ixx", "iyy", "izz")
-_AXES = {"X": "1 0 0", "Y": "0 1 0", "Z": "0 0 1"}
+_AXES = dict(zip("XYZ", np.eye(3)))
 
 
 def with_joined_frames(path: Path, reading: Reading, findings: Findings) -> Reading:
@@ -172,8 +177,8 @@ def _with_joint_types(
             joints[name].set("type", "fixed")
         else:
             axes = "XYZ" if kind == "SPHERICAL" else kind[-2:]
-            root.extend(_hinges(joints[name], axes))
-            root.remove(joints[name])
+            turns = {f"_{axis.lower()}": _AXES[axis] for axis in axes}
+            urdf_hinges(root, joints[name], turns, kept=())
     return root
 
 
@@ -210,21 +215,3 @@ def _give_small_masses(root: ET.Element) -> str:
         return ""
     given = f"{mass * arm**2:.1g} kg m^2"
     return f"{len(light)} massless links between hinges given {given}"
-
-
-def _hinges(joint: ET.Element, axes: str) -> list[ET.Element]:
-    """Hinges about axes one after the other, and the links between."""
-    name = joint.get("name", "")
-    parent, child = (link_at(joint, end) for end in ("parent", "child"))
-    links = [f"{name}_{axis.lower()}_link" for axis in axes[:-1]]
-    parts = [ET.Element("link", {"name": link}) for link in links]
-    for axis, above, below in zip(axes, [parent, *links], [*links, child]):
-        hinge = ET.Element("joint", {"name": f"{name}_{axis.lower()}"})
-        hinge.set("type", "continuous")
-        if above == parent and (origin := joint.find("origin")) is not None:
-            hinge.append(origin)
-        add(hinge, "parent", link=above)
-        add(hinge, "child", link=below)
-        add(hinge, "axis", xyz=_AXES[axis])
-        parts.append(hinge)
-    return parts

@@ -14,6 +14,7 @@ import numpy as np
 
 from drakebots.formats.read.findings import Findings
 from drakebots.formats.read.tree import (
+    MOMENTS,
     add,
     floats,
     free_name,
@@ -22,9 +23,6 @@ from drakebots.formats.read.tree import (
     said,
     say,
 )
-
-MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-"""The moments and products of inertia, in the order of an upper triangle."""
 
 SLACK = 1e-9
 """Largest excess of a moment over what is physical that is rounding, over the trace."""
@@ -123,39 +121,6 @@ def repair_inertia(
         return  # Another check, or libsdformat, names it.
     for key, value in _repaired(name, mass, values, findings).items():
         say(tensor, key, repr(value))
-
-
-def write_inertial(
-    link: ET.Element,
-    mass: float,
-    I_C: np.ndarray,
-    p_BC: Sequence[float] = (0, 0, 0),
-    *,
-    urdf: bool = True,
-) -> None:
-    """Gives a link of a URDF or SDF another <inertial>, in place.
-
-    Args:
-        link: B.
-        mass: its mass [kg].
-        I_C: its inertia about its centre of mass, in its frame (3, 3) [kg m2].
-        p_BC: position of that centre (3,) [m].
-        urdf: whether it is a link of a URDF.
-    """
-    for old in link.findall("inertial"):
-        link.remove(old)
-    inertial = add(link, "inertial")
-    tensor = dict(zip(MOMENTS, I_C[np.triu_indices(3)]))
-    if urdf:
-        add(inertial, "origin", xyz=p_BC, rpy="0 0 0")
-        add(inertial, "mass", value=mass)
-        add(inertial, "inertia", **tensor)
-        return
-    add(inertial, "pose", [*p_BC, 0, 0, 0])
-    add(inertial, "mass", mass)
-    inertia = add(inertial, "inertia")
-    for key, value in tensor.items():
-        add(inertia, key, value)
 
 
 def _repaired(

@@ -195,19 +195,9 @@ def _loop(tree: Tree, index: int, kind: str, count: int) -> Loop | None:
     if not {A, B} <= tree.links.keys():
         tree.left_out["<equality> with a mocap body"] += 1
         return None
-    R_AP, R_BQ = X_AP.rotation().matrix(), X_BQ.rotation().matrix()
-    return Loop(
-        name=model.equality(index).name or f"{kind}{count + 1}",
-        body_A=tree.links[A],
-        body_B=tree.links[B],
-        p_AP=X_AP.translation(),
-        p_BQ=X_BQ.translation(),
-        axis_A=R_AP[:, 2],
-        axis_B=R_BQ[:, 2],
-        side_A=R_AP[:, 0],
-        side_B=R_BQ[:, 0],
-        rows=_ROWS[kind],
-    )
+    name = model.equality(index).name or f"{kind}{count + 1}"
+    bodies = tree.links[A], tree.links[B]
+    return Loop.of_frames(name, bodies, (X_AP, X_BQ), rows=_ROWS[kind])
 
 
 def _add_coupler(tree: Tree, index: int, found: dict[str, Coupler]) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 from pydrake.math import RollPitchYaw, RotationMatrix
 
 from drakebots.core.units import Scaling
-from drakebots.formats.read.masses import MOMENTS, matrix_of, principal_inertia
+from drakebots.formats.read.masses import matrix_of, principal_inertia
 from drakebots.formats.read.strict_xml import Element
+from drakebots.formats.read.tree import MOMENTS
 from drakebots.formats.write.sdf import SdfGeometry, SdfLink, SdfPose
 
 FOOT_RADIUS = 1e-9

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from xml.parsers import expat
 
 import numpy as np
@@ -86,6 +86,45 @@ def add(parent: ET.Element, tag: str, text: object = None, **says: object):
     element = ET.SubElement(parent, tag, said)
     element.text = None if text is None else written(text)
     return element
+
+
+MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+"""The moments and products of inertia, in the order of an upper triangle."""
+
+
+def write_inertial(
+    link: ET.Element,
+    mass: float,
+    I_C: np.ndarray,
+    p_BC: Sequence[float] = (0, 0, 0),
+    rpy: Sequence[float] = (0, 0, 0),
+    *,
+    urdf: bool = True,
+) -> None:
+    """Gives a link of a URDF or SDF another <inertial>, in place.
+
+    Args:
+        link: B.
+        mass: its mass [kg].
+        I_C: its inertia about its centre of mass C, in C's frame (3, 3) [kg m2].
+        p_BC: position of that centre (3,) [m].
+        rpy: rotation of C's frame in B (3,) [rad].
+        urdf: whether it is a link of a URDF.
+    """
+    for old in link.findall("inertial"):
+        link.remove(old)
+    inertial = add(link, "inertial")
+    tensor = dict(zip(MOMENTS, I_C[np.triu_indices(3)]))
+    if urdf:
+        add(inertial, "origin", xyz=p_BC, rpy=rpy)
+        add(inertial, "mass", value=mass)
+        add(inertial, "inertia", **tensor)
+        return
+    add(inertial, "pose", [*p_BC, *rpy])
+    add(inertial, "mass", mass)
+    inertia = add(inertial, "inertia")
+    for key, value in tensor.items():
+        add(inertia, key, value)
 
 
 def remove(root: ET.Element, unwanted: list[ET.Element]) -> None:
@@ -247,26 +286,42 @@ def balls_to_hinges(root: ET.Element, findings: Findings) -> None:
     urdf = root.tag == "robot"
     for model in [root] if urdf else list(root.iter("model")):
         for ball in [j for j in joint_elements(model) if j.get("type") == "ball"]:
-            (_urdf_hinges if urdf else _sdf_hinges)(model, ball)
+            if urdf:
+                urdf_hinges(model, ball, dict(zip(HINGES_OF_BALL, np.eye(3)[::-1])))
+            else:
+                _sdf_hinges(model, ball)
             findings.note("a ball joint is read as three hinges", ball.get("name", ""))
 
 
-def _urdf_hinges(robot: ET.Element, ball: ET.Element) -> None:
-    name, parent = ball.get("name", ""), link_at(ball, "parent")
-    placed = [e for e in ball if e.tag == "origin"]
-    damping = [e for e in ball if e.tag == "dynamics"]
-    for ending, axis in zip(HINGES_OF_BALL, np.eye(3)[::-1]):
-        last = ending == HINGES_OF_BALL[-1]
-        child = link_at(ball, "child") if last else f"{name}{ending}_link"
+def urdf_hinges(
+    robot: ET.Element,
+    joint: ET.Element,
+    axes: Mapping[str, np.ndarray],
+    kept: Collection[str] = ("dynamics",),
+) -> None:
+    """Puts hinges one after the other, on links without mass, in place of a joint.
+
+    Args:
+        robot: the URDF.
+        joint: one of its joints.
+        axes: axes of the hinges, by what ends their names.
+        kept: tags of the joint that every hinge has.
+    """
+    name, parent = joint.get("name", ""), link_at(joint, "parent")
+    placed = [e for e in joint if e.tag == "origin"]
+    shared = [e for e in joint if e.tag in kept]
+    for number, (ending, axis) in enumerate(axes.items(), 1):
+        last = number == len(axes)
+        child = link_at(joint, "child") if last else f"{name}{ending}_link"
         hinge = add(robot, "joint", name=name + ending, type="continuous")
-        hinge.extend(placed + damping)
+        hinge.extend(placed + shared)
         add(hinge, "parent", link=parent)
         add(hinge, "child", link=child)
         add(hinge, "axis", xyz=axis)
         if not last:
             add(robot, "link", name=child)
         parent, placed = child, []
-    robot.remove(ball)
+    robot.remove(joint)
 
 
 def _sdf_hinges(model: ET.Element, ball: ET.Element) -> None:
@@ -283,11 +338,7 @@ def _sdf_hinges(model: ET.Element, ball: ET.Element) -> None:
         else:
             link = add(model, "link", name=child)
             add(link, "pose", "0 0 0 0 0 0", relative_to=foot)
-            inertial = add(link, "inertial")
-            add(inertial, "mass", 0.0)
-            inertia = add(inertial, "inertia")
-            for moment in ("ixx", "iyy", "izz"):
-                add(inertia, moment, 0.0)
+            write_inertial(link, 0.0, np.zeros((3, 3)), urdf=False)
         turns = add(hinge, "axis")
         add(turns, "xyz", axis)
         add(add(turns, "limit"), "effort", 0.0)
@@ -422,21 +473,11 @@ def _placed(
 
 def _loop(plant: MultibodyPlant, element: ET.Element) -> Loop:
     joint = plant.GetJointByName(element.get("name", ""))
-    X_AP = joint.frame_on_parent().GetFixedPoseInBodyFrame()
-    X_BQ = joint.frame_on_child().GetFixedPoseInBodyFrame()
-    axis = np.array([0.0, 0.0, 1.0])
-    if element.get("type") in HINGES:
-        axis = joint.revolute_axis()
-    side = np.eye(3)[np.argmin(np.abs(axis))]
-    return Loop(
-        name=joint.name(),
-        body_A=link_at(element, "parent"),
-        body_B=link_at(element, "child"),
-        p_AP=X_AP.translation(),
-        p_BQ=X_BQ.translation(),
-        axis_A=X_AP.rotation() @ axis,
-        axis_B=X_BQ.rotation() @ axis,
-        side_A=X_AP.rotation() @ side,
-        side_B=X_BQ.rotation() @ side,
-        rows=_ROWS[element.get("type", "")],
+    ends, kind = (joint.frame_on_parent(), joint.frame_on_child()), element.get("type")
+    return Loop.of_frames(
+        joint.name(),
+        [link_at(element, end) for end in ("parent", "child")],
+        [end.GetFixedPoseInBodyFrame() for end in ends],
+        joint.revolute_axis() if kind in HINGES else (0.0, 0.0, 1.0),
+        rows=_ROWS[str(kind)],
     )

@@ -13,10 +13,11 @@ from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 from drakebots.core.errors import InvalidInput
 from drakebots.formats.read.files import Packages
 from drakebots.formats.read.findings import Findings, note_ignored_tags
-from drakebots.formats.read.masses import MOMENTS, WORLD, fix_weightless, repair_inertia
+from drakebots.formats.read.masses import WORLD, fix_weightless, repair_inertia
 from drakebots.formats.read.meshes import SHAPES, repair_shapes
 from drakebots.formats.read.strict_xml import arithmetic
 from drakebots.formats.read.tree import (
+    MOMENTS,
     SINGLE,
     cut_loops,
     floats,

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from drakebots.formats.read.masses import MOMENTS
-from drakebots.formats.read.tree import add
+from drakebots.formats.read.tree import add, write_inertial
 from drakebots.model import Coupler
 
 DRAKE = {"xmlns:drake": "http://drake.mit.edu"}
@@ -183,12 +182,8 @@ def _add_link(root: ET.Element, link: SdfLink) -> None:
     element = add(root, "link", name=link.name)
     _add_pose(element, link.pose, link.relative_to)
     # Always written: without it libsdformat takes a mass of 1 kg.
-    inertial = add(element, "inertial")
-    _add_pose(inertial, link.com)
-    add(inertial, "mass", link.mass)
-    tensor = add(inertial, "inertia")
-    for key, moment in zip(MOMENTS, link.inertia[np.triu_indices(3)]):
-        add(tensor, key, moment)
+    of_com = link.inertia, link.com.p, link.com.rpy
+    write_inertial(element, link.mass, *of_com, urdf=False)
     for geometry in link.geometries:
         node = add(element, geometry.kind, name=geometry.name)
         _add_pose(node, geometry.pose)

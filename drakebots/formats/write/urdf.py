@@ -22,8 +22,7 @@ from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import write_text
-from drakebots.formats.read.masses import MOMENTS
-from drakebots.formats.read.tree import add
+from drakebots.formats.read.tree import add, write_inertial
 from drakebots.formats.write.parts import (
     BUSHING,
     Form,
@@ -160,12 +159,8 @@ class _Writer(Writer):
         X_LB = part.X_LB
         mass, p_BC, I_C = part.inertia()
         if mass and part.parent is not None:
-            inertial = add(link, "inertial")
-            _origin(inertial, X_LB @ RigidTransform(p_BC))
-            add(inertial, "mass", value=mass)
             R = X_LB.rotation().matrix()
-            moments = R @ I_C @ R.T
-            add(inertial, "inertia", **dict(zip(MOMENTS, moments[np.triu_indices(3)])))
+            write_inertial(link, mass, R @ I_C @ R.T, X_LB @ p_BC)
         for form in part.forms:
             self._form(link, form, X_LB @ form.X_BG)
 

@@ -10,7 +10,8 @@ from pydrake.math import RollPitchYaw
 from pydrake.multibody.tree import RotationalInertia
 
 from drakebots.formats.read import Findings
-from drakebots.formats.read.masses import MOMENTS, nearest_inertia, repair_inertia
+from drakebots.formats.read.masses import nearest_inertia, repair_inertia
+from drakebots.formats.read.tree import MOMENTS
 
 moment = st.floats(1e-6, 10.0)
 angle = st.floats(-3.0, 3.0)

@@ -136,6 +136,28 @@ BASE = """<robot name="base"><link name="root"/>
 <origin xyz="0.1 0 0.2" rpy="0.3 0 0"/></joint></robot>"""
 
 
+def test_inertia_survives_a_turned_joint(tmp_path):
+    """A URDF's link stands in its joint's frame: the mass matrix is the same there."""
+    (tmp_path / "turned.sdf").write_text(
+        """<sdf version="1.9"><model name="turned">
+        <link name="a"><inertial><mass>1</mass></inertial></link>
+        <link name="b"><inertial><pose>0.2 0.1 0 0.3 0 0</pose><mass>2</mass><inertia>
+        <ixx>0.1</ixx><ixy>0</ixy><ixz>0</ixz><iyy>0.2</iyy><iyz>0</iyz><izz>0.25</izz>
+        </inertia></inertial></link>
+        <joint name="j" type="revolute"><pose>0.1 0 0 0.5 0.4 0.3</pose>
+        <parent>a</parent><child>b</child><axis><xyz>0 1 0</xyz></axis></joint>
+        </model></sdf>"""
+    )
+    model = load(tmp_path / "turned.sdf")
+    matrices = []
+    for one in (model, load(write_urdf(model, tmp_path / "turned.urdf"))):
+        plant = build_robot(one, time_step=0).plant
+        context = plant.CreateDefaultContext()
+        plant.GetJointByName("j").set_angle(context, 0.7)
+        matrices.append(plant.CalcMassMatrix(context))
+    np.testing.assert_allclose(*matrices, atol=1e-9)
+
+
 def test_a_free_base_without_mass_stays_free(tmp_path):
     """What is welded to it carries it; nothing else is, it is refused."""
     (tmp_path / "base.urdf").write_text(BASE)
