@@ -44,7 +44,7 @@ from drakebots.control.problem import MpcProblem
 from drakebots.core.errors import InvalidInput
 from drakebots.core.kernels import njit
 from drakebots.model import find_body, joint_slices
-from drakebots.multibody.twin import Twin
+from drakebots.multibody import Twin
 from drakebots.trajopt.program import compiled
 
 

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from drakebots.live.diagram import SliderSource, live
     from drakebots.live.loop import (
         Loop,
+        Pace,
         Part,
         RobotPage,
         RunPage,
         SimulatedPart,
         run_live,
     )
-    from drakebots.live.pace import Pace
     from drakebots.live.panel import Button, Panel, Slider
     from drakebots.live.pose import Hand, Posed, joint_slider, pose_by_hand
     from drakebots.live.script import Event, Live, events_of, read_script, with_events

@@ -7,8 +7,8 @@
     data = trajectory_dataset(robot, times, states)
 
 `Robot` holds the finalized plant, its units (a gram-sized robot is computed in mm, g,
-ms; everything that leaves it is in SI) and its closed loops. Rooms inside are `twin`
-(CasADi expressions of a plant) and `posture` (how a robot stands); :class:`Limb` is a
+ms; everything that leaves it is in SI) and its closed loops. :class:`Twin` is a plant
+as CasADi expressions, and the room `posture` how a robot stands; :class:`Limb` is a
 soft limb as a chain of joints, :class:`TimeStepper` steps a robot in time independent
 of Drake's contact solvers. What robots stand on is a terrain:
 
@@ -105,5 +105,7 @@ if TYPE_CHECKING:
         Stairs,
         Step,
     )
+    from drakebots.multibody.twin import Twin
+    from drakebots.multibody.twin_joints import without_rounding
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -17,24 +17,22 @@ if TYPE_CHECKING:
         find_kind,
         find_task,
         kinds,
+        names_stored_plan,
+        plan,
+        plot,
+        record,
         register,
         robots,
+        simulate,
+        stored_plan,
+        track,
+        warn_if_failed,
     )
     from drakebots.robots.scenario import (
         Scenario,
         is_scenario,
         read_scenario,
         scenario_schema,
-    )
-    from drakebots.robots.tasks import (
-        names_stored_plan,
-        plan,
-        plot,
-        record,
-        simulate,
-        stored_plan,
-        track,
-        warn_if_failed,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

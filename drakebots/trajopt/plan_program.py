@@ -34,7 +34,7 @@ from drakebots.core.checks import array, check_value
 from drakebots.core.errors import InvalidInput, UnknownName, check_names
 from drakebots.core.run import Verdict
 from drakebots.core.units import SI, Scaling
-from drakebots.multibody.twin import Twin
+from drakebots.multibody import Twin
 from drakebots.trajopt.program import ADDED, Group, Program, ProgramBuilder
 from drakebots.trajopt.solvers import (
     TOLERANCE,

@@ -55,7 +55,7 @@ from pydrake.multibody.tree import MultibodyForces_
 from drakebots import build_robot, load
 from drakebots.cli.output import print_table
 from drakebots.core.units import MM_G_MS
-from drakebots.multibody.twin import Twin
+from drakebots.multibody import Twin
 
 TARGET = 50.0
 AGREEMENT = 1e-6

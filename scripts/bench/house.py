@@ -210,7 +210,7 @@ def _home(house: House, module: str, entry: str) -> str:
 
 
 def room_of(module: str) -> str:
-    """The room on a floor: "fem" of drakebots.fem.mesh.check."""
+    """The room on a floor: "fem" of drakebots.fem.mesh.io."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else ""
 

@@ -53,8 +53,7 @@ from drakebots.cli.output import one_line_errors, print_rows
 from drakebots.core.errors import NoSolution
 from drakebots.core.units import GRAVITY
 from drakebots.formats import add_limbs
-from drakebots.multibody import Limb
-from drakebots.multibody.twin import Twin
+from drakebots.multibody import Limb, Twin
 from drakebots.plots import save
 
 sys.path.append(str(Path(__file__).parents[1] / "bench"))

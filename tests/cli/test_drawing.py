@@ -65,7 +65,7 @@ def test_looking_at_a_result_fails_on_one_line(command, name, monkeypatch, capsy
     words, out = command
     main(words)
     capsys.readouterr()
-    monkeypatch.setattr("drakebots.robots.tasks.resolve", lambda name: _fail)
+    monkeypatch.setattr("drakebots.robots.registry.resolve", lambda name: _fail)
     path = str(out["-o"])
     asked = {
         "plot": ["report", path, "--plot", str(out["--plot"])],

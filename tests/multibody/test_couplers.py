@@ -9,8 +9,7 @@ from drakebots import build_robot, load
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import MM_G_MS, SI, Scaling
 from drakebots.model import Coupler
-from drakebots.multibody import TimeStepper
-from drakebots.multibody.twin import Twin
+from drakebots.multibody import TimeStepper, Twin
 from tests.helpers.coupled_robots import linkage
 from tests.model.test_loops import FOUR_BAR
 

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.fem.mesh.check import MeshReport, check_mesh, tet_quality
-    from drakebots.fem.mesh.io import read_mesh, write_cells, write_mesh
+    from drakebots.fem.mesh.io import (
+        MeshReport,
+        check_mesh,
+        read_mesh,
+        tet_quality,
+        write_cells,
+        write_mesh,
+    )
     from drakebots.fem.mesh.mesh import (
         EDGES,
         FACES,

@@ -1,4 +1,4 @@
-"""Reads and writes tet meshes (.vtk, .vtu, .msh, .mesh).
+"""Reads, checks and writes tet meshes (.vtk, .vtu, .msh, .mesh).
 
 meshio does it, called by :func:`_meshio_read` and :func:`_meshio_write` alone: its last
 release is of January 2024, so it may have to be replaced one day.
@@ -10,14 +10,21 @@ import contextlib
 import io
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import meshio
 import numpy as np
 
-from drakebots.core.errors import FileProblem
+from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import replacing
-from drakebots.fem.mesh.mesh import TetMesh
+from drakebots.fem.mesh.mesh import (
+    EDGES,
+    TetMesh,
+    connected_pieces,
+    surface_faces,
+    tet_volumes,
+)
 
 REGION_NAMES = ("region", "gmsh:physical", "medit:ref", "cell_scalars")
 """Names of cell data that may hold the region; the first match is used."""
@@ -30,7 +37,7 @@ def read_mesh(path: str | Path) -> TetMesh:
     """Reads the tets of a file and ignores other cells (triangles, lines).
 
     The region of a tet is the first of REGION_NAMES among the cell data, else 0.
-    The mesh is not checked: call :func:`~drakebots.fem.mesh.check.check_mesh` before
+    The mesh is not checked: call :func:`~drakebots.fem.mesh.check_mesh` before
     computing on it.
 
     Raises:
@@ -125,3 +132,149 @@ def _check_suffix(path):
         raise FileProblem(
             path, f"suffix {path.suffix!r} is not a tet mesh: use {', '.join(FORMATS)}"
         )
+
+
+# --- checks ----------
+
+SLIVER = 0.1
+"""Tets of a lower quality count as slivers."""
+
+
+@dataclass(frozen=True)
+class MeshReport:
+    """Findings of :func:`check_mesh`.
+
+    Attributes:
+        vertices, tets, surface_triangles: numbers of each after the repair.
+        flipped: number of inverted tets whose corners were reordered.
+        dropped_vertices: number of removed vertices that no tet used.
+        pieces: number of parts that share no vertex.
+        slivers: number of tets of quality below SLIVER.
+        worst_tet: the flattest tet.
+        worst_quality: its quality, 1 for a regular tet and 0 for a flat one.
+        volume: volume of all tets [m^3].
+        edge_m: shortest, mean and longest edge [m].
+        notes: one line for each finding.
+    """
+
+    vertices: int
+    tets: int
+    surface_triangles: int
+    flipped: int
+    dropped_vertices: int
+    pieces: int
+    slivers: int
+    worst_tet: int
+    worst_quality: float
+    volume: float
+    edge_m: tuple[float, float, float]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        low, mean, high = (1e3 * e for e in self.edge_m)
+        head = (
+            f"{self.vertices} vertices, {self.tets} tets, "
+            f"{self.surface_triangles} surface triangles, "
+            f"volume {self.volume * 1e6:.4g} cm^3, "
+            f"edges {low:.3g}/{mean:.3g}/{high:.3g} mm, "
+            f"worst quality {self.worst_quality:.2g}"
+        )
+        return "\n".join([head, *(f"note: {note}" for note in self.notes)])
+
+
+def tet_quality(vertices: np.ndarray, tets: np.ndarray) -> np.ndarray:
+    """Mean ratio 12 (3 V)^(2/3) / sum of squared edges (m,), signed as V.
+
+    1 for a regular tet, 0 for a flat one (Liu and Joe 1994).
+    """
+    volume = tet_volumes(vertices, tets)
+    square = _edge_lengths(vertices, tets) ** 2
+    total = np.maximum(square.sum(axis=1), np.finfo(float).tiny)
+    return np.sign(volume) * 12 * (3 * np.abs(volume)) ** (2 / 3) / total
+
+
+def check_mesh(mesh: TetMesh, *, one_piece: bool = False) -> tuple[TetMesh, MeshReport]:
+    """A mesh that can be computed on, and the report of what was changed.
+
+    Tets of negative volume are reordered and vertices that no tet uses are removed,
+    each with a note; slivers and separate pieces are only noted.
+
+    Args:
+        mesh: the mesh as read or made.
+        one_piece: whether several pieces are an error.
+
+    Raises:
+        InvalidInput: for a degenerate tet (repeated corner or no volume), a tet
+            listed twice, a face of three tets, or (on request) several pieces.
+    """
+    notes = []
+    vertices, tets = mesh.vertices, mesh.tets.copy()
+    _refuse_repeated(tets)
+    flipped = mesh.volumes < 0
+    if flipped.any():
+        tets[flipped] = tets[flipped][:, [0, 2, 1, 3]]
+        notes.append(f"{flipped.sum()} inverted tets were reordered")
+    quality = tet_quality(vertices, tets)
+    worst = int(np.argmin(quality))
+    if quality[worst] < 1e-9:
+        raise InvalidInput(
+            f"mesh tet {worst} with corners {tets[worst].tolist()} has no volume; "
+            "collapse it or mesh again"
+        )
+    slivers = int((quality < SLIVER).sum())
+    if slivers:
+        notes.append(
+            f"{slivers} slivers of quality < {SLIVER}, worst tet {worst}: "
+            "they make the tangent stiff and ill-conditioned"
+        )
+    used, renumbered = np.unique(tets, return_inverse=True)
+    dropped = len(vertices) - len(used)
+    if dropped:
+        notes.append(f"{dropped} vertices that no tet uses were removed")
+        vertices, tets = vertices[used], renumbered.reshape(tets.shape)
+    pieces, _ = connected_pieces(tets, len(vertices))
+    if pieces > 1:
+        if one_piece:
+            raise InvalidInput(
+                f"mesh: {pieces} pieces share no vertex, needs 1; "
+                "keep the largest or join them"
+            )
+        notes.append(f"{pieces} pieces share no vertex")
+    checked = TetMesh(vertices, tets, mesh.region)
+    found = {"flipped": int(flipped.sum()), "dropped_vertices": dropped}
+    found |= {"pieces": pieces, "slivers": slivers, "worst_tet": worst}
+    return checked, _report(checked, float(quality[worst]), tuple(notes), **found)
+
+
+def _report(mesh: TetMesh, worst_quality: float, notes, **found) -> MeshReport:
+    """The report on a checked mesh."""
+    length = _edge_lengths(mesh.vertices, mesh.tets)
+    return MeshReport(
+        vertices=len(mesh.vertices),
+        tets=len(mesh.tets),
+        surface_triangles=len(surface_faces(mesh)[0]),
+        worst_quality=worst_quality,
+        volume=float(mesh.volumes.sum()),
+        edge_m=(float(length.min()), float(length.mean()), float(length.max())),
+        notes=notes,
+        **found,
+    )
+
+
+def _edge_lengths(vertices, tets):
+    ends = vertices[tets[:, EDGES]]
+    return np.linalg.norm(ends[:, :, 1] - ends[:, :, 0], axis=2)
+
+
+def _refuse_repeated(tets):
+    corners = np.sort(tets, axis=1)
+    bad = np.flatnonzero((np.diff(corners, axis=1) == 0).any(axis=1))
+    if bad.size:
+        raise InvalidInput(
+            f"mesh tet {bad[0]}: corners {tets[bad[0]].tolist()} repeat a vertex "
+            f"({bad.size} such tets); mesh again"
+        )
+    _, first, count = np.unique(corners, axis=0, return_index=True, return_counts=True)
+    if count.max() > 1:
+        tet = int(first[np.argmax(count)])
+        raise InvalidInput(f"mesh tet {tet} is listed {count.max()} times; keep one")

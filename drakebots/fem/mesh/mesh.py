@@ -72,7 +72,7 @@ class TetMesh:
     Attributes:
         vertices: positions at rest (n, 3) [m].
         tets: vertices of each tet (m, 4), positively oriented after
-            :func:`drakebots.fem.mesh.check.check_mesh`.
+            :func:`drakebots.fem.mesh.check_mesh`.
         region: region of each tet (m,); zeros by default.
 
     Raises:

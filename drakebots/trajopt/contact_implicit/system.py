@@ -51,8 +51,7 @@ import numpy as np
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import checked
 from drakebots.model import actuators_of, joints_of
-from drakebots.multibody import Flat, Robot, Terrain
-from drakebots.multibody.twin import Twin
+from drakebots.multibody import Flat, Robot, Terrain, Twin
 from drakebots.trajopt.program import Block
 
 INTEGRATORS = ("midpoint", "shake", "euler")

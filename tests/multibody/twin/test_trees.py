@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import drakebots
 from drakebots import build_robot
 from drakebots.model import LoopClosure
-from drakebots.multibody.twin import Twin
+from drakebots.multibody import Twin
 from tests.helpers.random_plants import (
     KINDS,
     LINK,

@@ -12,9 +12,9 @@ import drakebots
 from drakebots import build_robot
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.units import MM_G_MS, SI
+from drakebots.multibody import Twin
 from drakebots.multibody.base import BASES
-from drakebots.multibody.twin import Twin
-from drakebots.multibody.twin.joints import joint_motion
+from drakebots.multibody.twin_joints import joint_motion
 from tests.helpers.random_plants import random_inertia
 from tests.helpers.twin_checks import (
     Numbers,

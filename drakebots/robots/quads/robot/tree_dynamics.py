@@ -16,7 +16,7 @@ from pydrake.multibody.tree import BodyIndex
 
 from drakebots.core.errors import InvalidInput
 from drakebots.model import find_body
-from drakebots.multibody.twin import Twin, without_rounding
+from drakebots.multibody import Twin, without_rounding
 
 PARAMETERS = 10
 """Length of a link's row of inertia."""
