@@ -271,18 +271,9 @@ class ContactModel(ABC):
 
     @abstractmethod
     def plant(
-        self,
-        model: Model,
-        *,
-        base: str,
-        time_step: float,
-        height: float,
-        friction: float,
-        g: float,
-        terrain: Terrain,
+        self, model: Model, base: str, time_step: float, ground: Ground
     ) -> SapPlant | HardPlant:
-        """A robot on a terrain; `height` of its centre of mass and `g` in its units,
-        else as :class:`SapPlant`.
+        """A robot on ground in its units, as :class:`SapPlant` has it.
 
         Raises:
             InvalidInput: for a terrain that it does not know.
@@ -293,9 +284,8 @@ class ContactModel(ABC):
 class Sap(ContactModel):
     """Drake's SAP on stiff ground."""
 
-    def plant(self, model, *, base, time_step, height, friction, g, terrain):
+    def plant(self, model, base, time_step, ground):
         """The robot in Drake's plant."""
-        ground = stiff_ground(model, height, friction, g, terrain)
         return SapPlant(model, base=base, time_step=time_step, ground=ground)
 
 
@@ -303,11 +293,12 @@ class Sap(ContactModel):
 class Hard(ContactModel):
     """Time stepping with hard contact."""
 
-    def plant(self, model, *, base, time_step, height, friction, g, terrain):
+    def plant(self, model, base, time_step, ground):
         """The robot in time stepping."""
-        if terrain != Flat():
+        if ground.terrain != Flat():
             raise InvalidInput(
-                f"hard contact knows flat ground at z = 0, not {terrain}; "
+                f"hard contact knows flat ground at z = 0, not {ground.terrain}; "
                 "take ground Sap"
             )
-        return HardPlant(model, base=base, time_step=time_step, friction=friction)
+        own = {"base": base, "time_step": time_step, "friction": ground.friction}
+        return HardPlant(model, **own)

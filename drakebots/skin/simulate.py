@@ -6,7 +6,6 @@ result.data.skin_position           # (skin_time, vertex, axis) [m]
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,8 +25,9 @@ from drakebots.core.checks import (
     positive,
 )
 from drakebots.core.convert import as_yaml, changed
-from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
+from drakebots.core.files import csv_table, reading
 from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
 from drakebots.core.stages import spent, timed
 from drakebots.core.threads import calm_threads
@@ -173,32 +173,30 @@ class MotionFile:
 
     Attributes:
         path: the file.
-        rows: texts of each row by column.
+        columns: heads of the columns.
+        rows: numbers of each row.
     """
 
     path: Path
-    rows: tuple[dict[str, str], ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
 
     def motion(self, joints: tuple[str, ...]) -> TableMotion:
         """The targets of a robot's joints.
 
         Raises:
-            FileProblem: for a joint without a column, or an entry that is no number.
+            FileProblem: for a joint without a column, or times that do not increase.
         """
-        columns = ("time", *joints)
-        missing = [
-            name for name in columns if not self.rows or name not in self.rows[0]
-        ]
-        if missing:
-            raise FileProblem(
-                self.path, f"has no column {missing[0]!r}; needs {', '.join(columns)}"
-            )
-        try:
-            table = [[float(row[name]) for name in columns] for row in self.rows]
-            values = np.array(table)
-            return TableMotion(tuple(values[:, 0]), tuple(map(tuple, values[:, 1:])))
-        except (TypeError, ValueError, InvalidInput) as error:
-            raise FileProblem(self.path, f"not a table of numbers: {error}") from error
+        with reading(self.path):
+            needed = ("time", *joints)
+            for name in needed:
+                if name not in self.columns:
+                    raise InvalidInput(
+                        f"has no column {name!r}; needs {', '.join(needed)}"
+                    )
+            order = [self.columns.index(name) for name in needed]
+            time, *places = np.array(self.rows)[:, order].T
+            return TableMotion(tuple(time), tuple(zip(*places)) or ((),) * len(time))
 
 
 def read_motion_file(path: str | Path) -> MotionFile:
@@ -210,15 +208,9 @@ def read_motion_file(path: str | Path) -> MotionFile:
         FileProblem: for a file that is missing, no table, or without increasing times.
     """
     path = Path(path)
-    try:
-        rows = list(csv.DictReader(path.read_text().splitlines()))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise FileProblem(path, f"cannot be read as a table: {error}") from error
-    file = MotionFile(path, tuple(rows))
-    if not rows or "time" not in rows[0]:
-        raise FileProblem(
-            path, "has no column 'time'; needs time and one for each actuated joint"
-        )
+    with reading(path):
+        heads, table = csv_table(path.read_text(encoding="utf-8"))
+    file = MotionFile(path, tuple(heads), tuple(map(tuple, table.tolist())))
     file.motion(())
     return file
 

@@ -24,6 +24,7 @@ from drakebots.control import (
     ControlRun,
     Law,
     Sap,
+    stiff_ground,
 )
 from drakebots.core.checks import (
     check_log,
@@ -154,15 +155,8 @@ class _Run(ControlRun):
             self.friction = float(problem.plan.metrics["friction"])
         g = gravity(own.plant)
         dt = problem.time_step or min(1e-3, np.sqrt(plan.height / g) / 100)
-        self.plant = problem.ground.plant(
-            model,
-            base=base,
-            time_step=dt,
-            height=plan.height,
-            friction=self.friction,
-            g=g,
-            terrain=problem.terrain,
-        )
+        ground = stiff_ground(model, plan.height, self.friction, g, problem.terrain)
+        self.plant = problem.ground.plant(model, base, dt, ground)
         self.robot = self.plant.robot
         self._probe = self.robot.plant.CreateDefaultContext()
         axes, names = base_axes(own), ContactSystem(own).coordinates

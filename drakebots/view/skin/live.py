@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from pydrake.common import MemoryFile
 from pydrake.geometry import InMemoryMesh, Mesh, Meshcat
 from pydrake.math import RigidTransform, RotationMatrix
+from scipy.spatial.transform import Rotation
 
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.lazy import late
@@ -244,6 +245,5 @@ def skin_values(data: xr.Dataset, quantity: str) -> np.ndarray:
 def _away(rest: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Distances (V,) from the rest shape, best placed (Kabsch's rotation)."""
     at, to = rest - rest.mean(axis=0), x - x.mean(axis=0)
-    u, _, vt = np.linalg.svd(at.T @ to)
-    turn = u @ np.diag([1.0, 1.0, np.sign(np.linalg.det(u @ vt))]) @ vt
-    return np.linalg.norm(to - at @ turn, axis=1)
+    turn, _ = Rotation.align_vectors(to, at)
+    return np.linalg.norm(to - turn.apply(at), axis=1)
