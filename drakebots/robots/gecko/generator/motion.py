@@ -316,13 +316,10 @@ class PoseStepMotion:
         robot: lengths and weights.
         pose: the present pose; :meth:`observe` updates it.
         sign: sign of q1 in the next half cycle.
-        domain: the gaits for which it is valid; the paper's by default.
     """
 
-    def __init__(
-        self, robot: Gecko, pose: Pose, sign: int = 1, domain: Domain | None = None
-    ):
-        self.robot, self.domain = robot, domain or gait_domain()
+    def __init__(self, robot: Gecko, pose: Pose, sign: int = 1):
+        self.robot, self.domain = robot, gait_domain()
         self.observe(pose, sign)
 
     def observe(self, pose: Pose, sign: int) -> None:

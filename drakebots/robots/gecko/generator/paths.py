@@ -285,11 +285,7 @@ def plan_cubic(
 
 
 def plan_approach(
-    route: Route,
-    heading: float,
-    end_heading: float,
-    blocked: Blocked,
-    limits: TurnLimits | None = None,
+    route: Route, heading: float, end_heading: float, blocked: Blocked
 ) -> tuple[CartesianCubic, np.ndarray]:
     """The path to a final heading among obstacles, and the route to its beginning.
 
@@ -298,7 +294,6 @@ def plan_approach(
         heading: heading at the start [rad].
         end_heading: heading at the target [rad].
         blocked: the obstacles.
-        limits: largest curvatures, as in :func:`plan_cubic`.
 
     Returns:
         The first path along the route that keeps clear and within the limits, or that
@@ -308,7 +303,7 @@ def plan_approach(
     Raises:
         NoSolution: when no path keeps clear.
     """
-    limits = limits or turn_limits(MotionPolynomial.table_3())
+    limits = turn_limits(MotionPolynomial.table_3())
     *points, end = np.vstack([route.start, route.targets()])
     headings = [heading, *np.arctan2(*np.diff(points, axis=0).T[::-1])]
     best, rank = None, np.inf

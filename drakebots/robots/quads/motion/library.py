@@ -59,7 +59,7 @@ from drakebots.robots.quads.motion.gait import (
     synthesize,
 )
 from drakebots.robots.quads.motion.motion import Footfall, MotionInput
-from drakebots.robots.quads.robot import LinkSkin, Quad
+from drakebots.robots.quads.robot import Quad
 
 LATERAL = {"rl": 0.0, "fl": 0.25, "rr": 0.5, "fr": 0.75}
 """Phases of the touch-downs of a lateral-sequence walk [periods]."""
@@ -270,15 +270,12 @@ KINDS = ("motion", "gait", "lift")
 """The entry that says what a YAML file describes."""
 
 
-def read_motion(
-    path: str | Path, quad: Quad, skin: LinkSkin | None = None
-) -> MotionInput:
+def read_motion(path: str | Path, quad: Quad) -> MotionInput:
     """Reads a motion from a YAML or CSV file.
 
     Args:
         path: file ending in .yaml, .yml or .csv.
         quad: the robot with its feet and its size.
-        skin: skin on its links, which shifts the COM of motions from YAML.
 
     Raises:
         FileProblem: when it cannot be read, or describes no motion of this robot;
@@ -287,20 +284,19 @@ def read_motion(
     path = Path(path)
     with reading(path):
         if path.suffix.lower() in (".yaml", ".yml"):
-            return _from_yaml(read_yaml(path), quad, path.stem, skin)
+            return _from_yaml(read_yaml(path), quad, path.stem)
         if path.suffix.lower() == ".csv":
             return motion_from_csv(path.read_text(encoding="utf-8"), quad, path.stem)
     raise FileProblem(path, "must end in .yaml or .csv")
 
 
-def _from_yaml(raw: Any, quad: Quad, name: str, skin: LinkSkin | None) -> MotionInput:
+def _from_yaml(raw: Any, quad: Quad, name: str) -> MotionInput:
     fields = Fields(raw, TOP)
     kinds = [key for key in KINDS if key in fields]
     if len(kinds) != 1:
         raise InvalidInput(f"needs one of {', '.join(KINDS)}; has {kinds or 'none'}")
     what = fields.get(kinds[0])
     options = {key: with_numbers(fields.get(key)) for key in fields}
-    options |= {"skin": skin}
     del options[kinds[0]]
     try:
         if kinds[0] == "motion":
