@@ -176,12 +176,20 @@ def one_of(kind: str, choices: Iterable[str]) -> Rule:
     return Rule(take, choices=names, schema={"enum": list(names)})
 
 
+_ENTRIES = {
+    float: ("finite numbers", "iuf", "number"),
+    int: ("whole numbers", "iu", "integer"),
+    bool: ("true or false", "biuf", "boolean"),
+}
+"""What the entries of an array are called, NumPy's kinds of them, and JSON's name."""
+
+
 def array(
     shape: tuple[int | None, ...],
     unit: str = "",
     *,
     entry: Rule | None = None,
-    integers: bool = False,
+    of: type = float,
 ) -> Rule:
     """An array of finite floats, stored as a read-only copy.
 
@@ -189,12 +197,11 @@ def array(
         shape: shape of the array; None stands for any length.
         unit: unit of its numbers.
         entry: a rule for numbers that the smallest and the largest must also meet.
-        integers: whether it must have, and keeps, whole numbers.
+        of: float; int, for whole numbers; or bool, for marks.
     """
     size = "x".join("n" if n is None else str(n) for n in shape) or "one"
-    numbers_are = "whole numbers" if integers else "finite numbers"
+    numbers_are, kinds, json = _ENTRIES[of]
     words = _words(f"{size} {numbers_are}", unit and f"[{unit}]")
-    kinds = "iu" if integers else "iuf"
     most = RANGES.get(unit, RANGES[""])[1]
 
     def take(value: Any) -> np.ndarray:
@@ -209,14 +216,14 @@ def array(
             raise Refused(words + f" also at {lost[0].tolist()}" * long)
         if abs(numbers.astype(float)).max(initial=0.0) > most:
             raise Refused(_words(f"{words}, none larger than {most:g}", unit))
-        numbers = numbers.astype(int if integers else float)
+        numbers = numbers.astype(of)
         if entry is not None and numbers.size:
             entry(float(numbers.min()))
             entry(float(numbers.max()))
         numbers.setflags(write=False)
         return numbers
 
-    items: dict[str, Any] = {"type": "integer" if integers else "number"}
+    items: dict[str, Any] = {"type": json}
     for n in reversed(shape):
         sizes = {} if n is None else {"minItems": n, "maxItems": n}
         items = {"type": "array", "items": items} | sizes

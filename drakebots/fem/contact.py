@@ -257,7 +257,7 @@ class SurfaceContact:
     """Skin nodes that may touch (p,)."""
     triangles: np.ndarray
     """Outward triangles of the surface (f, 3)."""
-    penalty: Penalty
+    penalty: Annotated[Penalty, instance(Penalty)]
     """Parameters of the contact."""
     margin: float = 0.5e-3
     """Distance at which contact begins [m]."""
@@ -271,10 +271,8 @@ class SurfaceContact:
 
     def __post_init__(self):
         check(self, "contact", margin=between(0, self.reach, "m"))
-        check_value("contact: points", self.points, array((None,), integers=True))
-        faces = array((None, 3), integers=True)
-        check_value("contact: triangles", self.triangles, faces)
-        check_value("contact: penalty", self.penalty, instance(Penalty))
+        check_value("contact: points", self.points, array((None,), of=int))
+        check_value("contact: triangles", self.triangles, array((None, 3), of=int))
         if len(self.points) == 0 or len(self.triangles) == 0:
             raise InvalidInput("contact: no points or no triangles; name at least one")
 

@@ -83,7 +83,7 @@ ODD = (None, 1j, b"1", "x", {}, [[]], [[1, 2], [3]], np.array([1j]), np.zeros((2
 @pytest.mark.parametrize(
     ("rule", "good"),
     [
-        (array((None,), integers=True), [1, 2]),
+        (array((None,), of=int), [1, 2]),
         (interval("m"), (0, 1)),
         (instance(dict, "a mapping of names"), None),
         (each(positive(), "lengths"), (0.5, 1)),

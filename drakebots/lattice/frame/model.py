@@ -224,7 +224,7 @@ class Frame:
 
     positions: Annotated[np.ndarray, array((None, 3), "m")]
     """Positions of the nodes (N, 3) [m]."""
-    beams: Annotated[np.ndarray, array((None, 2), integers=True)]
+    beams: Annotated[np.ndarray, array((None, 2), of=int)]
     """Nodes of each beam (B, 2)."""
     struts: Annotated[
         Strut | Sequence[Strut], either(Strut, each(instance(Strut), "struts"))

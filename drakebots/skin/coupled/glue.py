@@ -7,12 +7,13 @@ controlling skinned quad-robots", section 4.1).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Annotated
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import check_value, one_of, positive
+from drakebots.core.checks import array, check_value, one_of, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.fem.assembly import FemModel, Space, force_and_tangent
@@ -33,41 +34,24 @@ class Glue:
             or a vertex listed twice (on two links, or on one).
     """
 
-    vertices: np.ndarray
+    vertices: Annotated[np.ndarray, array((None,), of=int, entry=whole())]
     """Distinct vertices of the mesh, or nodes of its P2 tets (g,)."""
     bodies: tuple[str, ...]
     """Link of each, "body" or "model::body" (g,)."""
-    p_BG: np.ndarray
+    p_BG: Annotated[np.ndarray, array((None, 3), "m")]
     """Fixed points in the links' frames (g, 3) [m]."""
 
     def __post_init__(self):
-        vertices = np.asarray(self.vertices)
-        if not vertices.size:
+        if not len(self.vertices):
             raise InvalidInput("glue: no vertices; name some, or use a larger radius")
-        if vertices.ndim != 1 or not np.issubdtype(vertices.dtype, np.integer):
-            raise InvalidInput(
-                f"glue vertices: shape {vertices.shape} of {vertices.dtype}, needs "
-                "integers (g,)"
-            )
-        points = np.ascontiguousarray(self.p_BG, dtype=float)
         bodies = tuple(map(str, self.bodies))
-        if len(bodies) != len(vertices) or points.shape != (len(vertices), 3):
+        if not len(bodies) == len(self.p_BG) == len(self.vertices):
             raise InvalidInput(
-                f"glue: {len(vertices)} vertices need as many bodies and points; got "
-                f"{len(bodies)} bodies and points of shape {points.shape}"
+                f"glue: {len(self.vertices)} vertices need as many bodies and points; "
+                f"got {len(bodies)} bodies and {len(self.p_BG)} points"
             )
-        if vertices.min() < 0:
-            raise InvalidInput(f"glue vertex {vertices.min()}: must be >= 0")
-        bad = np.flatnonzero(~np.isfinite(points).all(axis=1))
-        if bad.size:
-            raise InvalidInput(
-                f"glue vertex {vertices[bad[0]]}: its point {points[bad[0]].tolist()} "
-                f"on {bodies[bad[0]]!r} is not finite"
-            )
-        _refuse_twice(vertices, bodies)
-        object.__setattr__(self, "vertices", vertices.astype(np.int64))
+        _refuse_twice(self.vertices, bodies)
         object.__setattr__(self, "bodies", bodies)
-        object.__setattr__(self, "p_BG", points)
 
     def __len__(self) -> int:
         return len(self.vertices)

@@ -21,7 +21,7 @@ from typing import Annotated
 import casadi as ca
 import numpy as np
 
-from drakebots.core.checks import numeric
+from drakebots.core.checks import array, numeric
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.model import independent_rows
@@ -53,9 +53,9 @@ class Schedule:
         InvalidInput: for arrays of different shapes, or a loaded foot in the air.
     """
 
-    loaded: np.ndarray
+    loaded: Annotated[np.ndarray, array((None, None), of=bool)]
     """Whether a foot may carry load in an interval (K, nc)."""
-    grounded: np.ndarray
+    grounded: Annotated[np.ndarray, array((None, None), of=bool)]
     """Whether it is on the ground at the interval's end (K, nc); loaded feet are."""
     height: Annotated[np.ndarray, numeric()]
     """Least height above the ground at the interval's end where it is not grounded (K,
@@ -64,11 +64,6 @@ class Schedule:
     """Least normal force of loaded feet (K, nc), plant units."""
 
     def __post_init__(self):
-        for name in ("loaded", "grounded"):
-            marks = np.asarray(getattr(self, name))
-            if marks.dtype != bool:
-                raise InvalidInput(f"schedule: {name} must be an array of true, false")
-            object.__setattr__(self, name, marks)
         shapes = {np.shape(a) for a in vars(self).values()}
         if len(shapes) != 1:
             raise InvalidInput(f"arrays of a schedule have shapes {sorted(shapes)}")

@@ -90,14 +90,14 @@ def test_the_world_can_be_glued_to(leg):
 @pytest.mark.parametrize(
     ("vertices", "bodies", "places", "said"),
     [
-        ([], [], np.empty((0, 3)), "no vertices"),
+        (np.array([], int), [], np.empty((0, 3)), "no vertices"),
         ([1, 1], ["a", "b"], np.zeros((2, 3)), "glued to two links, 'a' and 'b'"),
         ([1, 1], ["a", "a"], np.zeros((2, 3)), "listed twice"),
         ([1, 2], ["a"], np.zeros((2, 3)), "as many bodies"),
         ([1, 2], ["a", "a"], np.zeros((3, 3)), "as many bodies"),
-        ([-1], ["a"], np.zeros((1, 3)), "must be >= 0"),
-        ([0.5], ["a"], np.zeros((1, 3)), "integers"),
-        ([4], ["a"], np.full((1, 3), np.nan), "not finite"),
+        ([-1], ["a"], np.zeros((1, 3)), "number >= 0"),
+        ([0.5], ["a"], np.zeros((1, 3)), "whole numbers"),
+        ([4], ["a"], np.full((1, 3), np.nan), "finite numbers"),
     ],
 )
 def test_tables_refused(vertices, bodies, places, said):

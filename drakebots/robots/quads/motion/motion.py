@@ -95,20 +95,18 @@ class Footfall:
 
     feet: tuple[str, ...]
     """Names of the feet."""
-    contact: np.ndarray
+    contact: Annotated[np.ndarray, array((None, None), of=bool)]
     """Whether each foot is on the ground at each step (N, feet)."""
     dt: Annotated[float, positive("s")]
     """Time between steps."""
 
     def __post_init__(self):
-        contact = np.array(self.contact, dtype=bool)
-        if contact.ndim != 2 or contact.shape[1] != len(self.feet) or len(contact) < 2:
+        shape = self.contact.shape
+        if shape[1] != len(self.feet) or shape[0] < 2:
             raise InvalidInput(
-                f"footfall pattern: shape {contact.shape} must be (steps >= 2, "
+                f"footfall pattern: shape {shape} must be (steps >= 2, "
                 f"{len(self.feet)}), one column per foot"
             )
-        contact.setflags(write=False)
-        object.__setattr__(self, "contact", contact)
         object.__setattr__(self, "feet", tuple(self.feet))
 
     def __len__(self) -> int:

@@ -15,7 +15,7 @@ from typing import Annotated
 import numpy as np
 import xarray as xr
 
-from drakebots.core.checks import positive, whole
+from drakebots.core.checks import array, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict, failed, run_steps
@@ -67,9 +67,9 @@ class StepsProblem:
         InvalidInput: for shapes that do not fit, or values not finite.
     """
 
-    q_ref: np.ndarray
+    q_ref: Annotated[np.ndarray, array((None, None))]
     """Reference positions of the plant (N, nq), N >= 2 [m, rad]."""
-    contact: np.ndarray
+    contact: Annotated[np.ndarray, array((None, None), of=bool)]
     """Mask of the feet that the footfall pattern puts on the ground (N, F), of bool. In
     flight there are none; torques then turn the joints, and nothing holds the base."""
     fall: Annotated[float, positive("rad or m")] = 0.5
@@ -80,19 +80,11 @@ class StepsProblem:
     """Limit of the wall time."""
 
     def __post_init__(self):
-        q = np.array(self.q_ref, float)
-        contact = np.array(self.contact, bool)
-        if q.ndim != 2 or len(q) < 2 or not np.isfinite(q).all():
+        if not len(self.contact) == len(self.q_ref) >= 2:
             raise InvalidInput(
-                f"q_ref: shape {q.shape}, needs two rows or more of finite numbers"
+                f"contact of {len(self.contact)} rows and q_ref of {len(self.q_ref)}: "
+                "needs as many of both, two or more"
             )
-        if contact.ndim != 2 or len(contact) != len(q):
-            raise InvalidInput(
-                f"contact: shape {contact.shape}, needs ({len(q)}, feet)"
-            )
-        for name, value in (("q_ref", q), ("contact", contact)):
-            value.setflags(write=False)
-            object.__setattr__(self, name, value)
 
     @property
     def flat(self) -> np.ndarray:
