@@ -179,7 +179,7 @@ def one_of(kind: str, choices: Iterable[str]) -> Rule:
 _ENTRIES = {
     float: ("finite numbers", "iuf", "number"),
     int: ("whole numbers", "iu", "integer"),
-    bool: ("true or false", "biuf", "boolean"),
+    bool: ("zeros or ones", "biuf", "boolean"),
 }
 """What the entries of an array are called, NumPy's kinds of them, and JSON's name."""
 
@@ -214,6 +214,8 @@ def array(
         if len(lost := np.argwhere(~np.isfinite(numbers))):
             long = numbers.size > 3  # what cannot be seen at once
             raise Refused(words + f" also at {lost[0].tolist()}" * long)
+        if of is bool and not np.isin(numbers, (0, 1)).all():
+            raise Refused(words)
         if abs(numbers.astype(float)).max(initial=0.0) > most:
             raise Refused(_words(f"{words}, none larger than {most:g}", unit))
         numbers = numbers.astype(of)

@@ -266,7 +266,10 @@ def test_bad_input_before_any_step():
     with pytest.raises(InvalidInput, match="no node is prescribed"):
         equilibrium(model, ())
     one = np.array([0])
-    for motion, words in ((rest[:2], "shape"), (rest[:1] * np.nan, "not finite")):
+    for motion, words in (
+        (rest[:2], "1x3 finite"),
+        (rest[:1] * np.nan, "finite numbers"),
+    ):
         with pytest.raises(InvalidInput, match=words):
             ImplicitEuler(model, 1e-3, prescribed=Prescribed(one, motion)).step(
                 at_rest(model)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drakebots.core.checks import check_value, whole
+from drakebots.core.checks import array, check_value, whole
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.kernels import njit
 from drakebots.core.units import GRAVITY_W
@@ -56,19 +56,8 @@ class Prescribed:
             InvalidInput: when the motion has another shape or is not finite.
         """
         position = self.motion(time) if callable(self.motion) else self.motion
-        position = np.asarray(position, float)
-        if position.shape != (len(self.nodes), 3):
-            raise InvalidInput(
-                f"prescribed motion at {time:g} s: shape {position.shape}, needs "
-                f"({len(self.nodes)}, 3)"
-            )
-        if not np.isfinite(position).all():
-            row = int(np.argmin(np.isfinite(position).all(axis=1)))
-            raise InvalidInput(
-                f"prescribed motion at {time:g} s: position of node {self.nodes[row]}, "
-                f"{position[row].tolist()}, is not finite"
-            )
-        return position
+        what = f"prescribed motion at {time:g} s"
+        return check_value(what, position, array((len(self.nodes), 3), "m"))
 
 
 class Boundary:

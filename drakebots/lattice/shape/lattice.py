@@ -41,7 +41,7 @@ from xml.etree import ElementTree
 import numpy as np
 import yaml
 
-from drakebots.core.checks import between, check_value, numeric, one_of, positive
+from drakebots.core.checks import array, between, check_value, numeric, one_of, positive
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.files import TOP, Fields, number, parse_yaml, reading, write_text
@@ -223,10 +223,8 @@ def block(nx: int, ny: int, nz: int, pitch: float = 0.0762) -> Lattice:
 
 def from_array(filled, pitch: float = 0.0762) -> Lattice:
     """Voxels where a 0/1 array (nx, ny, nz) is 1."""
-    filled = np.asarray(filled)
-    if filled.ndim != 3 or not np.isin(filled, (0, 1)).all():
-        raise InvalidInput("a lattice's array must be (nx, ny, nz) of 0 and 1")
-    return Lattice(np.argwhere(filled == 1), pitch)
+    marks = array((None, None, None), of=bool)
+    return Lattice(np.argwhere(check_value("a lattice's array", filled, marks)), pitch)
 
 
 # --- files ------------------------------------------------------------------

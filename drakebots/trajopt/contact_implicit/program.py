@@ -17,7 +17,7 @@ from typing import Annotated
 import casadi as ca
 import numpy as np
 
-from drakebots.core.checks import array, non_negative, one_of, whole
+from drakebots.core.checks import array, check_value, non_negative, one_of, whole
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import check, checked
 from drakebots.trajopt.contact_implicit.system import (
@@ -303,13 +303,8 @@ class ContactImplicitBuilder(ProgramBuilder):
             InvalidInput: for another shape, or heights that are not >= 0.
         """
         lower = self._rows["distance"].lower
-        height = np.asarray(height, float)
-        if height.shape != lower.shape or not (height >= 0).all():
-            raise InvalidInput(
-                f"heights of feet must be {lower.shape} numbers >= 0, one for each "
-                "interval and foot"
-            )
-        lower[:] = height
+        heights = array(lower.shape, entry=non_negative())
+        lower[:] = check_value("heights of feet", height, heights)
 
     def _slack_cost(self) -> None:
         weight = self.problem.slack.weight

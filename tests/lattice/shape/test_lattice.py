@@ -73,7 +73,7 @@ def test_bad_lattices_are_named():
         (lambda: Lattice([[0, 0, 0]], 0.0), "pitch must be > 0"),
         (lambda: Lattice([[0, 0, 0]], np.nan), "pitch must be > 0"),
         (lambda: block(0, 1, 1), "sizes >= 1"),
-        (lambda: from_array([[[2]]]), "0 and 1"),
+        (lambda: from_array([[[2]]]), "zeros or ones"),
         (lambda: block(1, 1, 1).node((1, 1, 1)), r"no node at \(1, 1, 1\)"),
     ):
         with pytest.raises(InvalidInput, match=words):

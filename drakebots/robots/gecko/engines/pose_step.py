@@ -203,10 +203,7 @@ def _solved(stationarity: float, drift: float) -> bool:
 
 def _checked(robot, pose, alpha_ref, fixation):
     alpha_ref = check_value("alpha_ref", alpha_ref, array((5,), "rad"))
-    fixed = np.array(fixation)
-    if fixed.shape != (4,) or not ((fixed == 0) | (fixed == 1)).all():
-        raise InvalidInput(f"fixation must be 4 of 0 or 1, got {fixation}")
-    fixed = fixed.astype(bool)
+    fixed = check_value("fixation", fixation, array((4,), of=bool))
     if not fixed.any():
         raise InvalidInput(
             "all feet are free: the robot's position is then undefined; fix at least "
