@@ -141,12 +141,12 @@ def test_bad_input_is_one_line(line, said, leg, capsys, monkeypatch):
     "table, said, loads",
     [
         (None, "cannot be read", False),
-        ("", "'time'", False),
+        ("", "column heads", False),
         ("hip,knee\n0,0\n", "'time'", False),
         ("time,hip,knee\n1,0,0\n0,0,0\n", "times must increase", False),
         ("time,hip,knee\nsoon,0,0\n", "soon", False),
         ("time,hip\n0,0\n", "'knee'", True),
-        ("time,hip,knee\n0,0,nan\n", "finite", True),
+        ("time,hip,knee\n0,0,nan\n", "finite", False),
     ],
 )
 def test_a_bad_table_is_told_before_the_robot_loads(
