@@ -58,9 +58,9 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 54_078,
-    "modules": 384,
-    "single_importer_modules": 42,
+    "code_lines": 53_967,
+    "modules": 380,
+    "single_importer_modules": 41,
     "functions_over_60_lines": 5,
     "field_declarations": 1,
     "option_bag_fields": 14,
