@@ -184,12 +184,17 @@ class ContactSystem:
     def _terrain(self):
         return self.terrain.scaled(self.robot.scaling.length)
 
-    def feet(self, q: ca.SX) -> list[ca.SX]:
-        """p_WF of every foot's centre (3,)."""
-        unit = self.robot.scaling.length
-        return [
+    @cached_property
+    def _feet(self) -> ca.Function:
+        q, unit = ca.SX.sym("q", self.nq), self.robot.scaling.length
+        feet = [
             self.twin.point(q, f.body, f.p_BF / unit) for f in self.robot.model.feet
         ]
+        return ca.Function("feet", [q], [ca.vertcat(*feet)])
+
+    def feet(self, q: ca.SX) -> list[ca.SX]:
+        """p_WF of every foot's centre (3,)."""
+        return ca.vertsplit(self._feet(q), 3)
 
     def _contacts(self, q: ca.SX):
         """phi, n, D (3, 4) and the contact point of every foot.
@@ -223,8 +228,9 @@ class ContactSystem:
             total += pull if fixed is None else ca.substitute(pull, fixed, p_BC)
         return total
 
-    def contact_motion(self, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """phi (nc,) and D'p_dot (4 nc,) of the feet."""
+    @cached_property
+    def _motion(self) -> ca.Function:
+        q, v = ca.SX.sym("q", self.nq), ca.SX.sym("v", self.nq)
         distance, speed = [], []
         for phi, _, D, point, fixed, p_BC in self._contacts(q):
             motion = ca.jtimes(point, q, v)
@@ -232,7 +238,13 @@ class ContactSystem:
                 motion = ca.substitute(motion, fixed, p_BC)
             distance.append(phi)
             speed.append(D.T @ motion)
-        return ca.vertcat(*distance), ca.vertcat(*speed)
+        return ca.Function(
+            "motion", [q, v], [ca.vertcat(*distance), ca.vertcat(*speed)]
+        )
+
+    def contact_motion(self, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """phi (nc,) and D'p_dot (4 nc,) of the feet."""
+        return self._motion(q, v)
 
     def motion_of_intervals(
         self, q: np.ndarray, h: np.ndarray
@@ -243,10 +255,8 @@ class ContactSystem:
             q: positions at their knots (K + 1, nq).
             h: their lengths (K, 1).
         """
-        symbols = ca.SX.sym("q", self.nq), ca.SX.sym("v", self.nq)
-        motion = ca.Function("motion", symbols, list(self.contact_motion(*symbols)))
         v = np.diff(q, axis=0) / h
-        phi, speed = (np.array(a).T for a in motion.map(len(v))(q[1:].T, v.T))
+        phi, speed = (np.array(a).T for a in self._motion.map(len(v))(q[1:].T, v.T))
         return phi, speed
 
     def contact_frames(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -262,11 +272,8 @@ class ContactSystem:
 
     def foot_positions(self, q: np.ndarray) -> np.ndarray:
         """p_WF (T, num_feet, 3) of positions (T, nq), plant units."""
-        symbol = ca.SX.sym("q", self.nq)
-        stacked = ca.vertcat(*self.feet(symbol))
-        function = ca.Function("feet", [symbol], [stacked])
         q = np.atleast_2d(q)
-        return np.asarray(function.map(len(q))(q.T)).T.reshape(len(q), -1, 3)
+        return np.asarray(self._feet.map(len(q))(q.T)).T.reshape(len(q), -1, 3)
 
 
 # --- blocks ---------------------------------------------------------------------
