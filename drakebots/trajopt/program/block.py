@@ -224,7 +224,9 @@ def _split(code: str) -> str:
     lines = code.split("\n")
     steps = [k for k, line in enumerate(lines) if re.match(r"  a\d+=", line)]
     every = len(steps) ** 2 >> 27
-    for n, k in enumerate(steps[::every] if every else ()):
+    if every < 3:  # of 20,000 instructions: nothing is won
+        return code
+    for n, k in enumerate(steps[::every]):
         lines[k] += f" SPLIT({n})"
     head = """\
 #if defined(__GNUC__) && !defined(__clang__)

@@ -8,7 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput, UnknownName
-from drakebots.trajopt.program import Block, ProgramBuilder, assemble
+from drakebots.trajopt.program import (
+    Block,
+    ProgramBuilder,
+    assemble,
+    block,
+)
 
 
 def chain_block(name="link"):
@@ -159,3 +164,26 @@ def test_a_block_may_have_any_name(name):
     r = block.value_function(np.ones(4), 0.5)
     assert np.isfinite(np.array(r)).all() and block.name == name
     assert block.jacobian_function(np.ones(4), 0.5)[1].numel() > 0
+
+
+@pytest.mark.skipif(block.compiler() is None, reason="needs a C compiler")
+@pytest.mark.parametrize("length", [600, 4200], ids=["whole", "in basic blocks"])
+def test_compiled_code_gives_the_same_to_the_bit(length, tmp_path, monkeypatch):
+    """Code that is long enough is divided, for GCC's sake."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    x = w = ca.SX.sym("w", 20)
+    rows = []
+    for n in range(length // 20):
+        x = ca.sin(x) * ca.vertcat(x[1:], x[0]) + n * w
+        rows.append(ca.sum1(x))
+    f = ca.Function("chain", [w], [ca.vertcat(*rows)])
+    codes = []
+    split = block._split
+    monkeypatch.setattr(
+        block, "_split", lambda code: codes.append(split(code)) or codes[0]
+    )
+    (compiled,) = block.compiled([f], ["a test"])
+    assert len(list(tmp_path.rglob("*.so"))) == 1
+    assert (" SPLIT(7)" in codes[0]) == (f.n_instructions() > 20_000)
+    at = np.random.default_rng(0).uniform(-1, 1, 20)
+    assert np.array_equal(compiled(at), f(at))
