@@ -118,8 +118,9 @@ def read_house(root: Path = ROOT, package: str = "drakebots") -> House:
         if house.is_package(name):
             house.faces[name] = _face(tree)
     for name, tree in trees.items():
-        for node, inside in _imports(tree):
-            _note(house, name, node, inside)
+        for node, inside in _statements(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                _note(house, name, node, inside)
     return house
 
 
@@ -146,7 +147,7 @@ def code_lines(text: str, tree: ast.Module) -> int:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in empty:
             code.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(tree):
+    for node, _ in _statements(tree):
         prose = (
             isinstance(node, ast.Expr)
             and isinstance(node.value, ast.Constant)
@@ -167,15 +168,17 @@ def _face(tree: ast.Module) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _imports(tree: ast.Module) -> Iterable[tuple[ast.AST, bool]]:
-    """Every import, and whether it stands in a function."""
+def _statements(tree: ast.Module) -> Iterable[tuple[ast.stmt, bool]]:
+    """Every statement, and whether it stands in a function."""
     stack: list[tuple[ast.AST, bool]] = [(tree, False)]
     while stack:
         node, inside = stack.pop()
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node, inside
-        function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        stack += [(child, inside or function) for child in ast.iter_child_nodes(node)]
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            for child in getattr(node, part, ()):
+                if isinstance(child, ast.stmt):
+                    yield child, inside
+                stack.append((child, inside))
 
 
 def _note(house: House, name: str, node: ast.AST, inside: bool) -> None:
