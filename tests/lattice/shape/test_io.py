@@ -125,7 +125,7 @@ def test_empty_voxcad(tmp_path):
         ('{"voxels": [[0,0,9999999999]]}', "below a million"),
         ('{"voxels": [[0,0,-1]]}', "voxel"),
         ('{"voxels": []}', "voxels"),
-        ('{"array": [[[2]]]}', "0 and 1"),
+        ('{"array": [[[2]]]}', "zeros or ones"),
         ('{"array": [[[0]]]}', "voxels must be"),
         ('{"voxels": [[0,0,0]], "pitch": "wide"}', "pitch: 'wide' must be"),
         ('{"voxels": [[0,0,0]], "pitch": true}', "pitch: True must be"),
