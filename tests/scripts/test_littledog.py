@@ -40,9 +40,10 @@ def test_size(problem):
     assert target.variables["h"].upper.max() == pytest.approx(4 / 29)
 
 
-def test_stored_optimum(folder, problem):
+def test_stored_optimum(folder, problem, monkeypatch):
     """Its objective to rounding, its residuals to the tolerance of its solver; the
     judge accepts it by the tolerance stated, not by ours."""
+    monkeypatch.setenv("DRAKEBOTS_COMPILE", "0")  # nothing is solved
     target, feet = problem
     x = littledog.stored(target, folder)
     assert target.objective(x) == pytest.approx(52.070460532893584, rel=1e-15)
