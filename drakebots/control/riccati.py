@@ -8,6 +8,9 @@ the steps of its ends, df = -(g + G1 d1 + G0 d0), and what remains of the dynami
 one linear system of nv + nl rows, gives x+ = A x + b u + c for the steps x = (d, dv) of
 a knot and u of the efforts. The rest is the linear-quadratic regulator's backward and
 forward sweep, so a step costs O(N nv^3), and its gains are the plan's feedback.
+
+Sums stand in loops, and products in kernels of their own: numba compiles every
+expression of arrays anew, which would take a minute here.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from drakebots.control.stage import slope
-from drakebots.core.kernels import njit
+from drakebots.core.kernels import add_at, njit, product, solved, times, transposed
 
 PASSES = 5
 """Times that a step is solved again within limits; the last is clipped."""
@@ -70,25 +73,28 @@ def contact_rows(gap, slide, f, scale, friction, slip):
 
 @njit(cache=True)
 def _forces(rows, normal, drag, w, slide, f, J, Sd, E1, h, friction):
-    """g (3 nc,), G1 and G0 (3 nc, nv) of df = -(g + G1 d1 + G0 d0) of one interval."""
+    """g (3 nc,), G1 and G0 (3 nc, nv) of df = -(g + G1 d1 + G0 d0) of one interval; Sd
+    by columns."""
     nc, nv = len(rows), J.shape[1]
     g = np.zeros(3 * nc)
     G1, G0 = np.zeros((3 * nc, nv)), np.zeros((3 * nc, nv))
+    E0 = transposed(E1)
     for i in range(nc):
-        Jt = np.ascontiguousarray(J[3 * i : 3 * i + 2])
-        by_1 = Sd[2 * i : 2 * i + 2] + Jt @ E1 / h
-        by_0 = -(Jt @ np.ascontiguousarray(E1.T)) / h
-        g[3 * i + 2] = rows[i, 2] / normal[i, 1]
-        G1[3 * i + 2] = normal[i, 0] / normal[i, 1] * J[3 * i + 2]
-        on = friction if f[3 * i + 2] > 0 else 0.0
+        n = 3 * i + 2
+        J_E1, J_E0 = product(J[3 * i : n], E1), product(J[3 * i : n], E0)
+        g[n] = rows[i, 2] / normal[i, 1]
+        for j in range(nv):
+            G1[n, j] = normal[i, 0] / normal[i, 1] * J[n, j]
+        on = friction if f[n] > 0 else 0.0
         for a in range(2):
             pull = on * slide[2 * i + a]
-            g[3 * i + a] = (rows[i, a] - pull * g[3 * i + 2]) / w[i]
+            g[3 * i + a] = (rows[i, a] - pull * g[n]) / w[i]
             for j in range(nv):
-                along = drag[i, a, 0] * by_1[0, j] + drag[i, a, 1] * by_1[1, j]
-                G1[3 * i + a, j] = (along - pull * G1[3 * i + 2, j]) / w[i]
-                along = drag[i, a, 0] * by_0[0, j] + drag[i, a, 1] * by_0[1, j]
-                G0[3 * i + a, j] = along / w[i]
+                along = drag[i, a, 0] * (Sd[j, 2 * i] + J_E1[0, j] / h)
+                along += drag[i, a, 1] * (Sd[j, 2 * i + 1] + J_E1[1, j] / h)
+                G1[3 * i + a, j] = (along - pull * G1[n, j]) / w[i]
+                along = drag[i, a, 0] * J_E0[0, j] + drag[i, a, 1] * J_E0[1, j]
+                G0[3 * i + a, j] = -along / h / w[i]
     return g, G1, G0
 
 
@@ -122,54 +128,76 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
     Y = np.zeros((N, nv + nf + nl, nx))
     L, F, friction, slip = contact
     system = np.zeros((nv + nl, nv + nl))
-    right = np.zeros((nv + nl, nx + nu + 1 + nv + nl))
-    right[:, nx + nu + 1 :] = -np.eye(nv + nl)
+    one = nx + nu
+    right = np.zeros((nv + nl, one + 1 + nv + nl))
+    by_v, by_row = np.empty((nv, nv)), np.empty((nv + nl, nv))
+    for i in range(nv + nl):
+        right[i, one + 1 + i] = -1.0
     for k in range(N):
         E1 = slope(bases, h * v[k])
-        E0 = np.ascontiguousarray(E1.T)
-        M = np.ascontiguousarray(mass[k].T)
-        by_v = np.ascontiguousarray(Rv[k].T) / h + M / h**2
-        J = np.ascontiguousarray(feet[k].T)
+        E0 = transposed(E1)
+        J, Jt = transposed(feet[k]), feet[k]
         rows, normal, drag, w = contact_rows(
             gap[k], slide[k], f[k], (L, F, relaxed[k]), friction, slip
         )
         g, G1, G0 = _forces(
-            rows, normal, drag, w, slide[k], f[k], J, Sd[k].T, E1, h, friction
+            rows, normal, drag, w, slide[k], f[k], J, Sd[k], E1, h, friction
         )
-        Jt = np.ascontiguousarray(J.T)
-        system[:nv, :nv] = Rd[k].T + by_v @ E1 + Jt @ G1
-        system[:nv, nv:] = -Cd[k]
-        system[nv:, :nv] = Cd[k].T
-        right[:nv, :nv] = by_v @ E0 - Jt @ G0
-        right[:nv, nv:nx] = M / h
-        right[:nv, nx : nx + nu] = B
-        right[:nv, nx + nu] = B @ tau[k] - R[k] - Jt @ g
-        right[nv:, nx + nu] = -loops[k]
-        solved = np.linalg.solve(system, right)
-        step, by_row = solved[:, : nx + nu + 1], solved[:nv, nx + nu + 1 :]
-        d1 = np.ascontiguousarray(step[:nv])
-        D[k, :nf] = -(G1 @ d1)
-        D[k, :nf, :nv] -= G0
-        D[k, :nf, nx + nu] -= g
-        D[k, nf:] = step[nv:]
-        dv = E1 @ d1 / h
-        dv[:, :nv] -= E0 / h
-        A[k, :nv], A[k, nv:] = d1[:, :nx], dv[:, :nx]
-        b[k, :nv], b[k, nv:] = d1[:, nx : nx + nu], dv[:, nx : nx + nu]
-        c[k, :nv], c[k, nv:] = d1[:, nx + nu], dv[:, nx + nu]
-        by_row = np.ascontiguousarray(by_row)
-        by_force = np.ascontiguousarray(by_row[:, :nv]) @ Jt
+        for i in range(nv):
+            for j in range(nv):
+                by_v[i, j] = Rv[k, j, i] / h + mass[k, j, i] / h**2
+        V_E1, J_G1 = product(by_v, E1), product(Jt, G1)
+        V_E0, J_G0 = product(by_v, E0), product(Jt, G0)
+        B_tau, J_g = times(B, tau[k]), times(Jt, g)
+        for i in range(nv):
+            for j in range(nv):
+                system[i, j] = Rd[k, j, i] + V_E1[i, j] + J_G1[i, j]
+                right[i, j] = V_E0[i, j] - J_G0[i, j]
+                right[i, nv + j] = mass[k, j, i] / h
+            for j in range(nl):
+                system[i, nv + j] = -Cd[k, i, j]
+                system[nv + j, i] = Cd[k, i, j]
+            for j in range(nu):
+                right[i, nx + j] = B[i, j]
+            right[i, one] = B_tau[i] - R[k, i] - J_g[i]
+        for j in range(nl):
+            right[nv + j, one] = -loops[k, j]
+        step = solved(system, right)
+        d1 = np.ascontiguousarray(step[:nv, : one + 1])
+        for i in range(nv):
+            for j in range(nv + nl):
+                by_row[j, i] = step[i, one + 1 + j]
+            for j in range(nv):
+                E0[i, j] /= h
+        add_at(D[k], 0, 0, product(G1, d1), -1.0)
+        add_at(D[k], 0, 0, G0, -1.0)
+        for i in range(nf):
+            D[k, i, one] -= g[i]
+        add_at(D[k], nf, 0, step[nv:, : one + 1], 1.0)
+        dv = product(E1, d1)
+        for i in range(nv):
+            for j in range(one + 1):
+                dv[i, j] = dv[i, j] / h - (E0[i, j] if j < nv else 0.0)
+            c[k, i], c[k, nv + i] = d1[i, one], dv[i, one]
+        for first, rows_of in ((0, d1), (nv, dv)):
+            add_at(A[k], first, 0, rows_of[:, :nx], 1.0)
+            add_at(b[k], first, 0, rows_of[:, nx:one], 1.0)
+        # How d1 answers to dynamics, forces and loops; rows of Y by what is missed.
+        by_force = product(J, by_row[:nv])
         for i in range(len(w)):
             n = 3 * i + 2
             for a in range(2):
-                by_force[:, n - 2 + a] /= w[i]
                 pull = friction * slide[k, 2 * i + a] if f[k, n] > 0 else 0.0
-                by_force[:, n] -= pull * by_force[:, n - 2 + a]
-            by_force[:, n] /= normal[i, 1]
-        Y[k, :nv, :nv] = by_row[:, :nv].T
-        Y[k, nv : nv + nf, :nv] = by_force.T
-        Y[k, nv + nf :, :nv] = by_row[:, nv:].T
-        Y[k, :, nv:] = np.ascontiguousarray(Y[k, :, :nv]) @ (E0 / h)
+                for j in range(nv):
+                    by_force[n - 2 + a, j] /= w[i]
+                    by_force[n, j] -= pull * by_force[n - 2 + a, j]
+            for j in range(nv):
+                by_force[n, j] /= normal[i, 1]
+        add_at(Y[k], 0, 0, by_row[:nv], 1.0)
+        add_at(Y[k], nv, 0, by_force, 1.0)
+        add_at(Y[k], nv + nf, 0, by_row[nv:], 1.0)
+        by_d = np.ascontiguousarray(Y[k, :, :nv])
+        add_at(Y[k], 0, nv, product(by_d, E0), 1.0)
     return A, b, c, D, Y
 
 
@@ -189,9 +217,12 @@ def misses(values, effort, f, contact, relaxed):
     for k in range(N):
         scale = (L, F, relaxed[k])
         rows = contact_rows(gap[k], slide[k], f[k], scale, friction, slip)[0]
-        out[k, :nv] = R[k] - effort[k]
-        out[k, nv : nv + nf] = rows.ravel()
-        out[k, nv + nf :] = loops[k]
+        for i in range(nv):
+            out[k, i] = R[k, i] - effort[k, i]
+        for i in range(nf):
+            out[k, nv + i] = rows[i // 3, i % 3]
+        for i in range(loops.shape[1]):
+            out[k, nv + nf + i] = loops[k, i]
     return out
 
 
@@ -212,29 +243,48 @@ def regulate(A, b, c, Q, q, R, r):
     """
     N, nx, nu = b.shape
     V, s = Q[N].copy(), q[N].copy()
-    slopes, offsets = np.empty((N, nx, nx)), np.empty((N, nx))
-    K, k0 = np.empty((N, nu, nx)), np.empty((N, nu))
+    slopes, offsets = np.zeros((N, nx, nx)), np.empty((N, nx))
+    K, k0 = np.zeros((N, nu, nx)), np.empty((N, nu))
     for k in range(N - 1, -1, -1):
-        slopes[k], offsets[k] = V, s
-        Bt = np.ascontiguousarray(b[k].T)
-        BV = Bt @ V
-        H = BV @ b[k]
+        add_at(slopes[k], 0, 0, V, 1.0)
+        Bt, At = transposed(b[k]), transposed(A[k])
+        BV, Vc = product(Bt, V), times(V, c[k])
+        H, S, VA = product(BV, b[k]), product(BV, A[k]), product(V, A[k])
+        Bs, BVc = times(Bt, s), times(BV, c[k])
+        both, t = np.zeros((nu, nx + 1)), np.empty(nu)
+        add_at(both, 0, 0, S, 1.0)
         for i in range(nu):
             H[i, i] += R[k, i]
-        both = np.empty((nu, nx + 1))
-        S, t = BV @ A[k], r[k] + Bt @ s + BV @ c[k]
-        both[:, :nx], both[:, nx] = S, t
-        gain = np.linalg.solve(H, both)
-        K[k], k0[k] = gain[:, :nx], gain[:, nx]
-        At = np.ascontiguousarray(A[k].T)
-        s = q[k] + At @ (s + V @ c[k]) - np.ascontiguousarray(K[k].T) @ t
-        V = Q[k] + At @ (V @ A[k]) - np.ascontiguousarray(S.T) @ K[k]
-        V = 0.5 * (V + V.T)
+            t[i] = both[i, nx] = r[k, i] + Bs[i] + BVc[i]
+        gain = solved(H, both)
+        add_at(K[k], 0, 0, gain[:, :nx], 1.0)
+        for i in range(nu):
+            k0[k, i] = gain[i, nx]
+        for i in range(nx):
+            offsets[k, i] = s[i]
+            Vc[i] += s[i]
+        ahead, back = times(At, Vc), times(transposed(K[k]), t)
+        AVA, SK = product(At, VA), product(transposed(S), K[k])
+        s = np.empty(nx)
+        for i in range(nx):
+            s[i] = q[k, i] + ahead[i] - back[i]
+            for j in range(nx):
+                AVA[i, j] = Q[k, i, j] + AVA[i, j] - SK[i, j]
+        V = np.empty((nx, nx))
+        for i in range(nx):
+            for j in range(nx):
+                V[i, j] = 0.5 * (AVA[i, j] + AVA[j, i])
     x, u, p = np.zeros((N + 1, nx)), np.empty((N, nu)), np.empty((N, nx))
     for k in range(N):
-        u[k] = -k0[k] - K[k] @ x[k]
-        x[k + 1] = A[k] @ x[k] + b[k] @ u[k] + c[k]
-        p[k] = slopes[k] @ x[k + 1] + offsets[k]
+        feedback = times(K[k], x[k])
+        for i in range(nu):
+            u[k, i] = -k0[k, i] - feedback[i]
+        ahead, driven = times(A[k], x[k]), times(b[k], u[k])
+        for i in range(nx):
+            x[k + 1, i] = ahead[i] + driven[i] + c[k, i]
+        paid = times(slopes[k], x[k + 1])
+        for i in range(nx):
+            p[k, i] = paid[i] + offsets[k, i]
     return x, u, K, p
 
 
@@ -246,14 +296,18 @@ def regulate_within(A, b, c, Q, q, R, r, low, high):
     whose cost would fall inside are released, until none changes or PASSES are over.
     Held efforts have no feedback.
     """
-    held, kept = np.zeros(r.shape, np.bool_), np.zeros(r.shape)
+    N, nx, nu = b.shape
+    held, kept = np.zeros((N, nu), np.bool_), np.zeros((N, nu))
     x, u, K, p = regulate(A, b, c, Q, q, R, r)
     for _ in range(PASSES):
         changed = False
-        for k in range(len(u)):
-            for i in range(u.shape[1]):
+        for k in range(N):
+            for i in range(nu):
                 if held[k, i]:
-                    slope = R[k, i] * kept[k, i] + r[k, i] + np.sum(b[k, :, i] * p[k])
+                    slope = 0.0
+                    for j in range(nx):
+                        slope += b[k, j, i] * p[k, j]
+                    slope = R[k, i] * kept[k, i] + r[k, i] + slope
                     if slope * (kept[k, i] - low[k, i] > high[k, i] - kept[k, i]) > 0:
                         held[k, i], changed = False, True
                     if slope * (kept[k, i] - low[k, i] < high[k, i] - kept[k, i]) < 0:
@@ -264,20 +318,37 @@ def regulate_within(A, b, c, Q, q, R, r, low, high):
         if not changed:
             break
         free, moved, pull = b.copy(), c.copy(), r.copy()
-        for k in range(len(u)):
-            for i in range(u.shape[1]):
+        for k in range(N):
+            for i in range(nu):
                 if held[k, i]:
-                    moved[k] += b[k, :, i] * kept[k, i]
-                    free[k, :, i], pull[k, i] = 0.0, 0.0
+                    for j in range(nx):
+                        moved[k, j] += b[k, j, i] * kept[k, i]
+                        free[k, j, i] = 0.0
+                    pull[k, i] = 0.0
         x, u, K, p = regulate(A, free, moved, Q, q, R, pull)
-        u = np.where(held, kept, u)
-    if np.any(u < low) or np.any(u > high):
+        for k in range(N):
+            for i in range(nu):
+                if held[k, i]:
+                    u[k, i] = kept[k, i]
+    outside = False
+    for k in range(N):
+        for i in range(nu):
+            outside = outside or u[k, i] < low[k, i] or u[k, i] > high[k, i]
+    if outside:
         # With feedback on what clipping changed: an unstable horizon runs away else.
-        y = np.zeros_like(x)
-        for k in range(len(u)):
-            within = u[k] - K[k] @ (y[k] - x[k])
-            u[k] = np.minimum(np.maximum(within, low[k]), high[k])
-            K[k][u[k] != within] = 0.0
-            y[k + 1] = A[k] @ y[k] + b[k] @ u[k] + c[k]
+        y, away = np.zeros((N + 1, nx)), np.empty(nx)
+        for k in range(N):
+            for j in range(nx):
+                away[j] = y[k, j] - x[k, j]
+            back = times(K[k], away)
+            for i in range(nu):
+                within = u[k, i] - back[i]
+                u[k, i] = min(max(within, low[k, i]), high[k, i])
+                if u[k, i] != within:
+                    for j in range(nx):
+                        K[k, i, j] = 0.0
+            ahead, driven = times(A[k], y[k]), times(b[k], u[k])
+            for j in range(nx):
+                y[k + 1, j] = ahead[j] + driven[j] + c[k, j]
         x = y
     return x, u, K, p

@@ -174,7 +174,7 @@ class MpcSolver:
         for name, values, size in zip("qv", answer[:2], ("nq", "nv")):
             values = np.array(values, float)
             try:
-                values = np.ascontiguousarray(np.broadcast_to(values, (n, sizes[size])))
+                values = np.array(np.broadcast_to(values, (n, sizes[size])))
             except ValueError as error:
                 raise InvalidInput(
                     f"mpc: reference {name} must be {n} x {sizes[size]} numbers, got "

@@ -42,7 +42,7 @@ import numpy as np
 
 from drakebots.control.problem import MpcProblem
 from drakebots.core.errors import InvalidInput
-from drakebots.core.kernels import njit
+from drakebots.core.kernels import add_at, njit, product, times, transposed
 from drakebots.model import find_body, joint_slices
 from drakebots.multibody import Twin
 from drakebots.trajopt.program import compiled
@@ -215,8 +215,13 @@ def slope(bases, d):
         else:
             angle = np.sqrt(square)
             c = 1 / square - (1 + np.cos(angle)) / (2 * angle * np.sin(angle))
-        K = np.array([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
-        E[j : j + 3, j : j + 3] += -0.5 * K + c * (K @ K)
+        # -K/2 + c K^2, K = [r]
+        for i in range(3):
+            for k in range(3):
+                E[j + i, j + k] += c * (r[i] * r[k] - (square if i == k else 0.0))
+            up, down = (i + 1) % 3, (i + 2) % 3
+            E[j + i, j + up] += 0.5 * r[down]
+            E[j + up, j + i] -= 0.5 * r[down]
     return E
 
 
@@ -305,15 +310,23 @@ def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
     R, r = np.empty_like(tau), np.empty_like(tau)
     error, total = difference(bases, q, wanted[0]), 0.0
     for k in range(1, N + 1):
-        E, e, dv = slope(bases, error[k]), error[k], v[k] - wanted[1][k]
-        p, s = (h * P, h * V) if k < N else (T, W)
-        total += 0.5 * (np.sum(p * e * e) + np.sum(s * dv * dv))
-        Et = np.ascontiguousarray(E.T)
-        Q[k, :nv, :nv] = (Et * p) @ E
-        g[k, :nv] = Et @ (p * e)
+        E = slope(bases, error[k])
+        weighed, pull, at_q, at_v = transposed(E), np.empty(nv), 0.0, 0.0
         for j in range(nv):
-            Q[k, nv + j, nv + j] = s[j]
-            g[k, nv + j] = s[j] * dv[j]
+            p, s = (h * P[j], h * V[j]) if k < N else (T[j], W[j])
+            e, dv = error[k, j], v[k, j] - wanted[1][k, j]
+            at_q += p * e * e
+            at_v += s * dv * dv
+            pull[j] = p * e
+            for i in range(nv):
+                weighed[i, j] *= p
+            Q[k, nv + j, nv + j] = s
+            g[k, nv + j] = s * dv
+        total += 0.5 * (at_q + at_v)
+        add_at(Q[k], 0, 0, product(weighed, E), 1.0)
+        by_e = times(transposed(E), pull)
+        for i in range(nv):
+            g[k, i] = by_e[i]
         for i in range(len(low)):
             if places[i] >= 0:
                 value, first, second = _sides(q[k, i], low[i], high[i])

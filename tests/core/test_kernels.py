@@ -1,4 +1,4 @@
-"""What kernels must not do, that Numba does not say."""
+"""What kernels must not do, that Numba does not say, and elimination."""
 
 import ast
 import os
@@ -6,9 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import drakebots
+from drakebots.core.kernels import solved
 
 SOURCES = sorted(Path(drakebots.__file__).parent.rglob("*.py"))
 
@@ -64,3 +68,23 @@ def test_a_kernel_is_compiled_again_when_one_that_it_calls_has_changed(tmp_path)
         )
         said.append(run.stdout.split())
     assert said == [["2.0", "0"], ["2.0", "1"], ["3.0", "0"]]
+
+
+@given(n=st.integers(1, 12), m=st.integers(1, 9), seed=st.integers(0, 2**31))
+def test_elimination_solves_as_lapack(n, m, seed):
+    rng = np.random.default_rng(seed)
+    A, B = rng.standard_normal((n, n)), rng.standard_normal((n, m))
+    A[rng.random((n, n)) < 0.4] = 0.0  # zeros on the diagonal ask for pivots
+    A += np.eye(n)[rng.permutation(n)]
+    if np.linalg.cond(A) > 1e8:
+        return
+    kept = A.copy(), B.copy()
+    X = solved(A, B)
+    np.testing.assert_allclose(A @ X, B, atol=1e-13 * np.linalg.cond(A))
+    np.testing.assert_array_equal(A, kept[0])
+    np.testing.assert_array_equal(B, kept[1])
+
+
+def test_a_singular_matrix_is_refused():
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        solved(np.ones((3, 3)), np.eye(3))
