@@ -5,18 +5,14 @@ from __future__ import annotations
 import signal
 import sys
 
-from drakebots.core.lazy import late
+from drakebots.core.lazy import hide_dask, late
 
 cli = late("drakebots.cli")
 
 
 def entry_point() -> None:
-    """Runs the command line. While it is imported, Ctrl-C ends it without a word.
-
-    Where dask is installed, xarray imports it, which takes a second, to see that
-    results are none of its arrays: it is hidden, but for sweeps on a cluster (`extra`).
-    """
-    sys.modules.setdefault("dask", None)  # type: ignore[arg-type]
+    """Runs the command line. While it is imported, Ctrl-C ends it without a word."""
+    hide_dask()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(cli.main())

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from drakebots.control.stage import slope
-from drakebots.core.kernels import add_at, njit, product, solved, times, transposed
+from drakebots.core.kernels import add_at, njit, product, solved, transposed
 
 PASSES = 5
 """Times that a step is solved again within limits; the last is clipped."""
@@ -99,6 +99,58 @@ def _forces(rows, normal, drag, w, slide, f, J, Sd, E1, h, friction):
 
 
 @njit(cache=True)
+def _rows(R, loops, slopes, B, tau, forces, E1, E0, h):
+    """The linear system of one interval by (d1, dl), and its right sides by (d0, dv0),
+    u, 1 and each of its rows."""
+    Rd, Rv, mass, feet, Cd = slopes
+    g, G1, G0 = forces
+    (nv, nu), nl = B.shape, len(loops)
+    nx, one = 2 * nv, 2 * nv + nu
+    system = np.zeros((nv + nl, nv + nl))
+    right = np.zeros((nv + nl, one + 1 + nv + nl))
+    by_v = np.empty((nv, nv))
+    for i in range(nv):
+        for j in range(nv):
+            by_v[i, j] = Rv[j, i] / h + mass[j, i] / h**2
+    V_E1, J_G1 = product(by_v, E1), product(feet, G1)
+    V_E0, J_G0 = product(by_v, E0), product(feet, G0)
+    B_tau, J_g = product(B, tau), product(feet, g)
+    for i in range(nv):
+        for j in range(nv):
+            system[i, j] = Rd[j, i] + V_E1[i, j] + J_G1[i, j]
+            right[i, j] = V_E0[i, j] - J_G0[i, j]
+            right[i, nv + j] = mass[j, i] / h
+        for j in range(nl):
+            system[i, nv + j] = -Cd[i, j]
+            system[nv + j, i] = Cd[i, j]
+        for j in range(nu):
+            right[i, nx + j] = B[i, j]
+        right[i, one] = B_tau[i] - R[i] - J_g[i]
+    for i in range(nl):
+        right[nv + i, one] = -loops[i]
+    for i in range(nv + nl):
+        right[i, one + 1 + i] = -1.0
+    return system, right
+
+
+@njit(cache=True)
+def _by_forces(J, by_dynamics, normal, w, slide, f, friction):
+    """How d1 answers to the rows of the contacts (3 nc, nv), from how it does to those
+    of the dynamics (nv, nv)."""
+    out = product(J, by_dynamics)
+    for i in range(len(w)):
+        n = 3 * i + 2
+        for a in range(2):
+            pull = friction * slide[2 * i + a] if f[n] > 0 else 0.0
+            for j in range(out.shape[1]):
+                out[n - 2 + a, j] /= w[i]
+                out[n, j] -= pull * out[n - 2 + a, j]
+        for j in range(out.shape[1]):
+            out[n, j] /= normal[i, 1]
+    return out
+
+
+@njit(cache=True)
 def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
     """x+ = A x + b u + c of every interval, and the forces' steps.
 
@@ -127,41 +179,21 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
     D = np.zeros((N, nf + nl, nx + nu + 1))
     Y = np.zeros((N, nv + nf + nl, nx))
     L, F, friction, slip = contact
-    system = np.zeros((nv + nl, nv + nl))
     one = nx + nu
-    right = np.zeros((nv + nl, one + 1 + nv + nl))
-    by_v, by_row = np.empty((nv, nv)), np.empty((nv + nl, nv))
-    for i in range(nv + nl):
-        right[i, one + 1 + i] = -1.0
+    by_row = np.empty((nv + nl, nv))
     for k in range(N):
         E1 = slope(bases, h * v[k])
         E0 = transposed(E1)
-        J, Jt = transposed(feet[k]), feet[k]
+        J = transposed(feet[k])
         rows, normal, drag, w = contact_rows(
             gap[k], slide[k], f[k], (L, F, relaxed[k]), friction, slip
         )
-        g, G1, G0 = _forces(
+        forces = _forces(
             rows, normal, drag, w, slide[k], f[k], J, Sd[k], E1, h, friction
         )
-        for i in range(nv):
-            for j in range(nv):
-                by_v[i, j] = Rv[k, j, i] / h + mass[k, j, i] / h**2
-        V_E1, J_G1 = product(by_v, E1), product(Jt, G1)
-        V_E0, J_G0 = product(by_v, E0), product(Jt, G0)
-        B_tau, J_g = times(B, tau[k]), times(Jt, g)
-        for i in range(nv):
-            for j in range(nv):
-                system[i, j] = Rd[k, j, i] + V_E1[i, j] + J_G1[i, j]
-                right[i, j] = V_E0[i, j] - J_G0[i, j]
-                right[i, nv + j] = mass[k, j, i] / h
-            for j in range(nl):
-                system[i, nv + j] = -Cd[k, i, j]
-                system[nv + j, i] = Cd[k, i, j]
-            for j in range(nu):
-                right[i, nx + j] = B[i, j]
-            right[i, one] = B_tau[i] - R[k, i] - J_g[i]
-        for j in range(nl):
-            right[nv + j, one] = -loops[k, j]
+        slopes_k = Rd[k], Rv[k], mass[k], feet[k], Cd[k]
+        system, right = _rows(R[k], loops[k], slopes_k, B, tau[k], forces, E1, E0, h)
+        g, G1, G0 = forces
         step = solved(system, right)
         d1 = np.ascontiguousarray(step[:nv, : one + 1])
         for i in range(nv):
@@ -182,17 +214,7 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
         for first, rows_of in ((0, d1), (nv, dv)):
             add_at(A[k], first, 0, rows_of[:, :nx], 1.0)
             add_at(b[k], first, 0, rows_of[:, nx:one], 1.0)
-        # How d1 answers to dynamics, forces and loops; rows of Y by what is missed.
-        by_force = product(J, by_row[:nv])
-        for i in range(len(w)):
-            n = 3 * i + 2
-            for a in range(2):
-                pull = friction * slide[k, 2 * i + a] if f[k, n] > 0 else 0.0
-                for j in range(nv):
-                    by_force[n - 2 + a, j] /= w[i]
-                    by_force[n, j] -= pull * by_force[n - 2 + a, j]
-            for j in range(nv):
-                by_force[n, j] /= normal[i, 1]
+        by_force = _by_forces(J, by_row[:nv], normal, w, slide[k], f[k], friction)
         add_at(Y[k], 0, 0, by_row[:nv], 1.0)
         add_at(Y[k], nv, 0, by_force, 1.0)
         add_at(Y[k], nv + nf, 0, by_row[nv:], 1.0)
@@ -248,9 +270,9 @@ def regulate(A, b, c, Q, q, R, r):
     for k in range(N - 1, -1, -1):
         add_at(slopes[k], 0, 0, V, 1.0)
         Bt, At = transposed(b[k]), transposed(A[k])
-        BV, Vc = product(Bt, V), times(V, c[k])
+        BV, Vc = product(Bt, V), product(V, c[k])
         H, S, VA = product(BV, b[k]), product(BV, A[k]), product(V, A[k])
-        Bs, BVc = times(Bt, s), times(BV, c[k])
+        Bs, BVc = product(Bt, s), product(BV, c[k])
         both, t = np.zeros((nu, nx + 1)), np.empty(nu)
         add_at(both, 0, 0, S, 1.0)
         for i in range(nu):
@@ -263,7 +285,7 @@ def regulate(A, b, c, Q, q, R, r):
         for i in range(nx):
             offsets[k, i] = s[i]
             Vc[i] += s[i]
-        ahead, back = times(At, Vc), times(transposed(K[k]), t)
+        ahead, back = product(At, Vc), product(transposed(K[k]), t)
         AVA, SK = product(At, VA), product(transposed(S), K[k])
         s = np.empty(nx)
         for i in range(nx):
@@ -276,16 +298,38 @@ def regulate(A, b, c, Q, q, R, r):
                 V[i, j] = 0.5 * (AVA[i, j] + AVA[j, i])
     x, u, p = np.zeros((N + 1, nx)), np.empty((N, nu)), np.empty((N, nx))
     for k in range(N):
-        feedback = times(K[k], x[k])
+        feedback = product(K[k], x[k])
         for i in range(nu):
             u[k, i] = -k0[k, i] - feedback[i]
-        ahead, driven = times(A[k], x[k]), times(b[k], u[k])
+        ahead, driven = product(A[k], x[k]), product(b[k], u[k])
         for i in range(nx):
             x[k + 1, i] = ahead[i] + driven[i] + c[k, i]
-        paid = times(slopes[k], x[k + 1])
+        paid = product(slopes[k], x[k + 1])
         for i in range(nx):
             p[k, i] = paid[i] + offsets[k, i]
     return x, u, K, p
+
+
+@njit(cache=True)
+def _clip(A, b, c, x, u, K, low, high):
+    """The steps of the knots where efforts are clipped, in place, with feedback on what
+    clipping changed: an unstable horizon runs away else."""
+    (N, nx, nu), away = b.shape, np.empty(x.shape[1])
+    y = np.zeros(x.shape)
+    for k in range(N):
+        for j in range(nx):
+            away[j] = y[k, j] - x[k, j]
+        back = product(K[k], away)
+        for i in range(nu):
+            within = u[k, i] - back[i]
+            u[k, i] = min(max(within, low[k, i]), high[k, i])
+            if u[k, i] != within:
+                for j in range(nx):
+                    K[k, i, j] = 0.0
+        ahead, driven = product(A[k], y[k]), product(b[k], u[k])
+        for j in range(nx):
+            y[k + 1, j] = ahead[j] + driven[j] + c[k, j]
+    return y
 
 
 @njit(cache=True)
@@ -335,20 +379,5 @@ def regulate_within(A, b, c, Q, q, R, r, low, high):
         for i in range(nu):
             outside = outside or u[k, i] < low[k, i] or u[k, i] > high[k, i]
     if outside:
-        # With feedback on what clipping changed: an unstable horizon runs away else.
-        y, away = np.zeros((N + 1, nx)), np.empty(nx)
-        for k in range(N):
-            for j in range(nx):
-                away[j] = y[k, j] - x[k, j]
-            back = times(K[k], away)
-            for i in range(nu):
-                within = u[k, i] - back[i]
-                u[k, i] = min(max(within, low[k, i]), high[k, i])
-                if u[k, i] != within:
-                    for j in range(nx):
-                        K[k, i, j] = 0.0
-            ahead, driven = times(A[k], y[k]), times(b[k], u[k])
-            for j in range(nx):
-                y[k + 1, j] = ahead[j] + driven[j] + c[k, j]
-        x = y
+        x = _clip(A, b, c, x, u, K, low, high)
     return x, u, K, p

@@ -42,7 +42,7 @@ import numpy as np
 
 from drakebots.control.problem import MpcProblem
 from drakebots.core.errors import InvalidInput
-from drakebots.core.kernels import add_at, njit, product, times, transposed
+from drakebots.core.kernels import add_at, njit, product, transposed
 from drakebots.model import find_body, joint_slices
 from drakebots.multibody import Twin
 from drakebots.trajopt.program import compiled
@@ -324,7 +324,7 @@ def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
             g[k, nv + j] = s * dv
         total += 0.5 * (at_q + at_v)
         add_at(Q[k], 0, 0, product(weighed, E), 1.0)
-        by_e = times(transposed(E), pull)
+        by_e = product(transposed(E), pull)
         for i in range(nv):
             g[k, i] = by_e[i]
         for i in range(len(low)):

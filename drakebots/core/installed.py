@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from drakebots.core.errors import DrakebotsError, InvalidInput
+from drakebots.core.lazy import show_dask
 
 LOG = logging.getLogger(__name__)
 
@@ -57,8 +58,7 @@ def extra(module: str) -> ModuleType:
     Raises:
         InvalidInput: when its package is not installed; says how to install it.
     """
-    if sys.modules.get("dask", sys) is None:  # hidden by the command line
-        del sys.modules["dask"]
+    show_dask()
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -24,7 +24,7 @@ from numba.core.dispatcher import Dispatcher
 
 from drakebots.core.stages import stage
 
-__all__ = ["add_at", "cholesky", "njit", "product", "solved", "times", "transposed"]
+__all__ = ["add_at", "cholesky", "njit", "product", "solved", "transposed"]
 
 
 class _Compilation(event.Listener):
@@ -104,14 +104,8 @@ def add_at(into, i, j, part, factor):
 
 @njit(cache=True)
 def product(A, B):
-    """A B."""
+    """A B of a matrix and a matrix or vector."""
     return A @ B
-
-
-@njit(cache=True)
-def times(A, x):
-    """A x."""
-    return A @ x
 
 
 @njit(cache=True)

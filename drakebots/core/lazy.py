@@ -7,7 +7,7 @@ The `__init__.py` of a package lists its public names as plain imports under
 
 so that `import drakebots` and `drakebots --help` do not load Drake, CasADi, numba
 and matplotlib (PEP 562). :func:`late` does the same for a package of others that few
-calls need.
+calls need, and :func:`hide_dask` keeps xarray from importing one that none needs.
 """
 
 from __future__ import annotations
@@ -132,3 +132,18 @@ def public_names(tree: ast.Module) -> dict[str, tuple[str, str]]:
             for entry in node.names:
                 places[entry.asname or entry.name] = (node.module, entry.name)
     return places
+
+
+def hide_dask() -> None:
+    """Lets dask seem not installed, until :func:`show_dask`.
+
+    Where it is installed, xarray imports it, which takes a second, to see that arrays
+    are none of its own. A process of the command line has none.
+    """
+    sys.modules.setdefault("dask", None)  # type: ignore[arg-type]
+
+
+def show_dask() -> None:
+    """Lets what needs dask import it."""
+    if sys.modules.get("dask", sys) is None:
+        del sys.modules["dask"]

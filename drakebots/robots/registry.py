@@ -41,7 +41,7 @@ from drakebots.core.errors import (
     InvalidInput,
     UnknownName,
 )
-from drakebots.core.lazy import late, resolve
+from drakebots.core.lazy import late, resolve, show_dask
 
 if TYPE_CHECKING:
     from drakebots.core.run import Progress
@@ -172,6 +172,7 @@ def _load() -> None:
         if robot.ispkg:
             register(*importlib.import_module(f"{robot.name}.register").ENTRIES)
     for entry in metadata.entry_points(group="drakebots.robots"):
+        show_dask()  # theirs may use it
         entry.load()()
 
 
@@ -249,7 +250,7 @@ register(
     ),
 )
 
-# --- one function for all robots ---
+# --- one function for all robots --------------------------------------------------
 
 
 def simulate(problem: Any, *, progress: Progress | None = None) -> Result:

@@ -8,8 +8,8 @@
     quadruped    the walk of 15 knots from the starts of contact_implicit.py
     littledog    the step-up on the authors' terrain, 12 starts (needs their data)
     gaits        HAMR's nine gaits and its jump, each from problem to result
-    free         a walk with free contacts by robots of --robots, each from its file to
-                 its result, nothing compiled or loaded before
+    free         a walk with free contacts by the robots of --robots, each from its file
+                 to its result; nothing is compiled for it
 
 The last four are solved with --linear-solver, structured by default as everywhere. All
 seconds are processor time of one thread, so that busy machines compare.
@@ -71,6 +71,7 @@ TARGETS = {
     "knots_exponent": 1.1,
     "free_contacts_median_s": 5,
 }
+ROBOTS = ("mini_cheetah", str(HERE.parents[1] / "examples" / "my_robot.urdf"))
 STAGES = ("kkt", "knots", "quadruped", "littledog", "gaits", "free")
 
 
@@ -200,7 +201,7 @@ def gaits(quick: bool) -> dict:
     }
 
 
-def free(quick: bool, robots: Sequence[str]) -> dict:
+def free(quick: bool, robots: Sequence[str] = ROBOTS) -> dict:
     """A walk of half the robot's height with free contacts, judged as ever."""
     rows: dict = {}
     for robot in robots[:1] if quick else robots:
@@ -232,10 +233,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
         "--linear-solver", choices=("mumps", "structured"), default="structured"
     )
     parser.add_argument(
-        "--robots",
-        nargs="+",
-        default=["mini_cheetah", str(HERE.parents[1] / "examples" / "my_robot.urdf")],
-        help="files or names of robots for `free`",
+        "--robots", nargs="+", default=ROBOTS, help="files or names, for `free`"
     )
     args = parser.parse_args(argv)
     stages = args.only or (STAGES[:2] if args.quick else STAGES)
@@ -243,8 +241,8 @@ def main(argv: Sequence[str] | None = None) -> dict:
     # Whatever solves a program within the stages takes it.
     with patch.dict(ipopt_exact.DEFAULTS, linear_solver=args.linear_solver):
         for stage in stages:
-            more = (args.robots,) if stage == "free" else ()
-            result |= globals()[stage](args.quick, *more)
+            own = {"robots": args.robots} if stage == "free" else {}
+            result |= globals()[stage](args.quick, **own)
     table = Table("figure", "measured", "target")
     for name, target in TARGETS.items():
         if name in result:

@@ -1,11 +1,13 @@
 """Faces: modules load on first use; a function may have its module's name."""
 
+import importlib.util
+import subprocess
 import sys
 import types
 
 import pytest
 
-from drakebots.core.lazy import late
+from drakebots.core.lazy import hide_dask, late, show_dask
 
 FACE = '''"""A robot."""
 
@@ -105,3 +107,41 @@ def test_a_package_of_others_is_imported_when_it_is_used(robot):
     assert tools.HAMMER == 1
     with pytest.raises(AttributeError, match="SAW"):
         _ = tools.SAW
+
+
+def test_dask_is_not_there_until_it_is_shown(monkeypatch):
+    monkeypatch.delitem(sys.modules, "dask", raising=False)
+    before = importlib.util.find_spec("dask")
+    hide_dask()
+    assert importlib.util.find_spec("dask") is None
+    with pytest.raises(ImportError):
+        import dask  # noqa: F401
+    show_dask()
+    show_dask()
+    assert (importlib.util.find_spec("dask") is None) == (before is None)
+
+
+def test_dask_that_is_in_use_stays(monkeypatch):
+    used = types.ModuleType("dask")
+    monkeypatch.setitem(sys.modules, "dask", used)
+    hide_dask()
+    show_dask()
+    assert sys.modules["dask"] is used
+
+
+COMMAND = """
+import atexit, sys
+from drakebots.__main__ import entry_point
+atexit.register(lambda: print({*sys.modules} & {"dask.base", "distributed"}))
+sys.argv = ["drakebots", "simulate", "gecko", "--epsilon", "10cm", "-o", "x.nc"]
+entry_point()
+"""
+
+
+@pytest.mark.long
+def test_a_command_that_writes_a_result_imports_no_dask(tmp_path):
+    run = [sys.executable, "-c", COMMAND]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "x.nc").exists()
+    assert done.stdout.splitlines()[-1] == "set()"

@@ -58,10 +58,10 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 54_096,
+    "code_lines": 54_114,
     "modules": 380,
     "single_importer_modules": 41,
-    "functions_over_60_lines": 6,
+    "functions_over_60_lines": 5,
     "field_declarations": 1,
     "option_bag_fields": 14,
     "upward_strings": 0,

@@ -134,7 +134,7 @@ def _check_suffix(path):
         )
 
 
-# --- checks ----------
+# --- checks -----------------------------------------------------------------------
 
 SLIVER = 0.1
 """Tets of a lower quality count as slivers."""

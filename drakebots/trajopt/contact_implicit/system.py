@@ -40,7 +40,6 @@ its lower bound (Manchester et al. 2019; RSS 2018 (14)).
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import field
 from functools import cached_property, wraps
@@ -282,15 +281,11 @@ class ContactSystem:
 def _once(make: Callable[..., Block]) -> Callable[..., Block]:
     """Makes a block once for a system: all its programs share derivatives and code."""
 
-    form = inspect.signature(make)
-
     @wraps(make)
     def kept(system: ContactSystem, *args, **options) -> Block:
-        given = form.bind(system, *args, **options)
-        given.apply_defaults()
-        key = (make.__name__, *list(given.arguments.values())[1:])
+        key = (make.__name__, *args, *options.items())
         if key not in system.blocks:
-            system.blocks[key] = make(*given.args, **given.kwargs)
+            system.blocks[key] = make(system, *args, **options)
         return system.blocks[key]
 
     return kept

@@ -184,7 +184,8 @@ def by_freedom(
     def solve_one(program: Program, x: np.ndarray, **more: Any) -> Solution:
         solution = solve(program, x, **more)
         low.clear()
-        for leg, knot in _low_legs(aim, solution.parts["q"]).items():
+        found = _low_legs(aim, solution.parts["q"]) if solution.ok else {}
+        for leg, knot in found.items():
             feet = [aim.standing.feet[i] for i in aim.standing.legs[leg]]
             low.update(dict.fromkeys(feet, (knot, RAISED)))
         return solution

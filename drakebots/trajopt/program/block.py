@@ -190,10 +190,9 @@ def _nonzeros(matrix: ca.SX) -> ca.SX:
 WORTH_IT = 2000
 """Number of instructions below which a function is interpreted."""
 
-_FLAGS = ("-O1", "-fPIC", "-shared", "-fno-math-errno")
-
-_SPLITS = "splits: 1"
-"""Version of _split, a part of the names under which code is kept."""
+_FLAGS = ("-O1", "-fPIC", "-shared", "-fno-math-errno", "-ffp-contract=off")
+"""Without fused products and sums, so that every processor computes the same to the
+bit, and the same as interpreted."""
 
 
 def compiler() -> str | None:
@@ -216,10 +215,10 @@ def _split(code: str) -> str:
 
     GCC's register allocation takes a time that grows with the square of a function's
     length. From 2^26 registers times basic blocks on it uses a simpler algorithm
-    (lra_simple_p in GCC's ira.cc), whose code is as fast for expressions like these:
-    the 52,000 instructions of a Mini Cheetah's Jacobian take 7 s in place of 30. Jumps
-    that the compiler cannot see through, and that cost no instruction, end blocks.
-    Other compilers skip them.
+    (lra_simple_p in GCC's ira.cc), whose code is up to 5 % slower for expressions like
+    these: the 52,000 instructions of a Mini Cheetah's Jacobian take 7 s in place of 30.
+    Jumps that the compiler cannot see through, and that cost no instruction, end
+    blocks. Other compilers skip them.
     """
     lines = code.split("\n")
     steps = [k for k, line in enumerate(lines) if re.match(r"  a\d+=", line)]
@@ -281,7 +280,7 @@ class _Job:
     def __init__(self, function: ca.Function, cc: str, source: str):
         self.function, self.process, self.target = function, None, None
         # The name is part of the code, so it must not count.
-        parts = (source, function.name(), ca.__version__, cc, *_FLAGS, _SPLITS)
+        parts = (source, function.name(), ca.__version__, cc, *_FLAGS)
         key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
         try:
             folder = cache_folder()
