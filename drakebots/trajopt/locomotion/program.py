@@ -102,7 +102,7 @@ def locomotion_program(
     problem, standing = aim.problem, aim.standing
     implicit = mechanics(aim, slack_weight=slack_weight)
     b = implicit.builder()
-    # Seconds are lost where derivatives are interpreted, and half a minute is won.
+    # To interpret derivatives takes seconds; to compile them first, half a minute.
     b.compiles = False
     b.bound("psi", slice(None), upper=FASTEST)
     b.bound("eta", slice(None), upper=2 * FASTEST)
