@@ -432,7 +432,7 @@ class SimulatedPart(Part):
     origin = robot_origin
 
 
-# --- simulated time beside the wall clock ----------
+# --- simulated time beside the wall clock ----------------------------------------
 
 GRAIN = 1.5e-3
 """Simulated time may be this far ahead of the wall clock [s]: sleeping is coarse."""
