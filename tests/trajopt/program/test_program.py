@@ -171,6 +171,7 @@ def test_a_block_may_have_any_name(name):
 def test_compiled_code_gives_the_same_to_the_bit(length, tmp_path, monkeypatch):
     """Code that is long enough is divided, for GCC's sake."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("DRAKEBOTS_COMPILE", "1")  # other tests of this file interpret
     x = w = ca.SX.sym("w", 20)
     rows = []
     for n in range(length // 20):
