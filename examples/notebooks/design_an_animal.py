@@ -7,6 +7,15 @@
 # ![the pieces that a skin is cast in](../../docs/design_pieces.png)
 
 # %%
+# In a Python without drakebots: installs the clone that this notebook belongs to.
+from importlib.util import find_spec
+
+if find_spec("drakebots") is None:
+    from IPython import get_ipython
+
+    get_ipython().run_line_magic("pip", "install --quiet ../..")
+
+# %%
 from pathlib import Path
 from tempfile import mkdtemp
 

@@ -5,6 +5,15 @@
 # way, are rows of the same program. Then motions in a row that are one plan, a jump onto a box, and a public robot.
 
 # %%
+# In a Python without drakebots: installs the clone that this notebook belongs to.
+from importlib.util import find_spec
+
+if not (find_spec("drakebots") and find_spec("gymnasium")):
+    from IPython import get_ipython
+
+    get_ipython().run_line_magic("pip", "install --quiet ../..[gym]")
+
+# %%
 from pathlib import Path
 
 import gymnasium

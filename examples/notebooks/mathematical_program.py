@@ -6,6 +6,15 @@
 # a constraint of our own added to it.
 
 # %%
+# In a Python without drakebots: installs the clone that this notebook belongs to.
+from importlib.util import find_spec
+
+if find_spec("drakebots") is None:
+    from IPython import get_ipython
+
+    get_ipython().run_line_magic("pip", "install --quiet ../..")
+
+# %%
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -7,6 +7,15 @@
 # Here that loop is written by hand, with a term of our own in the program.
 
 # %%
+# In a Python without drakebots: installs the clone that this notebook belongs to.
+from importlib.util import find_spec
+
+if find_spec("drakebots") is None:
+    from IPython import get_ipython
+
+    get_ipython().run_line_magic("pip", "install --quiet ../..")
+
+# %%
 import matplotlib.pyplot as plt
 import numpy as np
 

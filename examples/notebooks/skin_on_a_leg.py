@@ -6,6 +6,15 @@
 # ![the knee in its skin](../../docs/skin_leg.png)
 
 # %%
+# In a Python without drakebots: installs the clone that this notebook belongs to.
+from importlib.util import find_spec
+
+if find_spec("drakebots") is None:
+    from IPython import get_ipython
+
+    get_ipython().run_line_magic("pip", "install --quiet ../..")
+
+# %%
 import matplotlib.pyplot as plt
 
 from drakebots import record

@@ -7,6 +7,15 @@
 # ![robots from files](../../docs/your_robot.png)
 
 # %%
+# In a Python without drakebots: installs the clone that this notebook belongs to.
+from importlib.util import find_spec
+
+if find_spec("drakebots") is None:
+    from IPython import get_ipython
+
+    get_ipython().run_line_magic("pip", "install --quiet ../..")
+
+# %%
 import matplotlib.pyplot as plt
 
 from drakebots import load, record

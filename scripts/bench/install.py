@@ -1,6 +1,6 @@
 """An installation from the wheel: how long, how large, and whether it works.
 
-    python scripts/bench/install.py               # ten minutes
+    python scripts/bench/install.py               # a quarter of an hour
     python scripts/bench/install.py --installer uv
     python scripts/bench/install.py --quick       # the wheel alone, on what is here
 
@@ -11,7 +11,9 @@ and simulation. An installation works when the three commands of `make demo` and
 files of tests do: as it is, without MKL (`works_without_mkl`); from a wheel that was
 built without a compiler, on a path without one (`works_without_compiler`); and with the
 newest Drake on the newest Python that is here (`works_on_newest`, which is missing
-without one). The quick form has none of the three, and its page is that of a brick.
+without one). The notebooks run as they are in an environment that has Jupyter alone and
+a clone beside them, which their first cell installs. The quick form has none of these,
+and its page is that of a brick.
 
 JSON: wheel, install_s, install_mb, first_page_s, schema_files.
 """
@@ -120,6 +122,30 @@ def works(python: Path, folder: Path, environment: Mapping[str, str]) -> bool:
     return True
 
 
+def notebooks(folder: Path, tool: str) -> dict:
+    """How many notebooks of a clone a Jupyter without drakebots executes."""
+    leave = shutil.ignore_patterns(
+        ".git", ".venv*", "*.so", "__pycache__", "build", "out"
+    )
+    (clone := folder / "clone").parent.mkdir()
+    shutil.copytree(ROOT, clone, ignore=leave)
+    python = fresh(folder / "venv", sys.executable)
+    timed([*installer(python, tool), "nbconvert", "ipykernel", "jupytext"])
+    place, failed = clone / "examples" / "notebooks", []
+    names = sorted(path.stem for path in place.glob("*.py"))
+    for name in names:
+        convert = [python, "-m", "jupytext", "--quiet", "--to", "ipynb", f"{name}.py"]
+        execute = [python, "-m", "nbconvert", "--log-level", "WARN", "--execute"]
+        execute += ["--to", "notebook", "--inplace", f"{name}.ipynb"]
+        jobs = (subprocess.run(job, cwd=place).returncode for job in (convert, execute))
+        if any(jobs):
+            failed.append(name)
+    return {
+        "notebooks_ok_of": f"{len(names) - len(failed)} of {len(names)}",
+        "notebooks_failed": failed,
+    }
+
+
 def examined(python: Path, environment: Mapping[str, str]) -> dict:
     """What `drakebots doctor` says."""
     command = [python, "-m", "drakebots", "doctor", "--json"]
@@ -157,6 +183,7 @@ def full(folder: Path, wheel: Path, tool: str) -> dict:
         timed([*installer(python_2, tool), wheel, *tests])
         found["newest"] = examined(python_2, environment)["versions"]["drake"]
         found["works_on_newest"] = works(python_2, folder / "newest", environment)
+    found |= notebooks(folder / "notebooks", tool)
     (folder / "pure").mkdir()
     pure = build(folder / "pure", compiler=False)
     timed([*installer(python, tool), "--no-deps", "--force-reinstall", pure])
