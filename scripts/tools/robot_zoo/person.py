@@ -152,11 +152,19 @@ class Person:
         """The texts of all controls on the page."""
         return self.value("Object.keys(viewer.gui_controllers)")
 
+    @staticmethod
+    def _matrix(path: str) -> str:
+        words = json.dumps(path.strip("/").split("/"))
+        return f"Array.from(viewer.scene_tree.find({words}).object.matrix.elements)"
+
     def pose(self, path: str) -> list[float]:
         """The matrix of an object below its parent, by columns (16,)."""
-        words = json.dumps(path.strip("/").split("/"))
-        found = f"viewer.scene_tree.find({words}).object.matrix.elements"
-        return list(self.wait(f"Array.from({found})"))
+        return list(self.wait(self._matrix(path)))
+
+    def wait_moved(self, path: str, pose: list[float], by: float) -> None:
+        """Waits until an element of an object's matrix has changed by more."""
+        far = f"(value, k) => Math.abs(value - {json.dumps(pose)}[k]) > {by}"
+        self.wait(f"{self._matrix(path)}.some({far})")
 
     def picture(self, path: str | Path) -> Path:
         """Writes a picture of the page (.png)."""
