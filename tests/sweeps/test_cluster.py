@@ -15,7 +15,7 @@ from tests.helpers.waiting import Killer, Waiting, runs
 distributed = pytest.importorskip("distributed")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_of_two_workers_is_killed_and_nothing_is_lost(tmp_path):
     log, roots = tmp_path / "log", range(1, 9)
     killer = Killer(log)

@@ -54,7 +54,7 @@ needs_browser = pytest.mark.skipif(
 )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @needs_browser
 def test_browser_has_scene_and_animation(scene, tmp_path):
     """In headless Chromium: the scene tree, the animation, and a motion in it.

@@ -122,6 +122,7 @@ def test_a_plan_satisfies_its_physics(coarse):
     assert -1e-6 <= m["voltage_min"] <= m["voltage_max"] <= 225 + 1e-6
 
 
+@pytest.mark.slow
 def test_loops_may_close_between_knots():
     m = plan(GaitProblem(knots=17, integrator="midpoint")).metrics
     assert m["loop_gap_max"] == m["loop_gap_middles_max"] <= 1e-9
