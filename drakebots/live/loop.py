@@ -147,12 +147,13 @@ class Loop:
         self._looked = self._drawn = self._read = self._until_step = 0.0
         own = part.pace
         self.pace = Pace(np.inf if live.headless and freely else own or 1.0)
-        controls, restart = [*part.controls], Button("restart", "R", self._restart)
+        controls = [*part.controls]
+        restart = Button("restart", "R", self._restart, 9)
         if own is not None:
             keys = ["Comma", "Period"]
             controls += [
                 Slider("pace", 0.05, 1, own, 0.05, keys=keys, act=self._slow),
-                Button("pause", ["Space"], self._pause),
+                Button("pause", ["Space"], self._pause, 10),
                 Button("step", "N", self._step),
                 restart,
                 Slider(FACTOR, 0, 2, 0, 0.01),

@@ -1,8 +1,12 @@
 """The controls of a page: sliders and buttons with keys, and what came of them.
 
-panel = Panel([Slider("ahead", -1, 1, unit="m/s", keys="SW")], meshcat)
+panel = Panel([Slider("ahead", -1, 1, unit="m/s", keys="SW", stick=-2)], meshcat)
 for event in panel.poll(time):
     print(event.control, panel.values["ahead"])
+
+A gamepad at the browser works them too; its axes and buttons are numbered from 1 in the
+order of the W3C's standard gamepad: axes 1 and 2 are the left stick's, to the right and
+down, 3 and 4 the right stick's.
 """
 
 from __future__ import annotations
@@ -20,6 +24,9 @@ from drakebots.live.script import Event
 STEPS = 100
 """Number of steps of a slider's range, where no step is given."""
 
+DEAD = 0.1
+"""Deflection of a gamepad's stick, of 1, up to which it is at rest."""
+
 
 @dataclass(frozen=True)
 class Button:
@@ -29,11 +36,13 @@ class Button:
         name: of the control, unique on its page.
         keys: the key that presses it: "R", or JavaScript's code, ["Space"].
         act: called with 1 at every click.
+        pad: number of the gamepad's button that presses it, 0 for none.
     """
 
     name: str
     keys: Sequence[str] = ()
     act: Callable[[float], object] | None = None
+    pad: int = 0
     unit, low, high, to = "", 1.0, 1.0, None
 
 
@@ -52,6 +61,8 @@ class Slider:
         act: called with every new value.
         to: what takes the value in :func:`~drakebots.live.live`: an input port, (port,
             index) of a longer one, or (object, "field").
+        stick: number of the gamepad's axis that moves it from its first value to its
+            ends, negative for one that raises it the other way; 0 for none.
     """
 
     name: str
@@ -63,6 +74,7 @@ class Slider:
     keys: Sequence[str] = ("", "")
     act: Callable[[float], object] | None = None
     to: Any = None
+    stick: int = 0
 
     def __post_init__(self):
         if not self.low <= self.value <= self.high or self.low == self.high:
@@ -75,6 +87,12 @@ class Slider:
     def smallest(self) -> float:
         """Its step."""
         return (self.high - self.low) / STEPS if self.step is None else self.step
+
+    def pushed(self, deflection: float) -> float:
+        """Its value when its stick is pushed so far, -1 to 1."""
+        far = max(0.0, (abs(deflection) - DEAD) / (1 - DEAD))
+        end = self.high if (deflection > 0) == (self.stick > 0) else self.low
+        return self.value + far * (end - self.value)
 
 
 def _label(control: Slider | Button) -> str:
@@ -119,6 +137,7 @@ class Panel:
         self.values = {c.name: c.value for c in controls if isinstance(c, Slider)}
         self.events: list[Event] = []
         self._meshcat, self._seen = meshcat, dict.fromkeys(self._controls, 0.0)
+        self._pad = dict.fromkeys(self._controls, 0.0)
         self._said = ""
         self._script = deque(sorted(script, key=lambda event: event.time))
         for event in self._script:
@@ -165,7 +184,20 @@ class Panel:
             found.append(replace(self._script.popleft(), time=time))
             if found[-1].control in self.values:
                 self.show(found[-1].control, found[-1].value)
-        for name, control in self._controls.items() if self._meshcat else ():
+        if self._meshcat is not None:
+            found += self._clicked(time) + self._played(time)
+        for event in found:
+            control = self._controls[event.control]
+            if control.act is not None:
+                control.act(event.value)
+            _set_field(control, event.value)
+        self.events += found
+        return found
+
+    def _clicked(self, time: float) -> list[Event]:
+        """What mouse and keys ask for."""
+        found = []
+        for name, control in self._controls.items():
             label, seen = _label(control), self._seen[name]
             if isinstance(control, Button):
                 self._seen[name] = self._meshcat.GetButtonClicks(label)
@@ -173,10 +205,21 @@ class Panel:
             elif (value := self._meshcat.GetSliderValue(label)) != seen:
                 self._seen[name] = self.values[name] = value
                 found.append(Event(time, name, value))
-        for event in found:
-            control = self._controls[event.control]
-            if control.act is not None:
-                control.act(event.value)
-            _set_field(control, event.value)
-        self.events += found
+        return found
+
+    def _played(self, time: float) -> list[Event]:
+        """What a gamepad asks for: sticks that moved and buttons that went down."""
+        pad, found = self._meshcat.GetGamepad(), []
+        for name, control in self._controls.items():
+            slides = isinstance(control, Slider)
+            number = abs(control.stick) if slides else control.pad
+            # Without a gamepad there are no values.
+            values = [0.0, *(pad.axes if slides else pad.button_values)]
+            before = self._pad[name]
+            now = self._pad[name] = values[number] if number < len(values) else 0.0
+            if slides and (value := control.pushed(now)) != control.pushed(before):
+                self.show(name, value)
+                found.append(Event(time, name, value))
+            elif not slides and now > 0.5 >= before:
+                found.append(Event(time, name, 1.0))
         return found

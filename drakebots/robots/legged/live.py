@@ -93,6 +93,10 @@ RISE = 0.3
 MOVES = ("ahead", "left", "turn", "height")
 """Names of the sliders that move it."""
 
+PUSHES, CROSS = ("ahead", "left", "back", "right"), (13, 15, 14, 16)
+"""Names of pushes, each a quarter of a turn further, and the buttons of a gamepad's
+cross that make them."""
+
 SOLVE = "solve"
 """Name of a meter."""
 
@@ -288,22 +292,22 @@ class Driven(Steered, Part):
         clock, rise = float(self.clock), RISE * self.height
         own = self.ground(self.problem.plant.friction_error).friction
 
-        def rate(name, most, unit, keys):
-            return Slider(name, -most, most, 0.0, most / 10, unit, keys)
+        def rate(name, most, unit, keys, stick):
+            return Slider(name, -most, most, 0.0, most / 10, unit, keys, stick=stick)
 
-        def push(key, name, quarters):
+        def push(key, name, quarters, pad):
             act = partial(self._push, quarters * np.pi / 2)
-            return Button(f"push {name}", key, act)
+            return Button(f"push {name}", key, act, pad)
 
         return [
-            rate("ahead", FAST * clock, "m/s", "SW"),
-            rate("left", ASIDE * clock, "m/s", "DA"),
-            rate("turn", SPIN / clock, "rad/s", "EQ"),
-            rate("height", rise, "m", "CV"),
+            rate("ahead", FAST * clock, "m/s", "SW", -2),
+            rate("left", ASIDE * clock, "m/s", "DA", -1),
+            rate("turn", SPIN / clock, "rad/s", "EQ", -3),
+            rate("height", rise, "m", "CV", -4),
             Slider("gait", 0, 3, 1, 1, "stands, as needed, trots, crawls", "ZX"),
-            Button("stop", "F", self._halt),
+            Button("stop", "F", self._halt, 2),
             Slider("strength", 0, 1, 0.4, 0.05, "m/s of a push"),
-            *map(push, "IJKL", ("ahead", "left", "back", "right"), range(4)),
+            *map(push, "IJKL", PUSHES, range(4), CROSS),
             # The controller is told of neither.
             Slider("friction", 0, max(ROUGH, own), own, 0.05),
             Slider("payload", 0, LADEN * self._mass, unit="kg"),
