@@ -7,13 +7,14 @@
 The wheel is built from this folder and installed with all that it needs into a fresh
 virtual environment, from the package cache where that is warm: run it twice. The first
 page is that of docs/first_steps.md, from the empty folder on: environment, installation
-and simulation. An installation works when the three commands of `make demo` and ten
-files of tests do: as it is, without MKL (`works_without_mkl`); from a wheel that was
-built without a compiler, on a path without one (`works_without_compiler`); and with the
-newest Drake on the newest Python that is here (`works_on_newest`, which is missing
-without one). The notebooks run as they are in an environment that has Jupyter alone and
-a clone beside them, which their first cell installs. The quick form has none of these,
-and its page is that of a brick.
+and simulation; `own_robot_walks_s` is the installation, all commands of that page, and
+a walk of `my_robot.urdf`. An installation works when the three commands of `make demo`
+and ten files of tests do: as it is, without MKL (`works_without_mkl`); from a wheel
+that was built without a compiler, on a path without one (`works_without_compiler`); and
+with the newest Drake on the newest Python that is here (`works_on_newest`, which is
+missing without one). The notebooks run as they are in an environment that has Jupyter
+alone and a clone beside them, which their first cell installs. The quick form has none
+of these, and its page is that of a brick.
 
 JSON: wheel, install_s, install_mb, first_page_s, schema_files.
 """
@@ -33,6 +34,7 @@ import venv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from docs_commands import blocks
 from measurement import Measurement
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +46,7 @@ core/test_checks core/test_installed cli/test_doctor cli/test_options fem/test_m
 fem/test_material model/test_loops multibody/test_ground formats/read/test_tags
 lattice/shape/test_check
 """.split()
-TARGETS = {"first_page_s": 60.0}
+TARGETS = {"first_page_s": 60.0, "own_robot_walks_s": 600.0}
 
 
 def timed(command: Sequence[str | Path], **more) -> float:
@@ -146,6 +148,21 @@ def notebooks(folder: Path, tool: str) -> dict:
     }
 
 
+def first_steps(python: Path, folder: Path, environment: Mapping[str, str]) -> float:
+    """Wall time of the commands of docs/first_steps.md, and of the first ones for a
+    robot of one's own, which walks [s]."""
+    shutil.copy(ROOT / "examples" / "my_robot.urdf", folder)
+    steps, own = (
+        blocks(ROOT / "docs" / f"{n}.md") for n in ("first_steps", "your_robot")
+    )
+    lines = [line for block in [*steps, own[0]] for line in block.commands]
+    commands = [
+        shlex.split(line, comments=True)[1:] for line in lines if "drakebots " in line
+    ]
+    run = [python, "-m", "drakebots"]
+    return sum(timed([*run, *words], cwd=folder, env=environment) for words in commands)
+
+
 def examined(python: Path, environment: Mapping[str, str]) -> dict:
     """What `drakebots doctor` says."""
     command = [python, "-m", "drakebots", "doctor", "--json"]
@@ -170,6 +187,8 @@ def full(folder: Path, wheel: Path, tool: str) -> dict:
     found["install_s"] = timed([*installer(python, tool), wheel])
     timed([python, "-m", "drakebots", *PAGE.split()], cwd=folder, env=environment)
     found["first_page_s"] = time.perf_counter() - began
+    walked = first_steps(python, folder, environment)
+    found["own_robot_walks_s"] = found["install_s"] + walked
     found["install_mb"] = megabytes(folder / "venv")
     said = examined(python, environment)
     found |= {name: said[name] for name in ("versions", "skins", "c_parts")}
