@@ -270,9 +270,8 @@ class Run(ControlRun):
         self.posture = find_posture(self.model)
         self.context = own.plant.CreateDefaultContext()
         standing = self._standing()
-        self._stood = own.plant.EvalBodyPoseInWorld(
-            self.context, base_body(own.plant)
-        ).translation()[2]
+        self._body = base_body(own.plant)
+        self._stood = self._body.EvalPoseInWorld(self.context).translation()[2]
         com = own.plant.CalcCenterOfMassPositionInWorld(self.context)
         feet = own.feet_positions(self.context)
         self.height = float(com[2] - feet[:, 2].min())
@@ -391,7 +390,7 @@ class Run(ControlRun):
         plant, context, paths = self.own.plant, self.context, []
         for q in horizon:
             plant.SetPositions(context, q)
-            X_WB = plant.EvalBodyPoseInWorld(context, base_body(plant))
+            X_WB = self._body.EvalPoseInWorld(context)
             feet = self.own.feet_positions(context)
             paths.append(np.vstack([X_WB.translation(), feet]))
         return np.array(paths)

@@ -60,7 +60,6 @@ from drakebots.multibody import (
     Slope,
     Stairs,
     Terrain,
-    base_body,
     fell_at,
     has_fallen,
     judged,
@@ -284,9 +283,8 @@ class Driven(Steered, Part):
 
     def pose(self) -> RigidTransform:
         """X_WB of the base, whose positions are then in the context of `own`."""
-        plant = self.own.plant
-        plant.SetPositions(self.context, self.plant.state()[0])
-        return plant.EvalBodyPoseInWorld(self.context, base_body(plant))
+        self.own.plant.SetPositions(self.context, self.plant.state()[0])
+        return self._body.EvalPoseInWorld(self.context)
 
     def _controls(self) -> list[Slider | Button]:
         clock, rise = float(self.clock), RISE * self.height
