@@ -8,14 +8,17 @@ No point of such a program satisfies a constraint qualification, since G_i H_i <
 no interior, so solvers of ordinary programs fail or stop anywhere. As contact in our
 plans, it is solved in two steps.
 
-1. The **ladder**: complementarity is relaxed by slacks that an exact penalty drives to
-   zero, each program from the answer of the one before (Anitescu, SIAM J. Optim. 15,
-   2005; Leyffer, Lopez-Calva, Nocedal, SIAM J. Optim. 17, 2006):
+1. Two **ladders** of programs, each from the answer of the one before. The products'
+   bound is lowered (Scholtes, SIAM J. Optim. 11, 2001),
+
+       min f(x)    with    G, H >= 0,    G_i H_i <= t,    t = 1, 0.1, ...
+
+   and slacks are driven to zero by an exact penalty (Anitescu, SIAM J. Optim. 15, 2005;
+   Leyffer, Lopez-Calva, Nocedal, SIAM J. Optim. 17, 2006):
 
        min f(x) + w sum s    with    G, H, s >= 0,    G_i H_i <= s_i,    w = 1, 10, ...
 
-   Where no slack vanishes, or the answer violates another row, the products' bound is
-   lowered instead: G_i H_i <= t, t = 1, 0.1, ... (Scholtes, SIAM J. Optim. 11, 2001).
+   They end in different optima as often as not; the lower one is the answer.
 2. **Branches**: the smaller side of every pair is held at zero and the product left
    out, which is an ordinary program and solved to rounding. A pair with both sides at
    zero, whose multiplier says that the cost falls on its other branch, is moved there
@@ -53,6 +56,10 @@ RELAXED = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 
 OPTIONS: dict[str, Any] = {"tol": 1e-8, "acceptable_iter": 0, "max_iter": 500}
 """Options of IPOPT for all programs. Nothing is acceptable but an optimum."""
+
+NARROW = 1e-3
+"""Room of sides that are held at zero, over the tolerance, where equations outnumber
+the variables: IPOPT refuses such programs, though their equations agree."""
 
 BOTH = 1e-5
 """A pair whose sides are both smaller than this may belong to either branch."""
@@ -175,12 +182,21 @@ class _Search:
     def run(self, x0: np.ndarray) -> Raw:
         """The best point as a solver's output."""
         x0 = np.clip(x0, self.program.x_lower, self.program.x_upper)
-        ladder = self._ladder(x0, self.weights, lambda w: self._slackened(w, np.inf))
-        best = self._on_branches(ladder)
-        if best is None and not self.stopped:
-            relaxed = self._ladder(x0, RELAXED, lambda most: self._slackened(0.0, most))
-            best = self._on_branches(relaxed)
-            ladder = min(ladder, relaxed, key=self._violation)
+        best = ladder = None
+        for rungs, build in (
+            (RELAXED, lambda most: self._slackened(0.0, most)),
+            (self.weights, lambda weight: self._slackened(weight, np.inf)),
+        ):
+            if self.stopped:
+                break
+            before, last = self.sides, self._ladder(x0, rungs, build)
+            if ladder is None or self._violation(last) < self._violation(ladder):
+                ladder = last
+            other = self._on_branches(last)
+            if other and (best is None or self._lower(other, best)):
+                best = other
+            else:
+                self.sides = before
         if best is None:
             status, x = ladder.status, ladder.x[: self.program.num_variables]
             feasible = self._violation(ladder) <= self.tolerance
@@ -192,6 +208,11 @@ class _Search:
         if self.stopped:
             best = replace(best, status="interrupted", success=False)
         return best
+
+    def _lower(self, one: Raw, other: Raw) -> bool:
+        """Whether an optimum is lower than another by more than rounding."""
+        cost, most = (self.program.objective(each.x) for each in (one, other))
+        return cost < most - 1e-8 * max(1.0, abs(most))
 
     # ---------------------------------------------------------------- ladder
     def _ladder(
@@ -294,8 +315,7 @@ class _Search:
                 return best
             tried.add(sides.tobytes())
             other = self._branch(best.x, sides)
-            cost = self.program.objective
-            if other is not None and cost(other.x) < cost(best.x) - 1e-9:
+            if other is not None and self._lower(other, best):
                 best, self.sides = other, sides
         return best
 
@@ -304,10 +324,12 @@ class _Search:
         rows = self.program.rows["rows"]
         upper = rows.upper.copy()
         upper[0, self.pairs[:, 2]] = np.inf
-        upper[0, self.pairs[np.arange(len(sides)), sides]] = 0.0
+        equal = np.count_nonzero(rows.lower == upper) + len(sides)
+        room = NARROW * self.tolerance if equal > self.program.num_variables else 0.0
+        upper[0, self.pairs[np.arange(len(sides)), sides]] = room
         program = replace(self.program, rows={"rows": replace(rows, upper=upper)})
         found = self._solved(program, x, self._options(later=True))
-        if not found.ok or max(found.residuals.values(), default=0.0) > self.tolerance:
+        if not found.ok or self._violation(found) > self.tolerance:
             return None
         x, multipliers = np.array(found.x), found.multipliers
         return Raw(x, found.status, True, found.log, found.seconds, *multipliers)

@@ -116,6 +116,22 @@ def test_beside_all_branches(seed):
     assert ours >= min(costs.values()) - 1e-5
 
 
+@pytest.mark.parametrize("guess", [(0.0, 0.0), (2.0, 0.0), (1.0, 1.0)])
+def test_equations_that_agree_may_outnumber_the_variables(guess):
+    """Of x + y = 2, written three times, with 0 <= x _|_ y >= 0 there are two points;
+    from everywhere the lower one is found, and to rounding."""
+    prog = MathematicalProgram()
+    x, y = v = prog.NewContinuousVariables(2, "v")
+    prog.AddQuadraticCost((x - 1) ** 2 + (y - 2) ** 2)
+    for factor in (1.0, 2.0, 3.0):
+        prog.AddLinearEqualityConstraint(factor * (x + y), 2 * factor)
+    add_complementarity(prog, [x], [y], "axes")
+    result = ComplementaritySolver().Solve(prog, np.array(guess))
+    assert result.is_success(), result.get_solver_details().status
+    assert result.get_optimal_cost() == pytest.approx(1.0, abs=1e-7)
+    np.testing.assert_allclose(result.GetSolution(v), [0, 2], atol=1e-8)
+
+
 def test_drakes_own_constraint():
     """A LinearComplementarityConstraint alone has Lemke's answer; with a cost, ours."""
     prog, rng = MathematicalProgram(), np.random.default_rng(0)
