@@ -316,7 +316,7 @@ def _dense_libraries() -> ThreadpoolController:
     is shared among threads also rounds in another way, by which a nonconvex program can
     end in another optimum: the machine's number of cores must not decide that.
     """
-    ca.load_nlpsol("ipopt")
+    ca.has_nlpsol("ipopt")  # loads it; load_nlpsol warns where that was done before
     return ThreadpoolController().select(internal_api=list(DENSE))
 
 

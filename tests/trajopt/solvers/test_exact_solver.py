@@ -1,5 +1,7 @@
 """IPOPT with exact Hessians behind MathematicalProgram."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -254,3 +256,20 @@ def test_refusals():
         lambda p, x: p.AddConstraint(p.generic_constraints()[0]),
         r"circle\[0\] is in the program twice",
     )
+
+
+@pytest.mark.long
+def test_a_solve_says_nothing_by_itself():
+    """CasADi warns where IPOPT is loaded twice, into what a command prints."""
+    program = """
+from pydrake.solvers import MathematicalProgram
+from drakebots.trajopt.solvers import ExactIpoptSolver, is_installed
+prog = MathematicalProgram()
+x = prog.NewContinuousVariables(2, "x")
+prog.AddConstraint(x[0] ** 2 + x[1] == 1)
+prog.AddCost((x[0] - 2) ** 2 + x[1] ** 2)
+assert is_installed("exact")
+assert ExactIpoptSolver().Solve(prog).is_success()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
