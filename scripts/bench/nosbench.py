@@ -144,9 +144,7 @@ def ours(problem: Problem) -> tuple[np.ndarray, bool, str]:
     pairs = first + np.arange(count)[:, None] + count * np.arange(3)
     posed = SimpleNamespace(program=program, pairs=pairs)
     solver = ComplementaritySolver(tolerance=TOLERANCE)
-    # All rows are one block here, which our own linear solver takes to be dense.
-    options = {"linear_solver": "mumps"}
-    raw, details = solver._answer(posed, problem.guess, options, None, 1)
+    raw, details = solver._answer(posed, problem.guess, {}, None, 1)
     return raw.x, raw.success, details.status
 
 

@@ -40,6 +40,10 @@ zero; what that leaves is IPOPT's refinement's. */
 /* Least pivot of C in terms of its largest entry. */
 #define DEPENDENT 1e-9
 
+/* Most columns of a part. Its elimination is dense, and so is what it leaves: a program
+without knots, all of whose variables share rows, is better factorized as it is. */
+#define WIDEST 64
+
 typedef struct {        /* rows that share columns, and these */
     int m, w, b;        /* number of rows, of columns, and of those that stay */
     int *row, *column;  /* the unknowns */
@@ -96,10 +100,11 @@ static void find_parts(Embedding *e, int count, const int *rows) {
         if (column[k]) sizes[2 * find(up, k) + 1]++;
     }
     int *number = malloc(sizeof(int) * (n + 1));
-    for (int k = 0; k < n; k++)
-        number[k] = find(up, k) == k && sizes[2 * k] && sizes[2 * k] <= sizes[2 * k + 1]
-                        ? e->parts++
-                        : -1;
+    for (int k = 0; k < n; k++) {
+        int m = sizes[2 * k], w = sizes[2 * k + 1];
+        int is_part = find(up, k) == k && m && m <= w && w <= WIDEST;
+        number[k] = is_part ? e->parts++ : -1;
+    }
     e->part = calloc(e->parts + 1, sizeof(Part));
     for (int k = 0; k < n; k++) {
         if (number[k] < 0) continue;

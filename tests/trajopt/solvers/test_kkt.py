@@ -256,6 +256,23 @@ def test_rows_that_cannot_be_embedded():
     assert report.negative == (np.linalg.eigvalsh(dense) < 0).sum()
 
 
+@pytest.mark.parametrize("steps, embedded", [(20, 20), (400, 0)])
+def test_a_chain_of_equalities_is_no_part(steps, embedded):
+    """Rows x_(k+1) = a x_k + ..., of a program without knots, all hang together: short
+    chains are eliminated at once, which is dense, long ones stay as sparse as they are,
+    with at most a few entries a row."""
+    n, random = steps + 1, np.random.default_rng(0)
+    k, one = np.arange(steps), np.ones(steps)
+    i = np.r_[np.arange(n), n + k, n + k, n + k]
+    j = np.r_[np.arange(n), k + 1, k, n + k]
+    A = sp.coo_matrix((np.r_[np.ones(n), one, random.random(steps), 0 * one], (i, j)))
+    factors = SymmetricFactors(A, embedded=n + k)
+    report = factors.factor(A.data)
+    assert report.embedded == embedded and report.negative == steps
+    dense, b = both(A), random.standard_normal(n + steps)
+    np.testing.assert_allclose(dense @ factors.solve(b), b, atol=1e-9)
+
+
 def knots_of_two(count: int):
     """A program whose rows `own` bind the two variables of a knot each."""
     b = ProgramBuilder("knots of two")
