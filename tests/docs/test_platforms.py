@@ -76,7 +76,8 @@ def test_every_package_has_a_wheel_there(row, tmp_path):
         package: found(package, system, python, tmp_path / package)
         for package in project["dependencies"]
     }
-    drake = versions.pop("drake>=1.51")
+    (required,) = (name for name in versions if re.match(r"drake\b", name))
+    drake = versions.pop(required)
     assert drake is not None and re.match(rf"{re.escape(newest)}\b", drake)
     without = {re.split("[>=]", name)[0] for name, v in versions.items() if v is None}
     assert without <= PURE_PYTHON

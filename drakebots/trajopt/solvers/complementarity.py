@@ -18,9 +18,10 @@ plans, it is solved in two steps.
 
        min f(x) + w sum s    with    G, H, s >= 0,    G_i H_i <= s_i,    w = 1, 10, ...
 
-   They end in different optima as often as not; the lower one is the answer.
+   They may end in different optima; the lower one is the answer.
 2. **Branches**: the smaller side of every pair is held at zero and the product left
-   out, which is an ordinary program and solved to rounding. A pair with both sides at
+   out, which is an ordinary program and solved to rounding (to :data:`NARROW` of the
+   tolerance where equations outnumber the variables). A pair with both sides at
    zero, whose multiplier says that the cost falls on its other branch, is moved there
    if that program has a lower optimum. Where none is left the answer is stationary in
    the sense of Bouligand (B-stationary) if its constraints' gradients are independent.
@@ -58,8 +59,8 @@ OPTIONS: dict[str, Any] = {"tol": 1e-8, "acceptable_iter": 0, "max_iter": 500}
 """Options of IPOPT for all programs. Nothing is acceptable but an optimum."""
 
 NARROW = 1e-3
-"""Room of sides that are held at zero, over the tolerance, where equations outnumber
-the variables: IPOPT refuses such programs, though their equations agree."""
+"""Room of sides that are held at zero, as a share of the tolerance, where equations
+outnumber the variables: IPOPT refuses such programs, though their equations agree."""
 
 BOTH = 1e-5
 """A pair whose sides are both smaller than this may belong to either branch."""

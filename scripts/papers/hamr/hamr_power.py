@@ -1,6 +1,7 @@
 """HAMR-VI's optimized gaits beside trots tuned by hand at the same input power.
 
-    python scripts/papers/hamr/hamr_power.py            # nine gaits, half an hour
+    python scripts/papers/hamr/hamr_power.py            # nine gaits, hours
+    python scripts/papers/hamr/hamr_power.py --starts 2 --frequency 30    # ten minutes
     python scripts/papers/hamr/hamr_power.py --quick    # 30 Hz on card, one amplitude
 
 The paper finds optimized gaits 17 % faster on average than manually tuned ones of equal
@@ -124,8 +125,8 @@ def open_loop(frequency: float, surface: str, trot: dict) -> Tracking:
     )
     # Its legs are where they were a cycle ago to a millimetre, which without feedback
     # is of no account: only the voltages are played.
-    q = cycle.q.copy()
-    q[-1, 6:] = q[0, 6:]
+    q, base = cycle.q.copy(), 6
+    q[-1, base:] = q[0, base:]
     cycle = replace(cycle, q=q, periodic=True)
     return Tracking(cycle, gains=Gains(kp=0.0, kd=0.0), log_period=LOG)
 

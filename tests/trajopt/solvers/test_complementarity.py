@@ -119,7 +119,7 @@ def test_beside_all_branches(seed):
 @pytest.mark.parametrize("guess", [(0.0, 0.0), (2.0, 0.0), (1.0, 1.0)])
 def test_equations_that_agree_may_outnumber_the_variables(guess):
     """Of x + y = 2, written three times, with 0 <= x _|_ y >= 0 there are two points;
-    from everywhere the lower one is found, and to rounding."""
+    from everywhere the lower one is found, to 1e-8."""
     prog = MathematicalProgram()
     x, y = v = prog.NewContinuousVariables(2, "v")
     prog.AddQuadraticCost((x - 1) ** 2 + (y - 2) ** 2)
