@@ -58,7 +58,7 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 54_155,
+    "code_lines": 54_154,
     "modules": 380,
     "single_importer_modules": 41,
     "functions_over_60_lines": 5,

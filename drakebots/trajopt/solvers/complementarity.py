@@ -60,7 +60,7 @@ OPTIONS: dict[str, Any] = {"tol": 1e-8, "acceptable_iter": 0, "max_iter": 500}
 
 NARROW = 1e-3
 """Room of sides that are held at zero, as a share of the tolerance, where equations
-outnumber the variables: IPOPT refuses such programs, though their equations agree."""
+outnumber the variables: IPOPT refuses such programs, though they may agree."""
 
 BOTH = 1e-5
 """A pair whose sides are both smaller than this may belong to either branch."""
@@ -191,8 +191,7 @@ class _Search:
             if self.stopped:
                 break
             before, last = self.sides, self._ladder(x0, rungs, build)
-            if ladder is None or self._violation(last) < self._violation(ladder):
-                ladder = last
+            ladder = min(filter(None, (ladder, last)), key=self._violation)
             other = self._on_branches(last)
             if other and (best is None or self._lower(other, best)):
                 best = other
@@ -326,6 +325,7 @@ class _Search:
         upper = rows.upper.copy()
         upper[0, self.pairs[:, 2]] = np.inf
         equal = np.count_nonzero(rows.lower == upper) + len(sides)
+        # Fixed variables count: where they make the difference, IPOPT frees them.
         room = NARROW * self.tolerance if equal > self.program.num_variables else 0.0
         upper[0, self.pairs[np.arange(len(sides)), sides]] = room
         program = replace(self.program, rows={"rows": replace(rows, upper=upper)})
