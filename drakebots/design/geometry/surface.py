@@ -16,8 +16,6 @@ from pathlib import Path
 import manifold3d as m
 import numpy as np
 import trimesh
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from drakebots.core.checks import check_value, direction, one_of
 from drakebots.core.errors import FileProblem, InvalidInput
@@ -326,8 +324,7 @@ def _orient_alike(f, twin):
     one = np.arange(3 * n) // 3
     rows = np.concatenate([one, n + one])
     columns = np.concatenate([other + n * differ, other + n * ~differ])
-    graph = coo_array((np.ones(6 * n), (rows, columns)), shape=(2 * n, 2 * n))
-    label = connected_components(graph, directed=False)[1].reshape(2, n)
+    label = connected_pieces(np.column_stack([rows, columns]), 2 * n)[1].reshape(2, n)
     both = label[0] == label[1]
     if both.any():
         raise InvalidInput(

@@ -221,20 +221,17 @@ def _course_title(result: Result) -> str:
 _COLUMN, _ROW = 30.0, 42.0
 
 
-def plot_velocity_space(
-    result: Result, path: str | Path, *, paper: bool = True
-) -> Path:
+def plot_velocity_space(result: Result, path: str | Path) -> Path:
     """Fig. 7: every gait of the grid with its motion per cycle.
 
     Each gait is drawn in the cycle's three poses, the first faint, with its front end
     at the grid point and facing up. Red is the simulated displacement, green the
     heading after the cycle with its number in degrees, blue the polynomial; the
-    background shows the polynomial's rotation.
+    background shows the polynomial's rotation. Beside it is the paper's polynomial.
 
     Args:
         result: result of kind "gecko.velocity_space".
         path: file to write.
-        paper: whether to draw the paper's polynomial (Table 3) beside it.
 
     Raises:
         InvalidInput: for another kind of result, or a file ending that is no
@@ -243,16 +240,15 @@ def plot_velocity_space(
     check_ending(path)
     fit = motion_of(result)
     q1, q2 = result.data.q1.values, result.data.q2.values
-    panels = [(fit, True, "simulated: moved (red), heading after (green), fit (blue)")]
-    if paper:
-        title = "Table 3 of the paper (fit to the robot)"
-        panels.append((MotionPolynomial.table_3(), False, title))
+    ours = "simulated: moved (red), heading after (green), fit (blue)"
+    theirs = "Table 3 of the paper (fit to the robot)"
+    panels = (fit, True, ours), (MotionPolynomial.table_3(), False, theirs)
     most = np.degrees(max(abs(_rotation(p, q1, q2)).max() for p, *_ in panels))
     width = 1.35 * len(q2) + 1.2
     figure = Figure(
         figsize=(width * len(panels) + 0.8, 1.75 * len(q1) + 1.4), layout="constrained"
     )
-    axes = np.atleast_1d(figure.subplots(1, len(panels)))
+    axes = figure.subplots(1, len(panels))
     for axis, (polynomial, simulated, title) in zip(axes, panels, strict=True):
         shown = _draw_rotation(axis, polynomial, q1, q2, most)
         for i in range(len(q1)):
