@@ -9,7 +9,7 @@ write_skin(path, found.description_for(path))
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +31,7 @@ from drakebots.fem.mesh import (
     connected_pieces,
     read_mesh,
 )
-from drakebots.formats import load
+from drakebots.formats import load, model_provenance
 from drakebots.model import (
     Model,
     bodies_of,
@@ -129,6 +129,16 @@ class SkinnedRobot:
     def skeleton_mass(self) -> float:
         """Mass of the skeleton [kg]."""
         return float(self.plant.CalcTotalMass(self.plant.CreateDefaultContext()))
+
+    @property
+    def files(self) -> list[Path]:
+        """Files that the robot is made of."""
+        path = self.model.path
+        return [path, skin_path(path), path.parent / self.skin.mesh]
+
+    def provenance(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The provenance of a result of the robot."""
+        return model_provenance(self.model, options, files=self.files)
 
     def servo(self, position: np.ndarray, velocity: np.ndarray | None = None) -> Servo:
         """Servos with the file's gains and target positions (m,) [rad]."""

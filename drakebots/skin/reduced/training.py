@@ -16,7 +16,6 @@ from drakebots.core.files import cache_folder
 from drakebots.core.run import Progress, Verdict, run_steps
 from drakebots.core.stages import stage
 from drakebots.core.threads import calm_threads
-from drakebots.model import skin_path
 from drakebots.results import file_hash
 from drakebots.skin.coupled import PatchContact, torque_map
 from drakebots.skin.file import SkinnedRobot
@@ -172,10 +171,9 @@ def trained_once(robot: SkinnedRobot, training: dict) -> ReducedSkin:
         robot: the robot.
         training: options of :func:`train_on_random_motion`.
     """
-    folder, path = cache_folder("skins"), robot.model.path
-    files = [path, skin_path(path), path.parent / robot.skin.mesh]
+    folder = cache_folder("skins")
     options = training.get("options", ReducedOptions())
-    parts = [__version__, repr(training), repr(options), *map(file_hash, files)]
+    parts = [__version__, repr(training), repr(options), *map(file_hash, robot.files)]
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     path = folder / f"{robot.model.name}_{key}.npz"
     try:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Annotated
 
 import numpy as np
+from scipy.ndimage import binary_dilation
 
 from drakebots.core.checks import array, check_value, positive
 from drakebots.core.errors import InvalidInput, check_names
@@ -136,11 +137,7 @@ def near_contact(contact: np.ndarray, steps: int) -> np.ndarray:
 
     There the paper requires soles that are parallel to the ground.
     """
-    near = contact.copy()
-    for shift in range(1, min(steps, len(contact) - 1) + 1):
-        near[shift:] |= contact[:-shift]
-        near[:-shift] |= contact[shift:]
-    return near
+    return binary_dilation(contact, np.ones((2 * steps + 1, 1)))
 
 
 def gait_footfall(
@@ -208,10 +205,8 @@ def bar_footfall(
 
 def runs(mask: np.ndarray) -> list[tuple[int, int]]:
     """First index, and one past the last, of each run of True."""
-    edges = np.diff(np.concatenate([[0], np.asarray(mask, int), [0]]))
-    return list(
-        zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist())
-    )
+    edges = np.flatnonzero(np.diff(np.r_[False, mask, False]))
+    return list(map(tuple, edges.reshape(-1, 2).tolist()))
 
 
 # --- requested motions ------------------------------------------------------
