@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Polygon
 
 from drakebots.core.errors import InvalidInput
+from drakebots.model import plane_rotation
 from drakebots.plots import check_ending, legend_below, save
 from drakebots.results import Result
 from drakebots.robots.gecko.generator import MotionPolynomial
@@ -323,9 +324,8 @@ def _facing_up(data, i: int, j: int) -> list[Pose]:
     """The cycle's poses, the first with its front end at the origin and facing up."""
     at = data.isel(q1=i, q2=j)
     turn = np.pi / 2 - float(at.heading[0])
-    c, s = np.cos(turn), np.sin(turn)
     front = at.marker_position.sel(marker="front").values
-    front = (front - front[0]) @ np.array([[c, s], [-s, c]])
+    front = (front - front[0]) @ plane_rotation(-turn)
     heading = at.heading.values + turn
     return [Pose(*row) for row in zip(at.alpha.values, at.ell.values, heading, front)]
 

@@ -19,6 +19,7 @@ from drakebots.core.checks import array, check_value, positive
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
+from drakebots.model import plane_rotation
 from drakebots.multibody import nearest_in_hull, polygon
 from drakebots.robots.quads.robot import Quad, half_planes
 
@@ -35,8 +36,7 @@ from drakebots.robots.quads.robot import Quad, half_planes
 
 def sole_corners(quad: Quad, feet: np.ndarray, heading: float) -> list[np.ndarray]:
     """Corners (c, 2) of horizontal soles at p_WF (feet, 3), turned by the heading."""
-    c, s = np.cos(heading), np.sin(heading)
-    R = np.array([[c, -s], [s, c]])
+    R = plane_rotation(heading)
     return [p[:2] + sole.corners @ R.T for p, sole in zip(feet, quad.soles)]
 
 

@@ -28,6 +28,7 @@ from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import checked
 from drakebots.core.lazy import late
 from drakebots.core.units import GRAVITY
+from drakebots.model import plane_rotation
 from drakebots.results import Result
 from drakebots.robots.quads.motion import MotionInput
 from drakebots.robots.quads.robot import (
@@ -249,8 +250,6 @@ def widened(problem: SpaceTime, q: np.ndarray) -> np.ndarray:
     """
     if problem.motion.period != "cycle":
         return np.vstack([q[1], q, q[-2]])
-    c, s = np.cos(problem.motion.turn), np.sin(problem.motion.turn)
-    R = np.eye(q.shape[1])
-    R[:2, :2] = [[c, -s], [s, c]]
+    R = plane_rotation(problem.motion.turn, q.shape[1])
     before = q[0] + R.T @ (q[-2] - q[-1])
     return np.vstack([before, q, q[-1] + R @ (q[1] - q[0])])

@@ -21,6 +21,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from drakebots.model import plane_rotation
 from drakebots.robots.quads.motion import near_contact
 from drakebots.robots.quads.robot import Quad
 from drakebots.robots.quads.space_time.problem import SpaceTime
@@ -172,10 +173,7 @@ def wrap_block(size: int, step: float, turn: float, end: bool) -> Block:
     names = ("first", "second", "last_but_one", "last", "v", "a")
     symbols = {name: ca.SX.sym(name, size) for name in names}
     q0, q1, qm, qK, v, a = symbols.values()
-    c, s = np.cos(turn), np.sin(turn)
-    R = np.eye(size)
-    R[:2, :2] = [[c, -s], [s, c]]
-    R = ca.DM(ca.sparsify(ca.DM(R)))
+    R = ca.DM(ca.sparsify(ca.DM(plane_rotation(turn, size))))
     if end:
         before, here, after = qm, qK, qK + R @ (q1 - q0)
     else:
