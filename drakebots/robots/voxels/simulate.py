@@ -206,6 +206,7 @@ def build(problem: Simulation) -> WalkDiagram:
     builder = DiagramBuilder()
     config = MultibodyPlantConfig(
         time_step=problem.time_step,
+        # Its feet hardly land, but slide slowly all the time.
         discrete_contact_approximation="lagged",
         contact_model="point",
         stiction_tolerance=problem.stiction,
