@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Result,
         check_layout,
         load_result,
+        require,
         with_units,
     )
 

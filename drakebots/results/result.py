@@ -333,6 +333,24 @@ _PROMISES = {
 """Dimensions that a variable may have, and its unit, by its name."""
 
 
+def require(data: xr.Dataset, names: str, what: str, **least: int) -> None:
+    """Refuses the data of a result that lack what is to be drawn or written.
+
+    Args:
+        data: the data.
+        names: variables and coordinates that they need, with spaces between.
+        what: those are, for the message.
+        least: smallest sizes of dimensions.
+
+    Raises:
+        InvalidInput: "the result holds no ...: it lacks ...".
+    """
+    lost = [name for name in names.split() if name not in data]
+    lost += [f"{n} of {dim}" for dim, n in least.items() if data.sizes.get(dim, 0) < n]
+    if lost:
+        raise InvalidInput(f"the result holds no {what}: it lacks {lost[0]}")
+
+
 def with_units(variables: Mapping[str, tuple[Any, Any, str]]) -> dict[str, tuple]:
     """Variables for a dataset from (dimensions, values, unit) of each."""
     return {name: (dims, x, {"units": u}) for name, (dims, x, u) in variables.items()}

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
+from drakebots.core.errors import DrakebotsError, FileProblem
 from drakebots.core.files import check_output, write_text
 from drakebots.fem.assembly import FemModel, von_mises
 from drakebots.fem.mesh import check_mesh, read_mesh, surface_triangles, write_cells
 from drakebots.formats import model_of
 from drakebots.model import Model, skin_path
-from drakebots.results import Result, with_units
+from drakebots.results import Result, require, with_units
 from drakebots.skin.coupled import (
     CoupledResult,
     CoupledState,
@@ -305,8 +305,7 @@ def write_vtu(result: Result, path: str | Path, model: Model | None = None) -> P
         FileProblem: for another ending, or a file that cannot be written.
     """
     path, data = Path(path), result.data
-    if "skin_position" not in data or "skin_triangle" not in data:
-        raise InvalidInput(f"a result of kind {result.kind} has no skin to write")
+    require(data, "skin_position skin_triangle", "skin to write")
     if path.suffix.lower() != ".pvd":
         raise FileProblem(path, "needs the ending .pvd")
     check_output(path)

@@ -58,7 +58,7 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 54_016,
+    "code_lines": 53_999,
     "modules": 375,
     "single_importer_modules": 40,
     "functions_over_60_lines": 5,

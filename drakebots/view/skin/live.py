@@ -22,6 +22,7 @@ from scipy.spatial.transform import Rotation
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.lazy import late
 from drakebots.fem.mesh import checked_arrays, connected_pieces
+from drakebots.results import require
 from drakebots.view.page import ColourScale, linear_rgb
 from drakebots.view.scene import ROOT, VIEW, Stage
 
@@ -258,10 +259,8 @@ def skin_values(data: xr.Dataset, quantity: str) -> np.ndarray:
         InvalidInput: when the data lack it.
     """
     check_colour(quantity)
-    needs = ("skin_stress",) if quantity == "stress" else ("skin_position", "skin_rest")
-    for name in needs:
-        if name not in data:
-            raise InvalidInput(f"the result has no {name!r} to colour its skin by")
+    needs = "skin_stress" if quantity == "stress" else "skin_position skin_rest"
+    require(data, needs, f"skin to colour by {quantity}")
     if quantity == "stress":
         return data.skin_stress.transpose("skin_time", "vertex").values
     places = data.skin_position.transpose("skin_time", "vertex", "axis").values

@@ -25,7 +25,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.formats import model_of
 from drakebots.model import Model
 from drakebots.multibody import polygon
-from drakebots.results import Result
+from drakebots.results import Result, require
 from drakebots.view.motion import (
     LOOKS,
     LoggedForces,
@@ -57,7 +57,7 @@ MAX_BYTES = 20_000_000
 VIEW = (0.35, -0.95, 0.42)
 """Direction of the camera."""
 
-_NEEDED = ("skin_position", "skin_rest", "skin_triangle", "position")
+_NEEDED = "skin_position skin_rest skin_triangle position"
 
 
 @dataclass(frozen=True)
@@ -211,14 +211,9 @@ def check_skin(result: Result) -> xr.Dataset:
     Raises:
         InvalidInput: when there is no skin, or no motion of it.
     """
-    data = result.data
-    for name in _NEEDED:
-        if name not in data:
-            raise InvalidInput(f"the result has no {name!r}: no skinned run to show")
-    for name in ("time", "skin_time"):
-        if data.sizes.get(name, 0) < 2:
-            raise InvalidInput("the result holds no motion to show")
-    return data
+    require(result.data, _NEEDED, "skinned run to show")
+    require(result.data, "", "motion to show", time=2, skin_time=2)
+    return result.data
 
 
 def _with_skin(

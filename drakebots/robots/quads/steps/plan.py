@@ -146,6 +146,7 @@ def plan_steps(
     model: str = "quad",
     stage: str = "steps",
     progress: Progress | None = None,
+    provenance: dict | None = None,
 ) -> Result:
     """Plans all steps of a motion.
 
@@ -156,6 +157,7 @@ def plan_steps(
         model: name of the robot.
         stage: name of this work for `progress`.
         progress: called with the simulated time reached and its end [s].
+        provenance: provenance of the result.
 
     Returns:
         A result of kind "quads.frames"; see :class:`_Log` for its variables.
@@ -167,7 +169,7 @@ def plan_steps(
     _check_fit(planner, plan)
     start = clock.perf_counter()
     state = initial or settled_state(planner.stepper, plan.q_ref[0])
-    log = _Log(planner, plan, model)
+    log = _Log(planner, plan, model, provenance or {})
     log.add_state(state)
     memory, dt, steps = planner.start(state), planner.stepper.dt, len(plan.q_ref) - 1
     log.timings["settle"] = clock.perf_counter() - start
@@ -253,8 +255,9 @@ class _Log:
     simulations of skins.
     """
 
-    def __init__(self, planner, plan, model: str):
-        self.planner, self.plan, self.model = planner, plan, model
+    def __init__(self, planner, plan, model: str, provenance: dict):
+        self.planner, self.plan = planner, plan
+        self.model, self.provenance = model, provenance
         self.stepper = planner.stepper
         self.share = skin_share(self.stepper.model, self.stepper.glue)
         plant, context = self.stepper.plant, self.stepper.context
@@ -358,7 +361,7 @@ class _Log:
             residuals=residuals,
             timings=self.timings,
             metrics=metrics,
-            provenance={},
+            provenance=self.provenance,
         )
 
     def _dataset(self) -> xr.Dataset:
