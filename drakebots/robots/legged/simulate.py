@@ -103,7 +103,7 @@ class Simulation:
     terrain: Terrain = field(default_factory=Flat)
     """The ground; a robot that starts on uneven ground leans with it."""
     friction: Annotated[float, non_negative()] = 0.6
-    """Friction coefficient of the ground."""
+    """Friction coefficient of robot and ground, whatever the robot's file says."""
     passive: Annotated[bool, flag()] = False
     """Whether it is left to itself, all motors at zero, instead of being held by
     servos."""
