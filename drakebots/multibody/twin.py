@@ -293,13 +293,18 @@ class Twin(TwinKinematics):
 
     Args:
         plant: finalized.
+        values: expressions in place of the plant's numbers: "mass:LINK" of a link,
+            whose inertia goes with it, "damping:JOINT" and "stiffness:JOINT".
 
     Raises:
         InvalidInput: for a joint or force element without a twin, by name.
     """
 
-    def __init__(self, plant: MultibodyPlant):
+    def __init__(
+        self, plant: MultibodyPlant, values: Mapping[str, ca.SX] = MappingProxyType({})
+    ):
         super().__init__(plant)
+        self.values = values
         self.nu = plant.num_actuated_dofs()
         self._springs = self._force_elements()
 
@@ -323,8 +328,16 @@ class Twin(TwinKinematics):
             if mass == 0:
                 continue
             u_cm = u + ca.cross(w, ca.SX(p_cm))
-            total += 0.5 * mass * ca.dot(u_cm, u_cm) + 0.5 * ca.dot(w, ca.SX(I_cm) @ w)
+            share = self._share(link.body)
+            mass, turned = share * mass, share * ca.SX(I_cm) @ w
+            total += 0.5 * mass * ca.dot(u_cm, u_cm) + 0.5 * ca.dot(w, turned)
         return total + 0.5 * ca.dot(v, ca.SX(self.reflected_inertia()) * v)
+
+    def _share(self, body: int) -> ca.SX | float:
+        """A link's mass in units of that in the plant."""
+        found = self.plant.get_body(BodyIndex(body))
+        value = self.values.get(f"mass:{found.name()}")
+        return 1.0 if value is None else value / found.default_mass()
 
     def _inertia(self, body: int):
         M = self.plant.get_body(BodyIndex(body)).default_spatial_inertia()
@@ -370,7 +383,10 @@ class Twin(TwinKinematics):
         m, c, I_cm = self._inertia(body)
         if m == 0:
             return None
-        return m, m * c, I_cm + m * (c @ c * np.eye(3) - np.outer(c, c))
+        I_o, share = I_cm + m * (c @ c * np.eye(3) - np.outer(c, c)), self._share(body)
+        if isinstance(share, float):
+            return m, m * c, I_o
+        return share * m, share * ca.SX(m * c), share * ca.SX(I_o)
 
     def reflected_inertia(self) -> np.ndarray:
         """Diagonal added to M by rotors behind gears (nv,)."""
@@ -387,6 +403,7 @@ class Twin(TwinKinematics):
             mass, p_cm, _ = self._inertia(link.body)
             if mass and plant.gravity_field().is_enabled(body.model_instance()):
                 p_WC = poses[link.body].point(p_cm)
+                mass = self._share(link.body) * mass
                 total -= mass * ca.dot(ca.SX(gravity), p_WC)
         for element in self._springs:
             total += self._spring_energy(element, q)
@@ -397,6 +414,7 @@ class Twin(TwinKinematics):
             length = ca.norm_2(self._span(element, q))
             return 0.5 * element.stiffness() * (length - element.free_length()) ** 2
         stiffness, rest = spring_law(element)
+        stiffness = self.values.get(f"stiffness:{element.joint().name()}", stiffness)
         return 0.5 * stiffness * (q[element.joint().position_start()] - rest) ** 2
 
     def _span(self, element: LinearSpringDamper, q):
@@ -405,7 +423,7 @@ class Twin(TwinKinematics):
 
     def damping_force(self, q: ca.SX, v: ca.SX) -> ca.SX:
         """Generalized force of joint damping and dampers (nv,)."""
-        force = -ca.SX(self.joint_damping()) * v
+        force = -self.damping_coefficients() * v
         for element in self._springs:
             if isinstance(element, LinearSpringDamper) and element.damping():
                 length = ca.norm_2(self._span(element, q))
@@ -413,6 +431,15 @@ class Twin(TwinKinematics):
                 # Virtual power: f = -d ldot (dldot/dv).
                 force -= element.damping() * rate * ca.gradient(rate, v)
         return force
+
+    def damping_coefficients(self) -> ca.SX:
+        """Viscous coefficients (nv,), with the values in place of the plant's."""
+        damping = ca.SX(self.joint_damping())
+        for link in self.links:
+            value = self.values.get(f"damping:{link.joint.name()}")
+            if value is not None:
+                damping[joint_slices(link.joint)[1]] = value
+        return damping
 
     def joint_damping(self) -> np.ndarray:
         """Viscous coefficients (nv,)."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from drakebots.core.errors import InvalidInput, ModelProblem
+from drakebots.core.checks import check_value, non_negative
+from drakebots.core.errors import InvalidInput, ModelProblem, check_names
 from drakebots.core.units import SI
 from drakebots.formats.inspect import with_fewest_rows, with_uniform_inertias
 from drakebots.formats.read.files import (
@@ -78,6 +79,8 @@ def read_robot(path: Path, options: Options = Options()) -> Reading:
         reading = _read_plain(path, options)
     if options.repair:
         reading = with_uniform_inertias(path, reading)
+    if parameters := {**beside.parameters, **(options.parameters or {})}:
+        reading = with_parameters(path, reading, parameters)
     return replace(
         reading,
         loops=beside.loops or reading.loops,
@@ -192,6 +195,103 @@ def _without_free_bodies(path: Path, reading: Reading) -> Reading:
     remove_bodies(root, free)
     notes = (*reading.notes, f"free bodies that are left out: {', '.join(free)}")
     return replace(reading, text=write_tree(root), ending="sdf", notes=notes)
+
+
+def with_parameters(
+    path: Path, reading: Reading, parameters: Mapping[str, float]
+) -> Reading:
+    """The reading with other numbers in its text, by name; see :func:`load`.
+
+    A link's inertia goes with its mass. A joint's stiffness is that of its spring, or
+    the proportional gain that its motor has in the file.
+
+    Raises:
+        InvalidInput: for a file that is neither URDF nor SDF, and for a value < 0.
+        UnknownName: for a name of nothing in the file.
+    """
+    ending = path.suffix.lower()[1:] if reading.text is None else reading.ending
+    if ending not in ("urdf", "sdf"):
+        raise InvalidInput(f"{path}: parameters apply to a URDF, an SDF or an MJCF")
+    root = read_tree(reading.parsed(path))
+    places, known = Packages(path), _numbers(root)
+    for name, value in parameters.items():
+        check_value(f"parameter {name}", value, non_negative())
+        if name == "friction":
+            continue
+        check_names("parameter", [name], {"friction", *known})
+        first, *others = known[name]
+        share = value / first.value if others else 1.0
+        first.set(value)
+        for place in others:
+            place.set(share * place.value)
+    rename_files(root, lambda uri: (found := places.find(uri)) and f"file://{found}")
+    text = write_tree(root)
+    return replace(reading, text=text, ending=ending, parameters=dict(parameters))
+
+
+@dataclass(frozen=True)
+class _Number:
+    """A number of a file: an attribute of an element, or its text."""
+
+    element: ET.Element
+    attribute: str = ""
+
+    @property
+    def value(self) -> float:
+        element = self.element
+        return float(element.get(self.attribute) if self.attribute else element.text)
+
+    def set(self, value: float) -> None:
+        """Replaces it."""
+        if self.attribute:
+            self.element.set(self.attribute, repr(float(value)))
+        else:
+            self.element.text = repr(float(value))
+
+
+def _made(element: ET.Element, path: str) -> ET.Element:
+    """What is found below an element by a path of tags, and made where it is not."""
+    for tag in path.split("/"):
+        found = element.find(tag)
+        element = ET.SubElement(element, tag) if found is None else found
+    return element
+
+
+_GAINS = "drake:controller_gains"
+
+
+def _numbers(root: ET.Element) -> dict[str, list[_Number]]:
+    """The numbers of links and joints by parameter, the parameter's own first; what
+    goes with it in proportion follows."""
+    found: dict[str, list[_Number]] = {}
+
+    def note(name: str, *places: tuple[ET.Element | None, str]) -> None:
+        numbers = [_Number(e, a) for e, a in places if e is not None]
+        if numbers and (len(numbers) == 1 or numbers[0].value > 0):
+            found[name] = numbers
+
+    for link in root.iter("link"):
+        mass, inertia = link.find("inertial/mass"), link.find("inertial/inertia")
+        if root.tag == "robot":
+            terms = [(inertia, k) for k in (() if inertia is None else inertia.attrib)]
+            note(f"mass:{link.get('name')}", (mass, "value"), *terms)
+        else:
+            terms = [(term, "") for term in (() if inertia is None else inertia)]
+            note(f"mass:{link.get('name')}", (mass, ""), *terms)
+    for joint in root.iter("joint"):
+        name = joint.get("name")
+        spring = joint.find("axis/dynamics/spring_stiffness")
+        motor = next(joint.iter(_GAINS), None)
+        if joint.get("type") in ("revolute", "continuous", "prismatic"):
+            path = "dynamics" if root.tag == "robot" else "axis/dynamics/damping"
+            attribute = "damping" if root.tag == "robot" else ""
+            note(f"damping:{name}", (_made(joint, path), attribute))
+        note(f"stiffness:{name}", (motor, "p") if spring is None else (spring, ""))
+    for motor in root.iter("transmission"):
+        joint, gains = motor.find("joint"), next(motor.iter(_GAINS), None)
+        if joint is not None and gains is not None:
+            note(f"stiffness:{joint.get('name')}", (gains, "p"))
+    return found
 
 
 # --- what a file closes and couples itself ---
