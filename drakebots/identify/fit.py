@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +33,7 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict, run_steps
 from drakebots.formats import load
 from drakebots.identify.measured import Measured, read_measured
-from drakebots.identify.outcome import Estimate, estimate, result_of
+from drakebots.identify.outcome import Estimate, estimate, result_of, signal_unit
 from drakebots.identify.stepper import FittedStepper, Inputs
 from drakebots.model import (
     Model,
@@ -297,6 +298,7 @@ class _Fit:
         self.rows = np.array([self.stepper.signals.index(n) for n in chosen])
         self.y = np.column_stack([columns[n] for n in chosen])
         self.kinds = [n.partition(".")[0] for n in chosen]
+        self.units = [signal_unit(self.robot, n) for n in chosen]
         for kind in self.problem.noise:
             if kind not in self.kinds:
                 raise UnknownName("kind of signal with a noise", kind, set(self.kinds))
@@ -318,9 +320,10 @@ class _Fit:
         self.edges = np.array([*edges, len(self.time) - 1])
 
     def _driven(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs w of all steps (K, 2 nu), and their derivative in the delay."""
+        """Inputs w of all steps, and their derivative in the delay."""
         nu = len(self.stepper.motors)
-        w, rate = np.zeros((2, len(self.steps), 2 * nu))
+        size = 2 * nu + len(self.model.feet)
+        w, rate = np.zeros((2, len(self.steps), size))
         delay = self.problem.servo.get("delay", 0.0)
         if (i := self._delay) is not None:
             delay = self.parameters[i].scale * x[i]
@@ -376,13 +379,13 @@ class _Fit:
         return np.array(states)
 
     def _line(self, k: int, j: int) -> tuple[float, float]:
-        """Value and slope of signal j at sample k, by a line through its neighbours."""
+        """Value and slope of signal j at sample k, by a parabola through its neighbours."""
         near = slice(max(0, k - 3), k + 4)
         t, y = self.time[near] - self.time[k], self.y[near, j]
         good = np.isfinite(y)
         if good.sum() < 3:
             return (float(y[good].mean()) if good.any() else np.nan), 0.0
-        slope, value = np.polyfit(t[good], y[good], min(1, good.sum() - 1))
+        *_, slope, value = np.polyfit(t[good], y[good], 2)
         return float(value), float(slope)
 
     def _closed(self, q, v, free) -> tuple[np.ndarray, np.ndarray]:
@@ -410,26 +413,30 @@ class _Fit:
 
     def _by_kind(self, sigma: np.ndarray) -> np.ndarray:
         """One noise for each kind of signal: the given one, or the mean square."""
-        out, kinds = sigma.copy(), np.array(self.kinds)
-        for kind in set(self.kinds):
-            own = np.sqrt(np.mean(sigma[kinds == kind] ** 2))
-            out[kinds == kind] = self.problem.noise.get(kind, own)
+        out, pairs = sigma.copy(), list(zip(self.kinds, self.units))
+        for pair in set(pairs):
+            same = np.array([other == pair for other in pairs])
+            own = np.sqrt(np.mean(sigma[same] ** 2))
+            out[same] = self.problem.noise.get(pair[0], own)
         return out
 
     # --- residuals ---
 
     def _runs(self, x: np.ndarray, states: np.ndarray) -> list:
-        """(states, z) of each segment."""
+        """States, z, inputs, and the slopes of the ground's heights in q, of segments."""
         w, _ = self._driven(x)
-        return [
-            self.stepper.run(x, s, self.steps[a:b], w[a:b])
-            for s, (a, b) in zip(states, self._parts)
-        ]
+        noise, runs = self._gap_scale()[: self.stepper.nv], []
+        for s, (a, b) in zip(states, self._parts):
+            own = w[a:b].copy()
+            level, slope = self.stepper.levels(x, s, w[a], noise)
+            own[:, own.shape[1] - len(level) :] = level
+            runs.append((*self.stepper.run(x, s, self.steps[a:b], own), own, slope))
+        return runs
 
     @cached_property
     def _parts(self) -> list[tuple[int, int]]:
         ends = self.at[self.edges]
-        return list(zip(ends[:-1], ends[1:]))
+        return list(pairwise(ends))
 
     def _samples(self, i: int) -> np.ndarray:
         """The samples of segment i; the last has that at its end too."""
@@ -439,7 +446,7 @@ class _Fit:
     def predicted(self, runs: list) -> np.ndarray:
         """All measurable signals at the samples (T, n signals)."""
         nv, parts = self.stepper.nv, []
-        for i, (states, _) in enumerate(runs):
+        for i, (states, *_) in enumerate(runs):
             at = self.at[self._samples(i)] - self.at[self.edges[i]]
             y = self.stepper.output.map(len(at))(states[at, :nv].T, states[at, nv:].T)[
                 0
@@ -502,12 +509,14 @@ class _Fit:
     def jacobian(self, x, states, runs) -> np.ndarray:
         """Derivative of :meth:`residuals` in (x, states), exact."""
         nv, n, m = self.stepper.nv, len(x), len(states)
-        w, rate = self._driven(x)
+        _, rate = self._driven(x)
         size = 2 * nv
         samples, gaps = [], []
         W = 1 / (self.gap * self._gap_scale())
-        for i, ((a, b), (found, solved)) in enumerate(zip(self._parts, runs)):
-            A = self.stepper.sensitivities(x, found, solved, self.steps[a:b], w[a:b])
+        for i, ((a, b), (found, solved, w, slope)) in enumerate(
+            zip(self._parts, runs)
+        ):
+            A = self.stepper.sensitivities(x, found, solved, self.steps[a:b], w)
             S, X = np.eye(size), np.zeros((size, n))
             all_S, all_X = [S], [X]
             nw = w.shape[1]
@@ -518,6 +527,7 @@ class _Fit:
                     scale = self.parameters[self._delay].scale
                     by_x[:, self._delay] += scale * push @ rate[a + k]
                 S, X = step @ S, step @ X + by_x
+                S[:, :nv] += push[:, nw - len(slope) :] @ slope
                 all_S.append(S)
                 all_X.append(X)
             at = self.at[self._samples(i)] - a

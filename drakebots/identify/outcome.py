@@ -1,4 +1,4 @@
-"""What an identification found: how sure it is, its result, its file and its picture."""
+"""What an identification found: how sure it is, its result, its file, its picture."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def result_of(fit, end: RunEnd, found: Estimate, timings: dict) -> Result:
         {
             "time": ("time", fit.time, {"units": "s"}),
             "signal": list(fit.names),
-            "signal_unit": ("signal", [_unit(fit, n) for n in fit.names]),
+            "signal_unit": ("signal", [signal_unit(fit.robot, n) for n in fit.names]),
             "parameter": names,
             "parameter_unit": ("parameter", [p.unit for p in fit.parameters]),
             "other": names,
@@ -173,7 +173,7 @@ def result_of(fit, end: RunEnd, found: Estimate, timings: dict) -> Result:
         verdict=verdict,
         message=message,
         data=data,
-        residuals={f"rms {n} [{_unit(fit, n)}]": x for n, x in rms.items()}
+        residuals={f"rms {n} [{signal_unit(fit.robot, n)}]": x for n, x in rms.items()}
         | {"gap between segments [noise]": gap},
         timings=timings,
         metrics=shown
@@ -195,10 +195,11 @@ def model_parameters(model) -> dict[str, float]:
     return dict(model.parameters)
 
 
-def _unit(fit, name: str) -> str:
+def signal_unit(robot, name: str) -> str:
+    """The unit of a signal by its name."""
     kind, _, rest = name.partition(".")
     if kind in ("position", "velocity"):
-        slides = fit.robot.plant.GetJointByName(rest).type_name() == "prismatic"
+        slides = robot.plant.GetJointByName(rest).type_name() == "prismatic"
         return ("m" if slides else "rad") + ("/s" if kind == "velocity" else "")
     return "rad" if kind == "base_rpy" else "m"
 
@@ -255,7 +256,7 @@ def plot_identified(result: Result, path: str | Path) -> Path:
 
 def _panel_parameters(axis, data: xr.Dataset) -> None:
     """Each parameter's interval, and where it began, in units of its value."""
-    for k, name in enumerate(data.parameter.values):
+    for k in range(data.sizes["parameter"]):
         value, start = float(data.value[k]), float(data.start[k])
         unit = abs(value) if np.isfinite(value) and value else (abs(start) or 1.0)
         axis.plot(start / unit, k, "o", mfc="white", color="0.5")

@@ -1,6 +1,7 @@
 r"""The time step with parameters as symbols, and its exact derivatives.
 
-With parameters x and inputs w = (efforts, targets), a step of length h solves the
+With parameters x and inputs w = (efforts, targets, heights of the ground under the
+feet), a step of length h solves the
 equations of :mod:`drakebots.multibody.hard_contact`. Positions belong to its ends and
 velocities to the middles between, so forces act at the mean of two velocities, to first
 order in their difference, and the gains k_p of servos at that of three positions
@@ -83,7 +84,9 @@ class FittedStepper(TimeStepper):
 
     def _build(self, values: Mapping[str, ca.SX]) -> None:
         twin, nv, nu = self.twin, self.nv, len(self.motors)
-        q, v, w = (ca.SX.sym(n, k) for n, k in (("q", nv), ("v", nv), ("w", 2 * nu)))
+        feet = self.robot.model.feet if self.friction is not None else ()
+        sizes = {"q": nv, "v": nv, "w": 2 * nu + len(feet)}
+        q, v, w = (ca.SX.sym(name, size) for name, size in sizes.items())
         h, a = ca.SX.sym("h"), ca.SX.sym("a", nv)
         needed = twin.inverse_dynamics(q, v, a)
         M, tau = ca.jacobian(needed, a), -ca.substitute(needed, a, ca.SX.zeros(nv))
@@ -97,11 +100,11 @@ class FittedStepper(TimeStepper):
         M += ca.diag(h**2 / 4 * K) - h / 2 * ca.jacobian(tau, v)
         c = twin.closure(q, self.robot.closure)
         C = ca.jacobian(c, q)
-        feet = self.robot.model.feet if self.friction is not None else ()
         points = [twin.point(q, foot.body, foot.p_BF) for foot in feet]
         radii = np.array([foot.radius for foot in feet])
         J = [ca.jacobian(p, q) for p in points]
         gap = ca.vertcat(*(p[2] for p in points)) - ca.SX(radii)
+        gap -= w[2 * nu :]
         phi = ca.if_else(gap < 0, SETTLING * gap, gap) if feet else ca.SX.zeros(0, 1)
         N = ca.vertcat(*(j[2, :] for j in J)) if feet else ca.SX.zeros(0, nv)
         P = ca.vertcat(*(ca.SX(PYRAMID) @ j for j in J)) if feet else N
@@ -163,13 +166,29 @@ class FittedStepper(TimeStepper):
         return found
 
     def terms(self, q, v, u) -> StepTerms:
-        """The matrices of a step; `u` are efforts and targets (2 nu,)."""
+        """The matrices of a step; `u` are the inputs w."""
         *parts, mu = self._terms(q, v, u, self.value, self.h)
         M, tau, c, C, phi, N, P = map(np.asarray, parts)
         self.friction = float(mu) if len(phi) else None
         flat = [part.ravel() for part in (tau, c, phi)]
         limit, L = self._limit_rows(q)
         return StepTerms(M, flat[0], flat[1], C, flat[2], N, P, limit, L)
+
+    def levels(
+        self, value: np.ndarray, state: np.ndarray, w: np.ndarray, noise: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The ground under feet that may touch it at first (nc,), and its derivative in
+        q (nc, nv).
+
+        A foot is on the ground if its height is within three times what the noise of
+        the positions makes of it, and the ground is then where the foot is: else a
+        little more or less of height would decide on flight or stance.
+        """
+        q, v = np.split(state, 2)
+        *_, phi, N, _, _ = map(np.asarray, self._terms(q, v, w, value, 1.0))
+        gap = np.where(phi < 0, phi / SETTLING, phi).ravel()
+        near = np.abs(gap) < 3 * np.linalg.norm(N * noise, axis=1)
+        return np.where(near, gap, 0.0), np.where(near[:, None], N, 0.0)
 
     def run(
         self, value: np.ndarray, state: np.ndarray, steps: np.ndarray, w: np.ndarray
@@ -180,7 +199,7 @@ class FittedStepper(TimeStepper):
             value: the parameters x (n,).
             state: [q, v] at first (2 nv,).
             steps: their lengths (K,) [s].
-            w: inputs of each (K, 2 nu).
+            w: inputs of each (K, 2 nu + nc).
 
         Returns:
             States (K + 1, 2 nv) and z (K, nz).
