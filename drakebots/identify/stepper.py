@@ -125,7 +125,8 @@ class FittedStepper(TimeStepper):
         index, sign, bound = self._limits
         near = np.zeros((len(index), self.nv))
         near[np.arange(len(index)), index] = -sign
-        limit, L = ca.SX(sign) * (ca.SX(bound) - q[index.tolist()]), ca.SX(near)
+        L = ca.SX(near)
+        limit = ca.SX(sign * bound) + L @ q
         nc, nl = N.shape[0], len(index)
         sizes = [self.nv, C.shape[0], nc, 4 * nc, nc, nl]
         z = [ca.SX.sym(name, n) for name, n in zip(("v", *"lgbpz"), sizes)]
@@ -236,6 +237,11 @@ class FittedStepper(TimeStepper):
         rows, J = (np.asarray(part) for part in found)
         J = J.reshape(nz, K, -1).transpose(1, 0, 2)
         out = np.zeros((K, 2 * nv, J.shape[2] - nz))
+        if nz == self._parts[1]:  # no pairs: regular, and all at once
+            dz = np.linalg.solve(J[:, :, :nz], -J[:, :, nz:])
+            dv = dz[:, :nv]
+            moved = np.eye(nv, dv.shape[2]) + steps[:, None, None] * dv
+            return np.concatenate([moved, dv], axis=1)
         for k in range(K):
             G, off = J[k].copy(), self._zero(solved[k], rows[:, k], steps[k])
             G[off] = 0.0

@@ -5,8 +5,7 @@ python scripts/bench/identify.py --quick    # one case of each kind
 python scripts/bench/identify.py --only loop --cases 5
 
 Each case draws the parameters of a model anew, by up to a quarter from those in its
-file, simulates it by another program than the one that fits, in steps four times as
-short, and adds noise of 1 % of each signal's motion (its standard deviation):
+file, simulates it by another program than the one that fits, in shorter steps, and adds noise of 1 % of each signal's motion (its standard deviation):
 
     loop    a four-bar leg under a body that slides and stands on rough ground; by
             Stewart and Trinkle's steps: friction, mass, stiffness, damping
@@ -31,17 +30,18 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 from measurement import Measurement
-from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.analysis import Simulator
 
 from drakebots.core.files import write_csv
-from drakebots.formats import load, write_limbs
+from drakebots.formats import limbs_sdf, load
 from drakebots.identify import Identification, identify
 from drakebots.multibody import Limb, LimbMap, TimeStepper, build_robot
 from drakebots.results import Result
 
 NOISE = 0.01
 SAMPLE, STEP = 5e-3, 2.5e-4
+FINE = 5e-5
+"""Step of Drake's plant, whose implicit gains damp a limb by a share of its step [s]."""
 
 LEG_SDF = """<sdf version="1.10"><model name="leg">
 <link name="rail"><inertial><mass>0.02</mass><inertia><ixx>1e-5</ixx><iyy>1e-5</iyy>
@@ -77,11 +77,8 @@ loops:
         axis: [0, 1, 0], rows: planar}
 """
 
-FLANGE = """<sdf version="1.10"><model name="flange"><link name="flange"><inertial>
-<mass>0.1</mass><inertia><ixx>1e-4</ixx><iyy>1e-4</iyy><izz>1e-4</izz></inertia>
-</inertial></link><joint name="wall" type="fixed"><parent>world</parent>
-<child>flange</child></joint></model></sdf>
-"""
+WALL = """<joint name="wall" type="fixed"><parent>world</parent>
+<child>limb_root</child></joint></model>"""
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ def write_leg(folder: Path) -> Path:
 
 
 def run_leg(path: Path, values: Mapping[str, float], seed: int):
-    """The leg slides, stops and shuffles for a second."""
+    """The leg slides, stops and shuffles for 0.8 s."""
     rng = np.random.default_rng(seed)
     robot = build_robot(load(path, parameters=values), base="fixed")
     stepper = TimeStepper(robot, STEP, friction=values["friction"])
@@ -139,33 +136,33 @@ LIMB = {
 
 
 def write_limb(folder: Path) -> Path:
-    """A limb on a flange in the wall."""
-    (folder / "flange.sdf").write_text(FLANGE)
-    model = load(folder / "flange.sdf")
-    return Path(write_limbs(model, [Limb(**LIMB)], folder / "limb.sdf"))
+    """A limb whose flange is in the wall."""
+    path = folder / "limb.sdf"
+    path.write_text(limbs_sdf([Limb(**LIMB)]).replace("</model>", WALL))
+    return path
 
 
 def run_limb(path: Path, values: Mapping[str, float], seed: int):
-    """The limb follows a desired angle for a second, in Drake."""
+    """The limb follows a desired angle for 1.2 s, in Drake."""
     rng, limb = np.random.default_rng(seed), Limb(**LIMB)
-    robot = build_robot(load(path, parameters=values), time_step=STEP, base="fixed")
+    robot = build_robot(load(path, parameters=values), time_step=FINE, base="fixed")
     plant = robot.plant
     limbs, simulator = LimbMap(plant, [limb]), Simulator(plant)
     context = simulator.get_mutable_context()
     port = plant.get_desired_state_input_port(limbs.instance)
     phase, rows = rng.uniform(0, 2 * np.pi, 2), []
-    for k in range(round(1.0 / STEP) + 1):
-        t = STEP * k
-        alpha = 0.9 * np.sin(2 * np.pi * 1.5 * t + phase[0])
-        alpha += 0.4 * np.sin(2 * np.pi * 5 * t + phase[1])
+    for k in range(round(1.2 / FINE) + 1):
+        t = FINE * k
+        alpha = 0.9 * np.sin(2 * np.pi * 3 * t + phase[0])
+        alpha += 0.7 * np.sin(2 * np.pi * 8 * t + phase[1])
         desired = limbs.desired(np.array([alpha]))
         rows.append([t, *plant.GetPositions(context), *desired[: len(desired) // 2]])
         port.FixValue(context, desired)
-        simulator.AdvanceTo(STEP * (k + 1))
+        simulator.AdvanceTo(FINE * (k + 1))
     names = limb.joints
     heads = ["time [s]", *(f"position.{n} [rad]" for n in names)]
     return [*heads, *(f"target.{n} [rad]" for n in names)], np.array(rows)[
-        :: round(SAMPLE / STEP)
+        :: round(SAMPLE / FINE)
     ]
 
 
