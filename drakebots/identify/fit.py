@@ -379,7 +379,7 @@ class _Fit:
         return np.array(states)
 
     def _line(self, k: int, j: int) -> tuple[float, float]:
-        """Value and slope of signal j at sample k, by a parabola through its neighbours."""
+        """Value and slope of signal j at sample k, by a parabola through those near."""
         near = slice(max(0, k - 3), k + 4)
         t, y = self.time[near] - self.time[k], self.y[near, j]
         good = np.isfinite(y)
@@ -423,7 +423,7 @@ class _Fit:
     # --- residuals ---
 
     def _runs(self, x: np.ndarray, states: np.ndarray) -> list:
-        """States, z, inputs, and the slopes of the ground's heights in q, of segments."""
+        """States, z, inputs and the slopes of the ground's heights of segments."""
         w, _ = self._driven(x)
         noise, runs = self._gap_scale()[: self.stepper.nv], []
         for s, (a, b) in zip(states, self._parts):
@@ -513,9 +513,7 @@ class _Fit:
         size = 2 * nv
         samples, gaps = [], []
         W = 1 / (self.gap * self._gap_scale())
-        for i, ((a, b), (found, solved, w, slope)) in enumerate(
-            zip(self._parts, runs)
-        ):
+        for i, ((a, b), (found, solved, w, slope)) in enumerate(zip(self._parts, runs)):
             A = self.stepper.sensitivities(x, found, solved, self.steps[a:b], w)
             S, X = np.eye(size), np.zeros((size, n))
             all_S, all_X = [S], [X]

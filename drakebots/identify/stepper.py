@@ -229,7 +229,7 @@ class FittedStepper(TimeStepper):
     def sensitivities(
         self, value, states: np.ndarray, solved: np.ndarray, steps, w
     ) -> np.ndarray:
-        """d[q+, v+]/d[q, v, w, x] of the steps of :meth:`run` (K, 2 nv, 2 nv + nw + n)."""
+        """d[q+, v+]/d[q, v, w, x] of the steps of :meth:`run`, (K, 2 nv, ...)."""
         K, nv, nz = len(steps), self.nv, solved.shape[1]
         q, v = states[:-1, :nv], states[:-1, nv:]
         x = np.repeat(value[:, None], K, axis=1)
