@@ -617,9 +617,10 @@ def _standing(robot: Robot, model: Model) -> np.ndarray:
         return plant.GetPositions(context)
     posture = find_posture(model)
     robot.set_base_pose(context, posture.X_WB)
+    q = plant.GetPositions(context)
     for name, value in posture.joints.items():
-        plant.GetJointByName(name).SetPositions(context, np.atleast_1d(value))
-    return plant.GetPositions(context)
+        q[plant.GetJointByName(name).position_start()] = value
+    return q
 
 
 def identify(problem: Identification, *, progress: Progress | None = None) -> Result:

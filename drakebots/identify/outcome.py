@@ -31,6 +31,10 @@ UNKNOWN = 0.5
 """Standard deviation, as a share of a parameter's scale, from which on the data does
 not determine it."""
 
+UNEXPLAINED, EXPLAINED = 0.6, 0.02
+"""Correlation of residuals from sample to sample, and their share of the motion, above
+which a fit has not explained the data."""
+
 JOINED = 1e-2
 """Largest gap between segments, in units of the noise, of a fit that is one run."""
 
@@ -43,6 +47,7 @@ class Estimate:
         std: standard deviations of x (n,).
         correlation: (n, n).
         quantile: of Student's t: the interval is x +- quantile std.
+        rho: how far residuals repeat themselves; see :func:`repeated`.
         undetermined: parameters that the data leaves open, each with those it trades
             against.
     """
@@ -50,6 +55,7 @@ class Estimate:
     std: np.ndarray
     correlation: np.ndarray
     quantile: float
+    rho: float
     undetermined: dict[str, tuple[str, ...]]
 
 
@@ -57,9 +63,11 @@ def estimate(fit, confidence: float) -> Estimate:
     """How sure a fit's parameters are, from its Jacobian at the end.
 
     With J = [Jx, Js] of parameters and states, and Jx' the part of Jx across the
-    columns of Js, the covariance is s^2 (Jx'' Jx')^-1, s^2 the variance of the
-    residuals. A direction of Jx' whose own standard deviation is above
-    :data:`UNKNOWN`, without the priors, is not determined.
+    columns of Js, the covariance is s^2 (Jx'^T Jx')^-1, s^2 the variance of the
+    residuals, times (1 + rho) / (1 - rho) where they repeat themselves from sample to
+    sample (the effective number of samples; Bayley and Hammersley 1946). A direction
+    of Jx' whose own standard deviation is above :data:`UNKNOWN`, without the priors, is
+    not determined.
     """
     if getattr(fit, "runs", None) is None:
         raise InvalidInput("the fit was cut short before its first step; run it longer")
@@ -71,7 +79,8 @@ def estimate(fit, confidence: float) -> Estimate:
     count = int(np.isfinite(fit.y).sum())
     freedom = max(1, count - n - fit.robot.plant.num_multibody_states())
     samples = r[: fit.y.size]
-    s = float(np.sqrt(samples @ samples / freedom))
+    rho = repeated(samples.reshape(fit.y.shape), fit.y)
+    s = float(np.sqrt(samples @ samples / freedom * (1 + rho) / (1 - rho)))
     priors = len(fit.problem.prior)
     across = _across(J[: len(J) - priors], n)
     full = np.vstack([across, s * J[len(J) - priors :, :n]])
@@ -87,7 +96,17 @@ def estimate(fit, confidence: float) -> Estimate:
     std = s * np.sqrt(np.maximum(np.diag(inverse), 0.0))
     size = np.sqrt(np.maximum(np.diag(inverse), 1e-300))
     quantile = float(scipy.stats.t.ppf((1 + confidence) / 2, freedom))
-    return Estimate(std, inverse / np.outer(size, size), quantile, open_)
+    return Estimate(std, inverse / np.outer(size, size), quantile, rho, open_)
+
+
+def repeated(residuals: np.ndarray, measured: np.ndarray) -> float:
+    """Correlation of residuals (T, ny) from one sample to the next, 0 to 0.99.
+
+    That of noise is 0; what a model does not explain repeats itself.
+    """
+    r = np.where(np.isfinite(measured), residuals, 0.0)
+    square = float((r**2).sum())
+    return float(np.clip((r[1:] * r[:-1]).sum() / max(square, 1e-300), 0.0, 0.99))
 
 
 def _across(J: np.ndarray, n: int) -> np.ndarray:
@@ -117,6 +136,18 @@ def result_of(fit, end: RunEnd, found: Estimate, timings: dict) -> Result:
     elif verdict is Verdict.SUCCESS and gap > JOINED:
         verdict = Verdict.FAILED
         message = f"segments do not join (by {gap:.2g} of the noise); shorten --segment"
+    off = predicted[:, fit.rows] - fit.y
+    rms = {n: float(np.sqrt(np.nanmean(o**2))) for n, o in zip(fit.names, off.T)}
+    share = np.sqrt(
+        np.nanmean(off**2) / np.nanmean((fit.y - np.nanmean(fit.y, 0)) ** 2)
+    )
+    if verdict is Verdict.SUCCESS and found.rho > UNEXPLAINED and share > EXPLAINED:
+        verdict = Verdict.FAILED
+        message = (
+            f"the model does not explain the data: what is left is {share:.1%} of the "
+            f"motion and no noise (correlation {found.rho:.2f} from sample to sample); "
+            "look at the picture, sample inputs more often, or fit more parameters"
+        )
     if found.undetermined:
         why = [
             f"{name} (trades against {', '.join(others)})" if others else name
@@ -127,8 +158,6 @@ def result_of(fit, end: RunEnd, found: Estimate, timings: dict) -> Result:
         )
         warnings.warn(DrakebotsWarning(text), stacklevel=3)
         message += f"; {text}"
-    off = predicted[:, fit.rows] - fit.y
-    rms = {n: float(np.sqrt(np.nanmean(o**2))) for n, o in zip(fit.names, off.T)}
     known = [n not in found.undetermined for n in names]
     blank = np.where(known, 1.0, np.nan)
     data = xr.Dataset(
@@ -182,6 +211,7 @@ def result_of(fit, end: RunEnd, found: Estimate, timings: dict) -> Result:
             "undetermined": list(found.undetermined),
             "samples": int(np.isfinite(fit.y).sum()),
             "steps": end.steps,
+            "residuals_repeat": found.rho,
         },
         provenance=model_provenance(model, options),
     )

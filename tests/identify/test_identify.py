@@ -120,9 +120,9 @@ def test_a_links_inertia_goes_with_its_mass(pendulum):
 def short_leg(tmp_path):
     """A fit of the looped leg on the ground, of a tenth of a second."""
     kind, path = bench.KINDS["loop"], bench.write_leg(tmp_path)
-    heads, rows = kind.run(path, bench.nominal_values(path, kind), 0, 0.12)
+    heads, rows = kind.run(path, bench.nominal_values(path, kind), 0, 0.05)
     write_csv(tmp_path / "run.csv", heads, rows)
-    problem = Identification(path, tmp_path / "run.csv", kind.fit, time_step=5e-3)
+    problem = Identification(path, tmp_path / "run.csv", kind.fit, segment=0.025)
     return _Fit(problem, read_measured(problem.data))
 
 
@@ -230,6 +230,16 @@ def test_what_the_data_does_not_determine_is_named_and_has_no_number(
     assert value(found, "damping:hip") == pytest.approx(0.1, rel=0.03)
     assert list(found.metrics["undetermined"]) == ["mass:brick"]
     assert "mass:brick" not in found.metrics["parameters"]
+
+
+def test_a_fit_that_does_not_explain_the_data_is_no_success(pendulum, tmp_path):
+    data = swing(pendulum, tmp_path / "run.csv", mass_thigh=1.2)
+    table = np.genfromtxt(data, delimiter=",", skip_header=1)
+    table[:, 2] *= 0.5  # a torque sensor that shows half
+    write_csv(data, ["time [s]", "position.hip [rad]", "torque.hip [N m]"], table)
+    found = identify(asked(pendulum, data, "damping:hip"))
+    assert found.verdict is Verdict.FAILED
+    assert "does not explain the data" in found.message
 
 
 def test_a_prior_determines_what_the_data_does_not(pendulum, tmp_path):
