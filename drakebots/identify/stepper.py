@@ -26,8 +26,14 @@ import scipy.linalg
 
 from drakebots.core.errors import InvalidInput
 from drakebots.model import actuators_of, gravity, joints_of
-from drakebots.multibody import Robot, TimeStepper, Twin, base_body
-from drakebots.multibody.hard_contact import PYRAMID, StepTerms
+from drakebots.multibody import (
+    PYRAMID,
+    Robot,
+    StepTerms,
+    TimeStepper,
+    Twin,
+    base_body,
+)
 
 SETTLING = 0.2
 """Share of an open loop or a sunk foot that a step takes back. All of it, as steps of a
