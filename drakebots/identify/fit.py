@@ -18,7 +18,7 @@ from __future__ import annotations
 import fnmatch
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -205,7 +205,9 @@ class _Fit:
         self.model = model = model if isinstance(model, Model) else load(model)
         base = "euler" if model.summary.bases else "fixed"
         self.robot = robot = build_robot(model, base=base)
-        self.problem, self.time = problem, data.time
+        known = {k[6:]: v for k, v in model.parameters.items() if k[:6] == "servo."}
+        self.problem = problem = replace(problem, servo=known | dict(problem.servo))
+        self.time = data.time
         sample = float(np.median(np.diff(data.time)))
         self.parameters = _parameters(problem, robot, sample)
         self.x = np.array([p.first for p in self.parameters])

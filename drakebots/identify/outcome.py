@@ -123,7 +123,6 @@ def result_of(fit, end: RunEnd, found: Estimate, timings: dict) -> Result:
     scale = np.array([p.scale for p in fit.parameters])
     value = scale * fit.x
     half = found.quantile * found.std * scale
-    start = np.array([p.scale * p.first for p in fit.parameters])
     predicted = fit.predicted(fit.runs)
     gaps = [run[0][-1] - s for run, s in zip(fit.runs, fit.states[1:])]
     gap = max((float(np.abs(g / fit._gap_scale()).max()) for g in gaps), default=0.0)
@@ -138,9 +137,8 @@ def result_of(fit, end: RunEnd, found: Estimate, timings: dict) -> Result:
         message = f"segments do not join (by {gap:.2g} of the noise); shorten --segment"
     off = predicted[:, fit.rows] - fit.y
     rms = {n: float(np.sqrt(np.nanmean(o**2))) for n, o in zip(fit.names, off.T)}
-    share = np.sqrt(
-        np.nanmean(off**2) / np.nanmean((fit.y - np.nanmean(fit.y, 0)) ** 2)
-    )
+    spread = np.maximum(np.nanstd(fit.y, axis=0), 1e-300)
+    share = float(np.median(np.sqrt(np.nanmean(off**2, axis=0)) / spread))
     if verdict is Verdict.SUCCESS and found.rho > UNEXPLAINED and share > EXPLAINED:
         verdict = Verdict.FAILED
         message = (
@@ -159,29 +157,7 @@ def result_of(fit, end: RunEnd, found: Estimate, timings: dict) -> Result:
         warnings.warn(DrakebotsWarning(text), stacklevel=3)
         message += f"; {text}"
     known = [n not in found.undetermined for n in names]
-    blank = np.where(known, 1.0, np.nan)
-    data = xr.Dataset(
-        with_units(
-            {
-                "measured": (("time", "signal"), fit.y, _MIXED),
-                "predicted": (("time", "signal"), predicted[:, fit.rows], _MIXED),
-                "noise": (("signal",), fit.sigma, _MIXED),
-                "value": (("parameter",), blank * value, _OWN),
-                "start": (("parameter",), start, _OWN),
-                "low": (("parameter",), blank * (value - half), _OWN),
-                "high": (("parameter",), blank * (value + half), _OWN),
-                "correlation": (("parameter", "other"), found.correlation, "1"),
-            }
-        ),
-        {
-            "time": ("time", fit.time, {"units": "s"}),
-            "signal": list(fit.names),
-            "signal_unit": ("signal", [signal_unit(fit.robot, n) for n in fit.names]),
-            "parameter": names,
-            "parameter_unit": ("parameter", [p.unit for p in fit.parameters]),
-            "other": names,
-        },
-    )
+    data = _dataset(fit, found, predicted, np.where(known, value, np.nan), half)
     parameters = {}
     for parameter, x, is_known in zip(fit.parameters, fit.x, known):
         if is_known:
@@ -207,7 +183,7 @@ def result_of(fit, end: RunEnd, found: Estimate, timings: dict) -> Result:
         timings=timings,
         metrics=shown
         | {
-            "parameters": model_parameters(model) | parameters,
+            "parameters": dict(model.parameters) | parameters,
             "undetermined": list(found.undetermined),
             "samples": int(np.isfinite(fit.y).sum()),
             "steps": end.steps,
@@ -217,12 +193,35 @@ def result_of(fit, end: RunEnd, found: Estimate, timings: dict) -> Result:
     )
 
 
+def _dataset(fit, found: Estimate, predicted, value, half) -> xr.Dataset:
+    """Signals and parameters; values are NaN where they are not determined."""
+    names = [p.name for p in fit.parameters]
+    start = np.array([p.scale * p.first for p in fit.parameters])
+    return xr.Dataset(
+        with_units(
+            {
+                "measured": (("time", "signal"), fit.y, _MIXED),
+                "predicted": (("time", "signal"), predicted[:, fit.rows], _MIXED),
+                "noise": (("signal",), fit.sigma, _MIXED),
+                "value": (("parameter",), value, _OWN),
+                "start": (("parameter",), start, _OWN),
+                "low": (("parameter",), value - half, _OWN),
+                "high": (("parameter",), value + half, _OWN),
+                "correlation": (("parameter", "other"), found.correlation, "1"),
+            }
+        ),
+        {
+            "time": ("time", fit.time, {"units": "s"}),
+            "signal": list(fit.names),
+            "signal_unit": ("signal", [signal_unit(fit.robot, n) for n in fit.names]),
+            "parameter": names,
+            "parameter_unit": ("parameter", [p.unit for p in fit.parameters]),
+            "other": names,
+        },
+    )
+
+
 _MIXED, _OWN = "m or rad, and per s: see signal_unit", "see parameter_unit"
-
-
-def model_parameters(model) -> dict[str, float]:
-    """The numbers that a model has in place of its file's already."""
-    return dict(model.parameters)
 
 
 def signal_unit(robot, name: str) -> str:

@@ -313,6 +313,8 @@ def test_bad_input_is_named(pendulum, tmp_path):
         data.write_text(text.replace(old, new, 1))
         with pytest.raises((InvalidInput, UnknownName, FileProblem), match=message):
             identify(asked(pendulum, data, "mass:thigh"))
+    kept = load(pendulum.path, parameters={"servo.delay": 0.01, "friction": 0.4})
+    assert kept.parameters == {"servo.delay": 0.01, "friction": 0.4}
     with pytest.raises(UnknownName, match="parameter"):
         load(pendulum.path, parameters={"mass:nothing": 1.0})
     with pytest.raises(InvalidInput, match="mass:thigh must be >= 0"):

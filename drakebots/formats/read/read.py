@@ -197,6 +197,10 @@ def _without_free_bodies(path: Path, reading: Reading) -> Reading:
     return replace(reading, text=write_tree(root), ending="sdf", notes=notes)
 
 
+SERVO = ("servo.stiffness", "servo.damping", "servo.delay")
+"""Parameters of servos, which a model keeps for who drives its motors."""
+
+
 def with_parameters(
     path: Path, reading: Reading, parameters: Mapping[str, float]
 ) -> Reading:
@@ -216,7 +220,7 @@ def with_parameters(
     places, known = Packages(path), _numbers(root)
     for name, value in parameters.items():
         check_value(f"parameter {name}", value, non_negative())
-        if name == "friction":
+        if name == "friction" or name in SERVO:  # in no file
             continue
         check_names("parameter", [name], {"friction", *known})
         first, *others = known[name]
