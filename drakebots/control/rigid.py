@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from pydrake.common.value import Value
-from pydrake.geometry import RoleAssign
 from pydrake.multibody.math import SpatialForce
 from pydrake.multibody.plant import ExternallyAppliedSpatialForce, MultibodyPlant
 from pydrake.multibody.tree import SpatialInertia, UnitInertia
@@ -34,6 +32,7 @@ from drakebots.multibody import (
     base_body,
     build_robot,
     forces_on_soles,
+    set_friction,
     touch_by_soles,
 )
 from drakebots.multibody.posture import Servos, target_ports
@@ -73,10 +72,7 @@ class SapPlant:
     Other bodies touch the ground with their own collision geometry, and no two bodies
     of the robot touch each other.
 
-    Drake bounds friction by the normal force of the step before. Where a mass m lands
-    at a speed v while it slides, friction may so be 1 + h^2 k/m (1 + d v) times what
-    Coulomb's law gives, with the time step h, the ground's stiffness k and dissipation
-    d: a reason to check with :class:`HardPlant` (docs/evidence/reality.md).
+    Contact is Drake's "similar" (:data:`~drakebots.multibody.plant.CONTACT`).
 
     Args:
         model: the robot.
@@ -117,12 +113,12 @@ class SapPlant:
         )
         self.plant, self.time_step = self.robot.plant, time_step
         touch_by_soles(self.plant, self.robot.scene_graph, soles)
-        self._ground = ground
         self._soles = {key: foot for foot, key in enumerate(soles)}
         self._simulator = Simulator(builder.Build())
         root = self._simulator.get_mutable_context()
         self._context = self.plant.GetMyMutableContextFromRoot(root)
         self._steps, self._trunk = 0, base_body(self.plant)
+        self._pushed = False
         self._motors = actuators_of(self.plant)
         self._served = [] if servos is None else target_ports(self.plant)
         if mass_error:
@@ -131,16 +127,11 @@ class SapPlant:
 
     def set_friction(self, friction: float) -> None:
         """Changes the friction coefficient of the ground, from the next step on."""
-        plant, graph = self.plant, self.robot.scene_graph
+        graph = self.robot.scene_graph
         context = graph.GetMyMutableContextFromRoot(
             self._simulator.get_mutable_context()
         )
-        material = replace(self._ground, friction=friction).material()
-        shapes = plant.GetCollisionGeometriesForBody(plant.world_body())
-        for key in [*shapes, *self._soles]:
-            graph.AssignRole(
-                context, plant.get_source_id(), key, material, RoleAssign.kReplace
-            )
+        set_friction(self.plant, graph, friction, context)
 
     def set_payload(self, mass: float) -> None:
         """Changes the mass carried at the trunk's centre of mass [kg]."""
@@ -165,16 +156,16 @@ class SapPlant:
             plant.get_actuation_input_port().FixValue(context, command.efforts)
         for port, rows in self._served:
             port.FixValue(context, command.targets[rows])
-        pushes = []
-        if len(forces):
-            push = ExternallyAppliedSpatialForce()
-            push.body_index = self._trunk.index()
-            push.p_BoBq_B = self._trunk.default_com()
-            push.F_Bq_W = SpatialForce(np.zeros(3), np.sum(forces, axis=0))
-            pushes.append(push)
-        plant.get_applied_spatial_force_input_port().FixValue(
-            context, Value[list[ExternallyAppliedSpatialForce]](pushes)
-        )
+        force = sum(forces, np.zeros(3))
+        if not (force.any() or self._pushed):
+            return  # as before: this one costs as much as all other inputs
+        self._pushed = bool(force.any())
+        push = ExternallyAppliedSpatialForce()
+        push.body_index = self._trunk.index()
+        push.p_BoBq_B = self._trunk.default_com()
+        push.F_Bq_W = SpatialForce(np.zeros(3), force)
+        pushes = Value[list[ExternallyAppliedSpatialForce]]([push])
+        plant.get_applied_spatial_force_input_port().FixValue(context, pushes)
 
     def state(self) -> tuple[np.ndarray, np.ndarray]:
         """q and v."""

@@ -360,21 +360,21 @@ class MpcSolver:
 
         u = tau_k + K_k [q_ref ⊖ q; v_ref - v], with the reference linear between knots.
         """
-        k, q_ref, v_ref = self.planned(plan, time)
+        k, share = self.interval(plan, time)
+        q_ref = self._between(plan, np.array([k + share]))[0]
+        v_ref = plan.v[k] + share * (plan.v[k + 1] - plan.v[k])
         u = plan.tau[k]
         if is_measurement(q, v):
             dq = difference(self._bases, q_ref[None], np.array(q)[None])[0]
             u = u + plan.gains[k] @ np.concatenate([dq, v_ref - v])
         return np.clip(u, *self.effort_limits())
 
-    def planned(self, plan: MpcPlan, time: float) -> tuple[int, np.ndarray, np.ndarray]:
-        """State of a plan at a time [s]: the number of its interval, positions (nq,)
-        and velocities (nv,), both linear between knots."""
-        N = self.problem.knots
-        at = np.clip((time - plan.time) / plan.step, 0.0, N - 1e-9)
-        k = int(at)
-        v_ref = plan.v[k] + (at - k) * (plan.v[k + 1] - plan.v[k])
-        return k, self._between(plan, np.array([at]))[0], v_ref
+    def interval(self, plan: MpcPlan, time: float) -> tuple[int, float]:
+        """Number of a plan's interval at a time [s], and the share of it that is over;
+        between knots a plan is linear."""
+        at = (time - plan.time) / plan.step
+        k = int(at := min(max(at, 0.0), self.problem.knots - 1e-9))
+        return k, at - k
 
 
 def is_measurement(q: np.ndarray, v: np.ndarray) -> bool:

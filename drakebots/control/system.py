@@ -201,8 +201,10 @@ class Replanning:
         if not self.servos:
             return Command(efforts)
         if plan is not None:
-            k, q, v = self.solver.planned(plan, time)
+            k, share = self.solver.interval(plan, time)
             efforts = plan.tau[k]
+            # Joints with motors turn or slide: they are no part of a quaternion.
+            q, v = (x[k] + share * (x[k + 1] - x[k]) for x in (plan.q, plan.v))
         return Command(efforts, np.concatenate([q[self._q_motors], v[self._v_motors]]))
 
     def replanned(self, held: _Held, now: float, q: np.ndarray, v: np.ndarray) -> _Held:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from drakebots.core.checks import array, check_value
+from drakebots.core.checks import array, check_value, flag
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput, check_names
 
 
@@ -195,7 +195,8 @@ class Fields:
 
     def flag(self, key: str, default: Any = REQUIRED) -> bool:
         """True or false."""
-        return self._read(key, default, _flag)
+        take = flag()
+        return self._read(key, default, lambda x, place: check_value(place, x, take))
 
     def text(self, key: str, default: Any = REQUIRED) -> str:
         """A text; numbers become texts."""
@@ -258,17 +259,6 @@ def csv_table(text: str) -> tuple[list[str], np.ndarray]:
     return heads, np.array(rows)
 
 
-def integer(value: Any, where: str) -> int:
-    """A whole number of a file.
-
-    Raises:
-        InvalidInput: for anything else.
-    """
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(f"{where}: {value!r} must be an integer")
-    return value
-
-
 def with_numbers(value: Any) -> Any:
     """Lists with the numbers that YAML reads as text (8e5) as numbers."""
     if isinstance(value, list):
@@ -277,12 +267,6 @@ def with_numbers(value: Any) -> Any:
         return float(value) if isinstance(value, str) else value
     except ValueError:
         return value
-
-
-def _flag(value: Any, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{where}: must be true or false, got {value!r}")
-    return value
 
 
 def _text(value: Any, where: str) -> str:

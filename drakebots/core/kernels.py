@@ -24,8 +24,6 @@ from numba.core.dispatcher import Dispatcher
 
 from drakebots.core.stages import stage
 
-__all__ = ["add_at", "cholesky", "njit", "product", "solved", "transposed"]
-
 
 class _Compilation(event.Listener):
     """Says that kernels are compiled. Those that a kernel calls are compiled inside.
@@ -89,6 +87,31 @@ def cholesky(M):
             else:
                 M[i, j] = total / M[j, j]
     return True
+
+
+# --- vectors of three, as tuples: arrays would be allocated in each call -----------
+
+
+@njit(cache=True, inline="always")
+def minus(a, b):
+    """a - b."""
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+@njit(cache=True, inline="always")
+def dot(a, b):
+    """a . b."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@njit(cache=True, inline="always")
+def cross(a, b):
+    """a x b."""
+    return (
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    )
 
 
 # --- matrices, compiled once for all kernels that take them ------------------------

@@ -7,7 +7,7 @@ lines of the legs (:mod:`~drakebots.design.animal`) place hips, knees and ankles
 where each pair of limbs is fitted (:mod:`~drakebots.design.embed`). The scale and the
 template whose limbs stick out least get a torso, a neck and a tail; if the servo holds
 the weight of that robot, it is the fit. What still sticks out is mended by
-:mod:`~drakebots.design.thicken`, which makes the surface thicker.
+:mod:`~drakebots.design.pipeline`, which makes the surface thicker.
 """
 
 from __future__ import annotations

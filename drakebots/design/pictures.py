@@ -78,9 +78,7 @@ def draw_skeleton(path: Path, design: Design) -> Path:
     solids = [Solid(outer.vertices, outer.triangles, _SKIN, _CLEAR)]
     solids += _links(design.skeleton)
     for link, plate in design.skeleton.solids(Plate):
-        surface = plate.surface()
-        x = link.origin + surface.vertices
-        solids.append(Solid(x, surface.triangles, _PLATE))
+        solids.append(_moved(plate.surface(), link.origin, _PLATE))
     size = 0.006 * np.ptp(mesh.vertices, axis=0).max()
     for ids in design.glue.values():
         solids += [_dot(p, size) for p in mesh.vertices[list(ids)]]
@@ -105,18 +103,16 @@ def _links(skeleton, red=()) -> list[Solid]:
         for solid in link.solids:
             if solid.kind == "rib":
                 continue
+            inner = solid.kind in ("servo", "payload")
+            colour = _RED if link.name in red else _MOTOR if inner else _PLASTIC
             if isinstance(solid, Trimmed):
-                x = link.origin + solid.shape.vertices
-                colour = _RED if link.name in red else _PLASTIC
-                solids.append(Solid(x, solid.shape.triangles, colour))
+                solids.append(_moved(solid.shape, link.origin, colour))
                 continue
             corners = link.origin + solid.corners()
-            colour = _PLASTIC
-            if solid.kind in ("servo", "payload"):
+            if inner:
                 # Larger than the bay that it fills, or their sides would mix.
                 corners += 0.02 * (corners - corners.mean(axis=0))
-                colour = _MOTOR
-            solids.append(box(corners, _RED if link.name in red else colour))
+            solids.append(box(corners, colour))
     return solids
 
 

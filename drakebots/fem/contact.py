@@ -24,7 +24,7 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import check, checked
-from drakebots.core.kernels import njit
+from drakebots.core.kernels import dot, minus, njit
 from drakebots.fem.assembly import FemModel
 from drakebots.fem.mesh import surface_triangles
 
@@ -34,32 +34,24 @@ MAX_CELLS = 2_000_000
 # Points against triangles: a uniform grid and the nearest triangle; compiled.
 
 
-@njit(cache=True, inline="always")
-def _dot(a, b):
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
 @njit(cache=True)
 def closest_on_triangle(p, a, b, c):
     """Squared distance of p from a triangle, and the weights of its nearest point.
 
     After Ericson, Real-Time Collision Detection (2005), section 5.1.5.
     """
-    # Tuples, as arrays would be allocated in each call.
-    ab = (b[0] - a[0], b[1] - a[1], b[2] - a[2])
-    ac = (c[0] - a[0], c[1] - a[1], c[2] - a[2])
-    ap = (p[0] - a[0], p[1] - a[1], p[2] - a[2])
-    d1, d2 = _dot(ab, ap), _dot(ac, ap)
+    ab, ac, ap = minus(b, a), minus(c, a), minus(p, a)
+    d1, d2 = dot(ab, ap), dot(ac, ap)
     if d1 <= 0.0 and d2 <= 0.0:
-        return _dot(ap, ap), 1.0, 0.0, 0.0
-    bp = (p[0] - b[0], p[1] - b[1], p[2] - b[2])
-    d3, d4 = _dot(ab, bp), _dot(ac, bp)
+        return dot(ap, ap), 1.0, 0.0, 0.0
+    bp = minus(p, b)
+    d3, d4 = dot(ab, bp), dot(ac, bp)
     if d3 >= 0.0 and d4 <= d3:
-        return _dot(bp, bp), 0.0, 1.0, 0.0
-    cp = (p[0] - c[0], p[1] - c[1], p[2] - c[2])
-    d5, d6 = _dot(ab, cp), _dot(ac, cp)
+        return dot(bp, bp), 0.0, 1.0, 0.0
+    cp = minus(p, c)
+    d5, d6 = dot(ab, cp), dot(ac, cp)
     if d6 >= 0.0 and d5 <= d6:
-        return _dot(cp, cp), 0.0, 0.0, 1.0
+        return dot(cp, cp), 0.0, 0.0, 1.0
     va, vb, vc = d3 * d6 - d5 * d4, d5 * d2 - d1 * d6, d1 * d4 - d3 * d2
     if vc <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
         v, w = d1 / (d1 - d3), 0.0

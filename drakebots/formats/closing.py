@@ -64,9 +64,7 @@ def close_loops(
         if number:
             spread = 2.0 * number / tries * free * in_loops
             v = spread * rng.uniform(-1, 1, plant.num_velocities())
-            plant.SetPositions(context, start)
-            q = start + plant.MapVelocityToQDot(context, v)
-            plant.SetPositions(context, _normalised(plant, q))
+            _move(plant, context, start, v)
         found = _newton(closure, context, free)
         if found < best:
             best, best_q = found, plant.GetPositions(context).copy()
@@ -88,9 +86,7 @@ def _newton(closure, context, free) -> float:
         v *= min(1.0, _STEP / max(np.abs(v).max(), 1e-12))
         q, before = plant.GetPositions(context).copy(), float(e @ e)
         for share in 0.5 ** np.arange(6):
-            plant.SetPositions(context, q)
-            move = plant.MapVelocityToQDot(context, share * v)
-            plant.SetPositions(context, _normalised(plant, q + move))
+            _move(plant, context, q, share * v)
             e, J = closure.errors(context, length)
             if e @ e < before * (1 - 1e-3 * share):
                 break
@@ -102,13 +98,17 @@ def _newton(closure, context, free) -> float:
     return float(np.abs(e).max(initial=0.0))
 
 
-def _normalised(plant: MultibodyPlant, q: np.ndarray) -> np.ndarray:
-    """The positions with unit quaternions."""
+def _move(
+    plant: MultibodyPlant, context: Context, start: np.ndarray, v: np.ndarray
+) -> None:
+    """Sets the positions that velocities lead to from others, with unit quaternions."""
+    plant.SetPositions(context, start)
+    q = start + plant.MapVelocityToQDot(context, v)
     for joint in joints_of(plant):
         if joint.type_name() == "quaternion_floating":
             at = slice(joint.position_start(), joint.position_start() + 4)
             q[at] /= np.linalg.norm(q[at])
-    return q
+    plant.SetPositions(context, q)
 
 
 def drop_dependent_rows(closure: LoopClosure, context: Context) -> LoopClosure:
@@ -130,10 +130,8 @@ def drop_dependent_rows(closure: LoopClosure, context: Context) -> LoopClosure:
         return closure
     in_loops = np.abs(closure.jacobian(context)).max(axis=0, initial=0.0) > 0
     for size in (0.05, 0.1, 0.2):
-        plant.SetPositions(context, start)
         v = size * rng.uniform(-1, 1, plant.num_velocities()) * in_loops
-        q = start + plant.MapVelocityToQDot(context, v)
-        plant.SetPositions(context, _normalised(plant, q))
+        _move(plant, context, start, v)
         if close_loops(closure, context, tries=1) < CLOSED:
             rows = independent_rows(closure.jacobian(context))
             best = rows if len(rows) > len(best) else best

@@ -38,6 +38,13 @@ _LAYER = 0.012
 """Points this share of the leg above the lowest are as low."""
 
 
+def plane_rotation(angle: float, size: int = 2) -> np.ndarray:
+    """Rotation (size, size) by an angle [rad] in the plane of the first two axes."""
+    R, c, s = np.eye(size), np.cos(angle), np.sin(angle)
+    R[:2, :2] = [[c, -s], [s, c]]
+    return R
+
+
 @dataclass(frozen=True)
 class Cloud:
     """Points with radii around them that bound a shape.
@@ -240,8 +247,7 @@ def _rectangle(points, normal) -> tuple[np.ndarray, tuple[float, float]]:
     flat = flat - flat.mean(axis=0)
     best, sides = flat, (np.inf, np.inf)
     for turn in np.linspace(0, np.pi / 2, 90, endpoint=False):
-        c, s = np.cos(turn), np.sin(turn)
-        turned = flat @ np.array([[c, -s], [s, c]])
+        turned = flat @ plane_rotation(turn)
         extent = np.ptp(turned, axis=0)
         if extent.prod() + 1e-9 * extent.sum() < np.prod(sides) + 1e-9 * sum(sides):
             best, sides = turned, tuple(extent)

@@ -70,10 +70,12 @@ if TYPE_CHECKING:
     )
     from drakebots.multibody.plant import (
         COLOUR,
+        CONTACT,
         ClosedChain,
         Ground,
         Robot,
         build_robot,
+        set_friction,
     )
     from drakebots.multibody.posture import Posture, find_posture
     from drakebots.multibody.simulate import (

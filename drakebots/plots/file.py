@@ -69,6 +69,9 @@ def panels(count: int, columns: int, size: tuple[float, float]) -> tuple[Figure,
     return figure, grid[:count]
 
 
+_LEGEND = {"borderaxespad": 0.0, "fontsize": 7, "frameon": False}
+
+
 def legend_below(axes: Axes) -> None:
     """Adds a legend under the axes and their label, where it covers no data.
 
@@ -95,10 +98,8 @@ def legend_below(axes: Axes) -> None:
         bbox_transform=transforms.offset_copy(
             axes.transAxes, axes.get_figure(), y=-room, units="points"
         ),
-        borderaxespad=0.0,
         ncols=4 if longest < 10 else 2,
-        fontsize=7,
-        frameon=False,
+        **_LEGEND,
     )
 
 
@@ -107,10 +108,8 @@ def legend_beside(axes: Axes) -> None:
     axes.legend(
         loc="upper left",
         bbox_to_anchor=(1.0, 1.0),
-        borderaxespad=0.0,
         ncols=1 + (len(axes.get_legend_handles_labels()[1]) > 10),
-        fontsize=7,
-        frameon=False,
+        **_LEGEND,
     )
 
 

@@ -128,13 +128,13 @@ def draw_rods(axis, lattice: Lattice, places, actuators: Sequence[Control]) -> N
         axis.plot(*(MM * places[pair].T), color=colour, lw=5, zorder=5, alpha=0.9)
 
 
-def frame(axis, places, *, labels: bool = True, zoom: float = 1.0) -> None:
+def frame(axis, places, *, zoom: float = 1.0) -> None:
     """Equal scales, limits that contain all places (N, 3) [m], labels in mm."""
     low, high = MM * places.min(axis=0), MM * places.max(axis=0)
     pad = 0.04 * float((high - low).max())
     for name, a, b in zip("xyz", low - pad, high + pad):
         getattr(axis, f"set_{name}lim")(a, b)
-        getattr(axis, f"set_{name}label")(f"{name} [mm]" if labels else "")
+        getattr(axis, f"set_{name}label")(f"{name} [mm]")
     axis.set_box_aspect(high - low + 2 * pad, zoom=zoom)
     axis.view_init(**VIEW)
     extent = (high - low) / float((high - low).max())
@@ -143,5 +143,3 @@ def frame(axis, places, *, labels: bool = True, zoom: float = 1.0) -> None:
         side.pane.set_alpha(0.25)
         side._axinfo["grid"]["color"] = (0.85, 0.86, 0.88, 1.0)
         side.set_tick_params(labelsize=7)
-    if not labels:
-        axis.set_axis_off()

@@ -22,7 +22,7 @@ from drakebots.plots.file import (
     panels,
     save,
 )
-from drakebots.results import Result
+from drakebots.results import Result, require
 
 
 def plot_skin(result: Result, path: str | Path) -> Path:
@@ -47,8 +47,7 @@ def skin_figure(result: Result) -> Figure:
         InvalidInput: when the result is of no skinned run.
     """
     data = result.data
-    if "skin_position" not in data or data.sizes.get("time", 0) < 2:
-        raise InvalidInput("the result holds no skinned run to plot")
+    require(data, "skin_position", "skinned run to plot", time=2)
     drawn = [
         panel
         for panel, needed in (

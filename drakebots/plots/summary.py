@@ -18,7 +18,7 @@ from drakebots.plots.file import (
     panels,
     write_figure,
 )
-from drakebots.results import Result
+from drakebots.results import Result, require
 
 
 def plot_motion(result: Result, path: str | Path) -> Path:
@@ -33,8 +33,7 @@ def plot_motion(result: Result, path: str | Path) -> Path:
         FileProblem: when the file cannot be written.
     """
     path = check_ending(path)
-    if "base_position" not in result.data:
-        raise InvalidInput("the result holds no motion to plot")
+    require(result.data, "base_position", "motion to plot")
     return write_figure(summary_figure(result), path)
 
 

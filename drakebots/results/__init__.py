@@ -19,8 +19,14 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.core.run import Verdict
     from drakebots.results.container import FORMAT_VERSION, columns
-    from drakebots.results.layout import LARGEST, check_layout, with_units
     from drakebots.results.origin import file_hash, freeze, provenance, to_json
-    from drakebots.results.result import Result, load_result
+    from drakebots.results.result import (
+        LARGEST,
+        Result,
+        check_layout,
+        load_result,
+        require,
+        with_units,
+    )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

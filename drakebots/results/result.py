@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import xarray as xr
 
 from drakebots.core.errors import (
@@ -21,7 +22,7 @@ from drakebots.core.errors import (
     one_line,
     text_of,
 )
-from drakebots.core.files import write_csv
+from drakebots.core.files import read_yaml, write_csv
 from drakebots.core.run import Verdict
 from drakebots.results.container import (
     AGAIN,
@@ -307,3 +308,92 @@ def _numbers(name: str, value: Any) -> dict[Any, float]:
 
 def _badness(residual: float) -> float:
     return -math.inf if math.isnan(residual) else -abs(residual)
+
+
+# --- what a kind promises --------------------------------------------------
+#
+# A file may hold anything that netCDF can, and is summarized as it is. Plots, pages,
+# tracks and exports take variables for what their names promise, so check_layout
+# looks at dimensions, units, labels and numbers first, and says in a line what is
+# wrong.
+
+_TABLES = read_yaml(Path(__file__).with_name("layout.yaml"))
+
+LARGEST = 1e15
+"""Largest number that is drawn or executed: graphics square it, in single precision."""
+
+_PROMISES = {
+    name: (
+        [tuple(words.partition("[")[0].split()) for words in where.split(",")],
+        where.partition("[")[2].rstrip("]"),
+    )
+    for where, names in _TABLES["dimensions"].items()
+    for name in names.split()
+}
+"""Dimensions that a variable may have, and its unit, by its name."""
+
+
+def require(data: xr.Dataset, names: str, what: str, **least: int) -> None:
+    """Refuses the data of a result that lack what is to be drawn or written.
+
+    Args:
+        data: the data.
+        names: variables and coordinates that they need, with spaces between.
+        what: those are, for the message.
+        least: smallest sizes of dimensions.
+
+    Raises:
+        InvalidInput: "the result holds no ...: it lacks ...".
+    """
+    lost = [name for name in names.split() if name not in data]
+    lost += [f"{n} of {dim}" for dim, n in least.items() if data.sizes.get(dim, 0) < n]
+    if lost:
+        raise InvalidInput(f"the result holds no {what}: it lacks {lost[0]}")
+
+
+def with_units(variables: Mapping[str, tuple[Any, Any, str]]) -> dict[str, tuple]:
+    """Variables for a dataset from (dimensions, values, unit) of each."""
+    return {name: (dims, x, {"units": u}) for name, (dims, x, u) in variables.items()}
+
+
+def check_layout(result: Result) -> None:
+    """Refuses a result whose data is not what its kind promises.
+
+    Kinds of your own are not looked at.
+
+    Raises:
+        InvalidInput: naming the variable, and what it must be.
+    """
+    if result.kind not in _TABLES["needed"]:
+        return
+    data = result.data
+    where = f"this {result.kind} cannot be drawn or executed: "
+    words, groups = _TABLES["needed"][result.kind].split(), _TABLES["groups"]
+    needed = " ".join(groups.get(word, word) for word in words).split()
+    one, *others = _TABLES["together"].get(result.kind, " ").split(" ")
+    needed += others if one in data.variables else []
+    for name in needed:
+        if name not in data.variables:
+            raise InvalidInput(f"{where}it has no {name}; {AGAIN}")
+    sizes = _TABLES["sizes"] | {"axis": 2 if result.kind.startswith("gecko.") else 3}
+    for dim, size in sizes.items():
+        if data.sizes.get(dim, size) != size:
+            raise InvalidInput(f"{where}{dim} has {data.sizes[dim]} items; {AGAIN}")
+    for dim in set(_TABLES["labelled"].split()) & set(data.dims):
+        labels = data[dim].values
+        if labels.dtype.kind != "U" or len(set(labels.tolist())) < labels.size:
+            raise InvalidInput(f"{where}each {dim} needs a name of its own; {AGAIN}")
+    for name in map(str, data.variables):
+        if name not in _PROMISES:
+            continue
+        found, (allowed, unit) = data[name], _PROMISES[name]
+        if found.dims not in allowed:
+            wanted = " or ".join(" x ".join(dims) for dims in allowed)
+            raise InvalidInput(f"{where}{name} must be {wanted}; {AGAIN}")
+        if unit and found.attrs.get("units") != unit:
+            raise InvalidInput(f"{where}{name} must be in {unit}; {AGAIN}")
+        if found.dtype.kind not in "fiub":
+            raise InvalidInput(f"{where}{name} must be numbers; {AGAIN}")
+        largest = abs(found.values).max(initial=0.0)
+        if not (np.isfinite(found.values).all() and largest < LARGEST):
+            raise InvalidInput(f"{where}{name} must be finite, and < {LARGEST:g}")

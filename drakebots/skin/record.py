@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
+from drakebots.core.errors import DrakebotsError, FileProblem
 from drakebots.core.files import check_output, write_text
 from drakebots.fem.assembly import FemModel, von_mises
 from drakebots.fem.mesh import check_mesh, read_mesh, surface_triangles, write_cells
 from drakebots.formats import model_of
 from drakebots.model import Model, skin_path
-from drakebots.results import Result, with_units
+from drakebots.results import Result, require, with_units
 from drakebots.skin.coupled import (
     CoupledResult,
     CoupledState,
@@ -115,6 +115,19 @@ class _Rows:
     def of(self, name: str) -> np.ndarray:
         """All values of a name (steps, ...)."""
         return np.concatenate(self._blocks[name])[: self.count]
+
+
+_ROWS = {
+    "position": ("m or rad: see position_unit", "position_name"),
+    "velocity": ("m/s or rad/s: see velocity_unit", "velocity_name"),
+    "target": ("rad", "joint"),
+    "torque": ("N m", "joint"),
+    "com": ("m", "axis"),
+    "link_force": ("N", "link", "axis"),
+    "worst_volume_ratio": ("1",),
+    "patch_force": ("N", "patch", "axis"),
+}
+"""Unit of each variable over time, and its other dimensions."""
 
 
 class SkinRecord:
@@ -244,24 +257,9 @@ class SkinRecord:
         robot, stepper, of = self.robot, self.stepper, self._rows.of
         glued = robot.glue.vertices
         glued = np.sort(glued[glued < len(robot.mesh.vertices)]).astype(np.int32)
-        by_joint = ("time", "joint")
-        rows: Variables = {
-            "position": (
-                ("time", "position_name"),
-                of("position"),
-                "m or rad: see position_unit",
-            ),
-            "velocity": (
-                ("time", "velocity_name"),
-                of("velocity"),
-                "m/s or rad/s: see velocity_unit",
-            ),
-            "target": (by_joint, of("target"), "rad"),
-            "torque": (by_joint, of("torque"), "N m"),
-            "com": (("time", "axis"), of("com"), "m"),
-            "link_force": (("time", "link", "axis"), of("link_force"), "N"),
-            "worst_volume_ratio": (("time",), of("worst_volume_ratio"), "1"),
-            "patch_force": (("time", "patch", "axis"), of("patch_force"), "N"),
+        rows = {
+            name: (("time", *dims), of(name), unit)
+            for name, (unit, *dims) in _ROWS.items()
         }
         if of("ground_force").any():
             by_body = ("time", "body", "axis")
@@ -273,14 +271,8 @@ class SkinRecord:
         coordinates = {
             "time": ("time", of("time"), {"units": "s"}),
             **skeleton_coordinates(stepper),
-            "position_unit": (
-                "position_name",
-                ["m" if x else "rad" for x in q_lengths],
-            ),
-            "velocity_unit": (
-                "velocity_name",
-                ["m/s" if x else "rad/s" for x in v_lengths],
-            ),
+            "position_unit": ("position_name", np.where(q_lengths, "m", "rad")),
+            "velocity_unit": ("velocity_name", np.where(v_lengths, "m/s", "rad/s")),
             "link": list(robot.glue.by_body()),
         }
         if "ground_force" in rows:
@@ -313,8 +305,7 @@ def write_vtu(result: Result, path: str | Path, model: Model | None = None) -> P
         FileProblem: for another ending, or a file that cannot be written.
     """
     path, data = Path(path), result.data
-    if "skin_position" not in data or "skin_triangle" not in data:
-        raise InvalidInput(f"a result of kind {result.kind} has no skin to write")
+    require(data, "skin_position skin_triangle", "skin to write")
     if path.suffix.lower() != ".pvd":
         raise FileProblem(path, "needs the ending .pvd")
     check_output(path)

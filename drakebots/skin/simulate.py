@@ -34,8 +34,7 @@ from drakebots.core.threads import calm_threads
 from drakebots.fem import Penalty, self_contact, wall_size
 from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.material import Material
-from drakebots.formats import load, model_provenance
-from drakebots.model import skin_path
+from drakebots.formats import load
 from drakebots.multibody import (
     Flat,
     Terrain,
@@ -421,8 +420,6 @@ def _simulated(problem: SkinSimulation, record: SkinRecord, end: RunEnd) -> Resu
     robot, stepper, data = record.robot, record.stepper, record.dataset()
     findings = saturated(data.torque.values, stepper.effort_limits, robot.joints)
     verdict, message = judged(end, findings, "it moves")
-    path = robot.model.path
-    files = [skin_path(path), path.parent / robot.skin.mesh]
     return Result(
         kind="skin.simulation",
         model=robot.model.name,
@@ -445,5 +442,5 @@ def _simulated(problem: SkinSimulation, record: SkinRecord, end: RunEnd) -> Resu
             "judged": looked_at(findings),
             **{k: v for k, v in robot.report().items() if k.endswith("_kg")},
         },
-        provenance=model_provenance(robot.model, as_yaml(problem), files=files),
+        provenance=robot.provenance(as_yaml(problem)),
     )

@@ -18,11 +18,12 @@ from pydrake.geometry import (
 )
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 
+from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.formats import model_of, terrain_of
 from drakebots.model import Model, joints_of
 from drakebots.multibody import COLOUR, Flat, Terrain
-from drakebots.results import Result
+from drakebots.results import Result, require
 from drakebots.view.scene import ROOT, Scene, Stage, make_scene
 
 
@@ -33,8 +34,7 @@ def check_playback(**values: float) -> None:
         InvalidInput: naming it.
     """
     for name, value in values.items():
-        if not (np.isfinite(value) and value > 0):
-            raise InvalidInput(f"{name} must be > 0, got {value}")
+        check_value(name, value, positive())
 
 
 def frame_times(
@@ -198,8 +198,7 @@ def record_motion(
         InvalidInput: when the result holds no motion.
     """
     data = result.data
-    if "position" not in data or data.sizes.get("time", 0) < 2:
-        raise InvalidInput("the result holds no motion to show")
+    require(data, "position", "motion to show", time=2)
     if slow is None:
         slow = max(1.0, 0.5 * float(result.metrics.get("frequency_hz", 0.0)))
     check_playback(slow=slow, frames_per_second=frames_per_second)

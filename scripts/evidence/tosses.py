@@ -25,6 +25,10 @@ mujoco     MuJoCo with its own defaults, or with other `solref`: friction, time
 Friction coefficients that nobody fitted are those of the file. The hinge's damping is
 one number for all, from its decay in flight.
 
+`toss_error_ours_vs_drake` and `_vs_mujoco` are errors of position of "sap" over theirs,
+all fitted: one parameter of ours, three of theirs; `toss_error_hard_vs_...` those of
+"hard", with one as well.
+
 JSON: toss_error_ours_vs_drake, toss_error_ours_vs_mujoco, pack, tosses, rows.
 """
 
@@ -487,6 +491,9 @@ CONTENDERS = (
 )
 
 
+FITTED = tuple(one.name for one in CONTENDERS if one.start)
+
+
 def published(folder: Path) -> dict[str, partial]:
     """Simulators with the parameters that Acosta et al. (2021) identified."""
     path = folder / "authors_parameters.json"
@@ -594,11 +601,10 @@ def main(argv: Sequence[str] | None = None) -> dict:
     print_table(f"{args.pack}: {len(test)} tosses", rows)
     if args.output:
         plot(found, args.output)
-    ours = rows["hard, fitted"]["position_widths"]
+    fits = {name: rows[f"{name}, fitted"]["position_widths"] for name in FITTED}
     ratios = {
-        f"toss_error_ours_vs_{peer}": figure(
-            ours / rows[f"{peer}, fitted"]["position_widths"], target=1.0
-        )
+        f"toss_error_{ours}_vs_{peer}": figure(fits[name] / fits[peer], target=1.0)
+        for ours, name in (("ours", "sap"), ("hard", "hard"))
         for peer in ("drake", "mujoco")
     }
     parameters = {name: row["parameters"] for name, row in found.items()}

@@ -53,39 +53,36 @@ def test_hard_contact_lands_by_coulombs_law(puck):
     assert worst(plant, 1e-3) == pytest.approx(FRICTION, rel=1e-9)
 
 
-def test_drakes_friction_exceeds_coulombs_law_in_landings(puck):
-    """Drake's `lagged` contact bounds friction by the normal force of the step before,
-    the first of which comes at a depth of up to h v: mu (1 + h^2 k/m (1 + d v)), until
-    the body stands."""
+def test_our_plant_lands_by_coulombs_law(puck):
+    """Drake's own default, "lagged", bounds friction by the normal force of the step
+    before: the puck would stand after a step of 1 ms."""
     ground = stiff_ground(puck, 0.05, FRICTION, GRAVITY, Flat())
-    stiffness = ground.stiffness / 2  # of ground and sole in series
     for h in (1e-3, 2.5e-4, 6.25e-5):
         plant = SapPlant(puck, base="quaternion", time_step=h, ground=ground)
-        excess = h**2 * stiffness / 0.37 * (1 + ground.dissipation * 1.1)
-        found = worst(plant, h) / FRICTION - 1
-        if h == 1e-3:  # it stands: all of its speed is gone
-            assert excess > 3 and found > 2
-        else:
-            assert 0.6 * excess < found < excess
+        assert worst(plant, h) == pytest.approx(FRICTION, rel=1e-4)
 
 
 def test_friction_and_payload_change_while_it_runs(puck):
-    """It slides at mu g, then at the new one; the ground carries what it carries."""
+    """It slides by the friction of now, and the ground carries what it carries: by
+    momentum, since "similar" throws up what slides."""
     ground = stiff_ground(puck, 0.05, FRICTION, GRAVITY, Flat())
     plant = SapPlant(puck, base="quaternion", time_step=1e-3, ground=ground)
     plant.start(np.r_[1, 0, 0, 0, 0, 0, 0], np.r_[0, 0, 0, 1.0, 0, 0])
 
-    def after(count: int) -> tuple[float, float]:
-        """Speed ahead and force of the ground after some steps."""
+    def after(count: int) -> tuple[float, float, float]:
+        """Changes of the speeds ahead and up, and the impulse of the ground."""
+        before, impulse = plant.state()[1], 0.0
         for _ in range(count):
             plant.advance(Command(np.zeros(0), np.zeros(0)))
-        return plant.state()[1][3], plant.forces()[0, 2]
+            impulse += 1e-3 * plant.forces()[0, 2]
+        _, _, _, ahead, _, up = plant.state()[1] - before
+        return ahead, up, impulse
 
-    after(100)  # it settles
     for friction, payload in ((FRICTION, 0.0), (0.6, 0.0), (0.1, 0.2), (0.1, 0.0)):
         plant.set_friction(friction)
         plant.set_payload(payload)
-        before, _ = after(30)
-        speed, force = after(20)
-        assert before - speed == pytest.approx(friction * GRAVITY * 0.02, rel=1e-3)
-        assert force == pytest.approx((0.37 + payload) * GRAVITY, rel=1e-3)
+        ahead, up, impulse = after(50)
+        mass = 0.37 + payload
+        assert impulse == pytest.approx(mass * (GRAVITY * 0.05 + up), rel=1e-6)
+        assert -ahead == pytest.approx(friction * impulse / mass, rel=1e-4)
+        assert plant.state()[1][3] > 0.1

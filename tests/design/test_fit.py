@@ -21,8 +21,7 @@ from drakebots.design.geometry import (
     Surface,
     mirrored,
 )
-from drakebots.design.pipeline import _closed
-from drakebots.design.thicken import joined_feet, thicken
+from drakebots.design.pipeline import _closed, joined_feet, thicken
 
 FEET = {"FL": (0.2, 0.1), "FR": (0.2, -0.1), "RL": (-0.2, 0.1), "RR": (-0.2, -0.1)}
 """Where the animal of these tests has its feet [m]."""

@@ -58,9 +58,9 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 54_154,
-    "modules": 380,
-    "single_importer_modules": 41,
+    "code_lines": 53_999,
+    "modules": 375,
+    "single_importer_modules": 40,
     "functions_over_60_lines": 5,
     "field_declarations": 1,
     "option_bag_fields": 14,

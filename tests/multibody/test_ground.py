@@ -17,6 +17,7 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.convert import as_yaml, from_word, from_yaml
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.formats import load
 from drakebots.multibody import (
     Blocks,
     Distances,
@@ -31,6 +32,7 @@ from drakebots.multibody import (
     Stairs,
     Step,
     Terrain,
+    build_robot,
 )
 
 G = 9.81
@@ -242,3 +244,33 @@ def test_bad_terrain_is_refused(files, tmp_path):
     hills = HeightField(many, many, 0.01 * np.sin(9 * many)[:, None] + np.zeros(50))
     with pytest.raises(InvalidInput, match=r"4802 triangles, too many.*3000"):
         hills.solids()
+
+
+SLIDER = """<robot name="slider" xmlns:drake="http://drake.mit.edu"><link name="puck">
+<inertial><mass value="0.4"/>
+<inertia ixx="1e6" ixy="0" ixz="0" iyy="1e6" iyz="0" izz="1e6"/></inertial>
+<collision><geometry><sphere radius="0.02"/></geometry>{material}</collision>
+</link></robot>"""
+RUBBER = """<drake:proximity_properties><drake:mu_static value="1.5"/>
+<drake:mu_dynamic value="1.5"/></drake:proximity_properties>"""
+
+
+@pytest.mark.parametrize("material", ["", RUBBER])
+@pytest.mark.parametrize("friction", [0.0, 0.29, 1.02])
+def test_the_grounds_friction_is_that_of_the_pair(tmp_path, material, friction):
+    """Whatever the file gives its shapes, or leaves to Drake, which takes 1."""
+    path = tmp_path / "slider.urdf"
+    path.write_text(SLIDER.format(material=material))
+    builder = DiagramBuilder()
+    # "similar" would throw it up where it begins to slide.
+    ground = Ground(friction)
+    robot = build_robot(load(path), builder, ground=ground, contact="lagged")
+    simulator = Simulator(builder.Build())
+    context = robot.plant.GetMyMutableContextFromRoot(simulator.get_mutable_context())
+    robot.plant.SetPositions(context, [1, 0, 0, 0, 0, 0, 0.02])
+    robot.plant.SetVelocities(context, [0, 0, 0, 3.0, 0, 0])
+    simulator.AdvanceTo(0.1)  # it settles
+    before = robot.plant.GetVelocities(context)[3]
+    simulator.AdvanceTo(0.2)
+    slower = before - robot.plant.GetVelocities(context)[3]
+    assert slower == pytest.approx(0.1 * friction * G, rel=1e-2, abs=1e-9)

@@ -20,9 +20,14 @@ from drakebots.fem.mesh import box_mesh, surface_triangles
 from drakebots.view import serve
 from drakebots.view.page import linear_rgb
 from drakebots.view.skin import SkinView, colour_scale, record_skin
-from drakebots.view.skin.live import SKIN, draw_scale, round_up, skin_values
-from drakebots.view.skin.page import drawn_surface, encode
-from drakebots.view.skin.record import SkinScene
+from drakebots.view.skin.live import (
+    SKIN,
+    draw_scale,
+    drawn_surface,
+    round_up,
+    skin_values,
+)
+from drakebots.view.skin.record import SkinScene, encode
 from tests.helpers.scripts import load_script
 from tests.helpers.skin_runs import decode, skinned
 
@@ -68,7 +73,7 @@ def test_bad_streams():
         encode(x * np.nan, np.zeros((2, 3)))
     with pytest.raises(InvalidInput, match=r"needs \(T, V, 3\)"):
         encode(x[..., :2], np.zeros((2, 3)))
-    with pytest.raises(InvalidInput, match="not among the 3"):
+    with pytest.raises(InvalidInput, match="not all among the 3"):
         drawn_surface(x[0], np.array([[0, 1, 3]]))
 
 

@@ -32,6 +32,7 @@ from drakebots.design.geometry import (
     to_manifold,
     to_surface,
 )
+from drakebots.model import plane_rotation
 
 _WALL = 0.015
 """Thickness of the box around the piece [m]."""
@@ -200,18 +201,8 @@ def _turned(surface, direction):
     R = frame_of(direction)
     flat = surface.vertices @ R[:, :2]
     angles = np.radians(np.arange(0.0, 90.0, 3.0))
-    size = [
-        np.prod(
-            np.ptp(
-                flat @ np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]),
-                axis=0,
-            )
-        )
-        for a in angles
-    ]
-    a = angles[int(np.argmin(size))]
-    turn = np.array([[np.cos(a), -np.sin(a), 0], [np.sin(a), np.cos(a), 0], [0, 0, 1]])
-    return R @ turn
+    sizes = [np.ptp(flat @ plane_rotation(a), axis=0).prod() for a in angles]
+    return R @ plane_rotation(angles[int(np.argmin(sizes))], size=3)
 
 
 def _with_print(body, core, openings):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from drakebots.core.kernels import njit
+from drakebots.core.kernels import cross, dot, minus, njit
 
 
 class HalfEdges(NamedTuple):
@@ -89,26 +89,20 @@ def valence(a, m):
 @njit(cache=True)
 def edge_length(x, a, b):
     """Distance of the vertices a and b [m]."""
-    return np.sqrt(
-        (x[a, 0] - x[b, 0]) ** 2 + (x[a, 1] - x[b, 1]) ** 2 + (x[a, 2] - x[b, 2]) ** 2
-    )
+    along = minus(x[a], x[b])
+    return np.sqrt(dot(along, along))
 
 
 @njit(cache=True)
 def area_vector(p, q, r):
     """(q - p) x (r - p): the normal, of twice the area [m^2]."""
-    ux, uy, uz = q[0] - p[0], q[1] - p[1], q[2] - p[2]
-    vx, vy, vz = r[0] - p[0], r[1] - p[1], r[2] - p[2]
-    return uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+    return cross(minus(q, p), minus(r, p))
 
 
 @njit(cache=True)
 def agree(n, m, least):
     """Whether the cosine of the angle between two vectors is above `least`."""
-    dot = n[0] * m[0] + n[1] * m[1] + n[2] * m[2]
-    nn = n[0] * n[0] + n[1] * n[1] + n[2] * n[2]
-    mm = m[0] * m[0] + m[1] * m[1] + m[2] * m[2]
-    return dot > least * np.sqrt(nn * mm)
+    return dot(n, m) > least * np.sqrt(dot(n, n) * dot(m, m))
 
 
 @njit(cache=True)
@@ -275,7 +269,7 @@ def _stay_upright(end, u, v, target, m):
             new = area_vector(target, x[p], x[q])
             if not agree(area_vector(x[end], x[p], x[q]), new, 0.5):
                 return False
-            area = np.sqrt(new[0] ** 2 + new[1] ** 2 + new[2] ** 2)
+            area = np.sqrt(dot(new, new))
             longest = max(
                 np.sqrt(((target - x[p]) ** 2).sum()),
                 np.sqrt(((target - x[q]) ** 2).sum()),

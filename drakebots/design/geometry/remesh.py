@@ -13,7 +13,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.core.kernels import njit
+from drakebots.core.kernels import dot, minus, njit
 from drakebots.design.geometry.distance import DistanceGrid, value_and_gradient
 from drakebots.design.geometry.half_edges import (
     HalfEdges,
@@ -182,11 +182,8 @@ def _insert_rings(m: HalfEdges, rings: tuple[Ring, ...], h: float) -> None:
 @njit(cache=True)
 def _angle_cos(p, q, r):
     """Cosine of the angle at p."""
-    u0, u1, u2 = q[0] - p[0], q[1] - p[1], q[2] - p[2]
-    v0, v1, v2 = r[0] - p[0], r[1] - p[1], r[2] - p[2]
-    return (u0 * v0 + u1 * v1 + u2 * v2) / np.sqrt(
-        (u0 * u0 + u1 * u1 + u2 * u2) * (v0 * v0 + v1 * v1 + v2 * v2) + 1e-300
-    )
+    u, v = minus(q, p), minus(r, p)
+    return dot(u, v) / np.sqrt(dot(u, u) * dot(v, v) + 1e-300)
 
 
 @njit(cache=True)
@@ -274,7 +271,7 @@ def _towards_middle(v, m, moved):
     for h in around(m.leaving[v], m.twin):
         p, q = m.org[next_edge(h)], m.org[previous_edge(h)]
         n = area_vector(x[v], x[p], x[q])
-        area = np.sqrt(n[0] ** 2 + n[1] ** 2 + n[2] ** 2)
+        area = np.sqrt(dot(n, n))
         # The weight is area over size^2: vertices are dense where size is small.
         own = (size[v] + size[p] + size[q]) / 3
         area_weight = area / (own * own)

@@ -16,13 +16,11 @@ from pathlib import Path
 import manifold3d as m
 import numpy as np
 import trimesh
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from drakebots.core.checks import check_value, direction, one_of
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import replacing
-from drakebots.core.kernels import njit
+from drakebots.core.kernels import cross, dot, minus, njit
 from drakebots.fem import MAX_CELLS, triangle_grid
 from drakebots.fem.mesh import checked_arrays, connected_pieces
 
@@ -90,9 +88,9 @@ class Surface:
     @property
     def normals(self) -> np.ndarray:
         """Unit normals of the triangles (m, 3)."""
-        cross = _cross(self)
-        length = np.linalg.norm(cross, axis=1, keepdims=True)
-        return cross / np.maximum(length, np.finfo(float).tiny)
+        normals = _cross(self)
+        length = np.linalg.norm(normals, axis=1, keepdims=True)
+        return normals / np.maximum(length, np.finfo(float).tiny)
 
     def turned(self, forward: str, up: str) -> Surface:
         """The surface rotated so that two of its axes become x and z.
@@ -326,8 +324,7 @@ def _orient_alike(f, twin):
     one = np.arange(3 * n) // 3
     rows = np.concatenate([one, n + one])
     columns = np.concatenate([other + n * differ, other + n * ~differ])
-    graph = coo_array((np.ones(6 * n), (rows, columns)), shape=(2 * n, 2 * n))
-    label = connected_components(graph, directed=False)[1].reshape(2, n)
+    label = connected_pieces(np.column_stack([rows, columns]), 2 * n)[1].reshape(2, n)
     both = label[0] == label[1]
     if both.any():
         raise InvalidInput(
@@ -363,24 +360,20 @@ def _crossing_triangles(surface: Surface) -> np.ndarray:
 @njit(cache=True)
 def _pierces(p, q, a, b, c):
     """Whether the open segment p q crosses the triangle a b c."""
-    u, v, w = b - a, c - a, p - q
-    n0 = u[1] * v[2] - u[2] * v[1]
-    n1 = u[2] * v[0] - u[0] * v[2]
-    n2 = u[0] * v[1] - u[1] * v[0]
-    d = w[0] * n0 + w[1] * n1 + w[2] * n2
+    u, v, w = minus(b, a), minus(c, a), minus(p, q)
+    n = cross(u, v)
+    d = dot(w, n)
     if d == 0:
         return False
-    r = p - a
-    t = (r[0] * n0 + r[1] * n1 + r[2] * n2) / d
+    r = minus(p, a)
+    t = dot(r, n) / d
     if t <= 0 or t >= 1:
         return False
-    e0 = w[1] * r[2] - w[2] * r[1]
-    e1 = w[2] * r[0] - w[0] * r[2]
-    e2 = w[0] * r[1] - w[1] * r[0]
-    s = (v[0] * e0 + v[1] * e1 + v[2] * e2) / d
+    e = cross(w, r)
+    s = dot(v, e) / d
     if s < 0 or s > 1:
         return False
-    z = -(u[0] * e0 + u[1] * e1 + u[2] * e2) / d
+    z = -dot(u, e) / d
     return z >= 0 and s + z <= 1
 
 

@@ -136,13 +136,11 @@ class Crouched(Template):
         limb, end, side = self.limbs[name]
         hip = _hip_point(limb, side)
         axis = _SHOULDER_AXES[self.shoulder]
-        joint = f"{name}_shoulder"
-        ends = ("torso", f"{name}_upper")
-        limits = np.radians([-60.0, 60.0])
-        hinge = Hinge(joint, *ends, hip, axis, *limits, self.build.servo)
-        mount = (joint, hip, axis, -end * _X if axis[0] == 0 else _Z)
+        row = ("shoulder", "torso", f"{name}_upper", hip, axis, 60.0)
+        mount = (f"{name}_shoulder", hip, axis, -end * _X if axis[0] == 0 else _Z)
         leg = _leg(self.build, name, limb, side, "torso")
-        return LimbParts(leg.links, (hinge, *leg.hinges), leg.sole, mount)
+        hinges = (*_hinges(self.build, name, [row]), *leg.hinges)
+        return LimbParts(leg.links, hinges, leg.sole, mount)
 
 
 @dataclass(frozen=True)
@@ -150,7 +148,18 @@ class Upright(Template):
     """Four joints on each limb: abduction, flexion, knee, ankle."""
 
     def limb_parts(self, name: str) -> LimbParts:
-        return _four_joint_limb(self, name)
+        limb, end, side = self.limbs[name]
+        hip = _hip_point(limb, side)
+        p_WJ, p_WM = abduction_joint(self.build, limb, hip, end)
+        rows = (
+            ("abduction", "torso", f"{name}_hip", p_WJ, ABDUCTION, 30.0),
+            ("flexion", f"{name}_hip", f"{name}_upper", hip, FLEXION, 60.0),
+        )
+        link = hip_link(self.build, name, p_WJ, hip, end)
+        leg = _leg(self.build, name, limb, side, link.name)
+        mount = (f"{name}_abduction", p_WM, ABDUCTION, _Z)
+        hinges = (*_hinges(self.build, name, rows), *leg.hinges)
+        return LimbParts((link, *leg.links), hinges, leg.sole, mount)
 
 
 @dataclass(frozen=True)
@@ -165,31 +174,14 @@ class Long(Upright):
 
     def tail_parts(self) -> LimbParts:
         p_WJ = tail_joint(self.build, self.torso, self.torso_centre)
-        limits = np.radians([-45.0, 45.0])
-        ends = ("torso", "tail")
-        hinge = Hinge("tail_yaw", *ends, p_WJ, _Z, *limits, self.build.servo)
+        rows = [("yaw", "torso", "tail", p_WJ, _Z, 45.0)]
+        hinges = tuple(_hinges(self.build, "tail", rows))
         link = tail_link(self.build, self.tail, p_WJ)
-        return LimbParts((link,), (hinge,), None, ("tail_yaw", p_WJ, _Z, _X))
+        return LimbParts((link,), hinges, None, ("tail_yaw", p_WJ, _Z, _X))
 
 
 def _hip_point(limb: Limb, side: int) -> np.ndarray:
     return np.array([limb.x, side * limb.y, limb.hip_height])
-
-
-def _four_joint_limb(template, name) -> LimbParts:
-    build = template.build
-    limb, end, side = template.limbs[name]
-    hip = _hip_point(limb, side)
-    p_WJ, p_WM = abduction_joint(build, limb, hip, end)
-    rows = (
-        ("abduction", "torso", f"{name}_hip", p_WJ, ABDUCTION, 30.0),
-        ("flexion", f"{name}_hip", f"{name}_upper", hip, FLEXION, 60.0),
-    )
-    link = hip_link(build, name, p_WJ, hip, end)
-    leg = _leg(build, name, limb, side, link.name)
-    mount = (f"{name}_abduction", p_WM, ABDUCTION, _Z)
-    hinges = (*_hinges(build, name, rows), *leg.hinges)
-    return LimbParts((link, *leg.links), hinges, leg.sole, mount)
 
 
 def _leg(build, name, limb, side, parent) -> LimbParts:

@@ -17,7 +17,7 @@ import numpy as np
 
 from drakebots.core.checks import check_value, whole
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.core.kernels import njit
+from drakebots.core.kernels import cross, dot, minus, njit
 from drakebots.core.lazy import late
 from drakebots.design.geometry import (
     DistanceGrid,
@@ -385,17 +385,13 @@ def flow_inward(grid, x, inward, depth, substeps):
 @njit(cache=True)
 def _quality(x, a, b, c, d):
     """Mean ratio of a tet, signed: 12 (3 V)^(2/3) / sum of squared edges."""
-    ux, uy, uz = x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2]
-    vx, vy, vz = x[c, 0] - x[a, 0], x[c, 1] - x[a, 1], x[c, 2] - x[a, 2]
-    wx, wy, wz = x[d, 0] - x[a, 0], x[d, 1] - x[a, 1], x[d, 2] - x[a, 2]
-    det = ux * (vy * wz - vz * wy) + uy * (vz * wx - vx * wz) + uz * (vx * wy - vy * wx)
-    uu, vv = ux * ux + uy * uy + uz * uz, vx * vx + vy * vy + vz * vz
-    ww = wx * wx + wy * wy + wz * wz
+    u, v, w = minus(x[b], x[a]), minus(x[c], x[a]), minus(x[d], x[a])
+    det = dot(u, cross(v, w))
     # Squared edges between b, c, d by the cosine law.
-    s = 3 * (uu + vv + ww) - 2 * (
-        ux * vx + uy * vy + uz * vz
-        + ux * wx + uy * wy + uz * wz
-        + vx * wx + vy * wy + vz * wz
+    s = 3 * (dot(u, u) + dot(v, v) + dot(w, w)) - 2 * (
+        u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
+        + u[0] * w[0] + u[1] * w[1] + u[2] * w[2]
+        + v[0] * w[0] + v[1] * w[1] + v[2] * w[2]
     )  # fmt: skip
     q = 12 * np.cbrt(0.25 * det * det) / max(s, 1e-300)
     return q if det > 0 else -q

@@ -14,6 +14,7 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.fem.assembly.assembly import (
         FemModel,
+        SymmetricPattern,
         as_forces,
         as_positions,
         build_model,
@@ -28,6 +29,5 @@ if TYPE_CHECKING:
     )
     from drakebots.fem.assembly.elements import Space
     from drakebots.fem.assembly.kernels import gradient_of
-    from drakebots.fem.assembly.pattern import SymmetricPattern
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drakebots.core.kernels import cholesky, njit
+from drakebots.core.kernels import cholesky, cross, dot, njit
 
 NEO_HOOKEAN, STABLE_NEO_HOOKEAN = 0, 1
 ST_VENANT_KIRCHHOFF, LINEAR_COROTATED, OGDEN = 2, 3, 4
@@ -48,11 +48,7 @@ rounding of the quotient (1e-16/difference) equals the error of the limit
 @njit(cache=True)
 def determinant(F):
     """det F of F (3, 3)."""
-    return (
-        F[0, 0] * (F[1, 1] * F[2, 2] - F[1, 2] * F[2, 1])
-        - F[0, 1] * (F[1, 0] * F[2, 2] - F[1, 2] * F[2, 0])
-        + F[0, 2] * (F[1, 0] * F[2, 1] - F[1, 1] * F[2, 0])
-    )
+    return dot(F[0], cross(F[1], F[2]))
 
 
 @njit(cache=True)
@@ -67,15 +63,9 @@ def invariants(F):
 @njit(cache=True)
 def cofactor(F, K):
     """dJ/dF (3, 3), written to K."""
-    K[0, 0] = F[1, 1] * F[2, 2] - F[1, 2] * F[2, 1]
-    K[0, 1] = F[1, 2] * F[2, 0] - F[1, 0] * F[2, 2]
-    K[0, 2] = F[1, 0] * F[2, 1] - F[1, 1] * F[2, 0]
-    K[1, 0] = F[0, 2] * F[2, 1] - F[0, 1] * F[2, 2]
-    K[1, 1] = F[0, 0] * F[2, 2] - F[0, 2] * F[2, 0]
-    K[1, 2] = F[0, 1] * F[2, 0] - F[0, 0] * F[2, 1]
-    K[2, 0] = F[0, 1] * F[1, 2] - F[0, 2] * F[1, 1]
-    K[2, 1] = F[0, 2] * F[1, 0] - F[0, 0] * F[1, 2]
-    K[2, 2] = F[0, 0] * F[1, 1] - F[0, 1] * F[1, 0]
+    K[0, 0], K[0, 1], K[0, 2] = cross(F[1], F[2])
+    K[1, 0], K[1, 1], K[1, 2] = cross(F[2], F[0])
+    K[2, 0], K[2, 1], K[2, 2] = cross(F[0], F[1])
 
 
 @njit(cache=True)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from drakebots.core.checks import check_value, numeric
+from drakebots.core.checks import array, check_value, numeric, positive, whole
 from drakebots.core.errors import InvalidInput
 
 
@@ -209,10 +209,8 @@ def box_mesh(
     Returns:
         The mesh, with prod(cells + 1) vertices and 6 tets per cell.
     """
-    if min(lengths) <= 0 or min(cells) < 1:
-        raise InvalidInput(
-            f"box: lengths {lengths} must be > 0 m and cells {cells} must be >= 1"
-        )
+    check_value("box: lengths", lengths, array((3,), "m", entry=positive("m")))
+    check_value("box: cells", cells, array((3,), of=int, entry=whole(1)))
     axes = [np.linspace(0, l, n + 1) for l, n in zip(lengths, cells)]  # noqa: E741
     vertices = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
     ny, nz = cells[1] + 1, cells[2] + 1

@@ -201,13 +201,6 @@ def fix_weightless(model: ET.Element, findings: Findings, *, default: str) -> No
 def _with_those_above(links: set[str], ends: list[tuple[str, str]]) -> set[str]:
     """Links, and all from which joints lead down to them."""
     found = set(links)
-    parents: dict[str, list[str]] = {}
-    for parent, child in ends:
-        parents.setdefault(child, []).append(parent)
-    stack = list(links)
-    while stack:
-        for parent in parents.get(stack.pop(), []):
-            if parent not in found:
-                found.add(parent)
-                stack.append(parent)
+    while above := {parent for parent, child in ends if child in found} - found:
+        found |= above
     return found

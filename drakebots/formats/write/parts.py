@@ -257,11 +257,9 @@ def read_parts(robot: Robot, path: Path | None = None) -> list[Part]:
             part.X_PF = part.X_PF @ joint.X_FM()
         part.steps = _steps(joint, springs, rotors)
     _add_forms(robot, parts, path)
-    order, waiting = [], [parts[0]]
-    while waiting:
-        part = waiting.pop(0)
-        order.append(part)
-        waiting += part.children
+    order = [parts[0]]
+    for part in order:  # which grows
+        order += part.children
     return order
 
 

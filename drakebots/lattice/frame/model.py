@@ -30,6 +30,7 @@ import scipy.sparse
 
 from drakebots.core.checks import (
     array,
+    check_value,
     each,
     either,
     flag,
@@ -357,10 +358,7 @@ class Supports:
     floating: bool = False
 
     def __post_init__(self):
-        try:
-            held = np.array(self.held, dtype=bool)
-        except (TypeError, ValueError):  # lists of different lengths
-            raise InvalidInput("held must be (N, 6) of true or false") from None
+        held = check_value("held", self.held, array((None, 6), of=bool))
         object.__setattr__(self, "held", held)
         object.__setattr__(self, "actuators", node_pairs(self.actuators))
 

@@ -132,10 +132,8 @@ def place_actuators(
     check_value("tolerance", tolerance, between(0, 1, open_ends=True))
     check_value("most", most, whole(1))
     found = _places(lattice, axes, single=model is lattice)
-    space = _Space(model, lattice, found, targets, w)
+    space = _Space(model, lattice, found, targets, w, mean_pose)
     space.stroke, space.allowed = stroke * (1 + 1e-9), tolerance * np.abs(w).max()
-    if mean_pose and model is not lattice:
-        space.take_mean_pose(model)
     return space.search(most, progress)
 
 
@@ -165,25 +163,22 @@ class _Space:
     stroke: float
     allowed: float
 
-    def __init__(self, model, lattice: Lattice, found, targets, w):
+    def __init__(self, model, lattice: Lattice, found, targets, w, mean_pose: bool):
         elastic = isinstance(model, ElasticPOM)
         basis = model.basis if elastic else Planes(lattice).fields.toarray()
         G = extension_rows(lattice, found, basis)
         self._groups = _alike(G)
         first = [group[0][0] for group in self._groups]
         G = G[first]
-        self._soft = model.amplitudes(G) if elastic else G
-        self._rows = [3 * lattice.node(t.node) + t.axis for t in targets]
+        soft = model.amplitudes(G) if elastic else G
+        rows = [3 * lattice.node(t.node) + t.axis for t in targets]
         self._w, self._controls, self._targets = w, found, targets
-        self._T = basis[self._rows] @ self._soft.T
-        self._flex = G @ self._soft.T
-
-    def take_mean_pose(self, model: ElasticPOM) -> None:
-        """Takes the rigid motion that fits all nodes best out of the motions."""
-        rigid = rigid_motions(model.lattice)
-        basis = model.basis
-        basis = basis - rigid @ np.linalg.lstsq(rigid, basis, rcond=None)[0]
-        self._T = basis[self._rows] @ self._soft.T
+        if mean_pose and elastic:
+            # Without the rigid motion that fits all nodes best.
+            rigid = rigid_motions(lattice)
+            basis = basis - rigid @ np.linalg.lstsq(rigid, basis, rcond=None)[0]
+        self._T = basis[rows] @ soft.T
+        self._flex = G @ soft.T
 
     def search(self, most: int, progress: Progress | None) -> Placement:
         """The smallest set within what is allowed; see :func:`place_actuators`."""

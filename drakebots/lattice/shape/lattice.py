@@ -39,7 +39,6 @@ from typing import Annotated, Any
 from xml.etree import ElementTree
 
 import numpy as np
-import yaml
 
 from drakebots.core.checks import array, between, check_value, numeric, one_of, positive
 from drakebots.core.errors import FileProblem, InvalidInput
@@ -276,8 +275,8 @@ def load_lattice(path: str | Path) -> LatticeSpec:
     if ending.startswith(".vx"):
         return LatticeSpec(read_vxa(path), path=path)
     with reading(path):
-        text = _read(path).decode("utf-8")
-        spec = parse_lattice(_json(text) if ending == ".json" else _yaml(text))
+        text = path.read_text(encoding="utf-8")
+        spec = parse_lattice(_json(text) if ending == ".json" else parse_yaml(text))
         return replace(spec, path=path)
 
 
@@ -327,26 +326,11 @@ def save_lattice(
     return path
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise FileProblem(path, f"cannot be read ({error}); check it") from error
-
-
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"is not JSON: {error}") from error
-
-
-def _yaml(text: str) -> Any:
-    document = parse_yaml(text)
-    # With aliases a short file could stand for more voxels than memory holds.
-    if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
-        raise InvalidInput("anchors (&, *) are not read in lattices; write them out")
-    return document
 
 
 def _quantity(node: Any, where: str) -> float:
@@ -382,7 +366,8 @@ def read_vxa(path: str | Path, pitch: float | None = None) -> Lattice:
             ASCII_READABLE, its voxels are not cubes, or layers do not fit.
     """
     path = Path(path)
-    text = _read(path)
+    with reading(path):
+        text = path.read_bytes()
     if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
         raise FileProblem(path, "defines entities, which are not read; remove them")
     try:

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_array, csc_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import csc_array
 
 from drakebots.core.errors import InvalidInput, UnknownName, some
+from drakebots.fem.mesh import connected_pieces
 from drakebots.lattice.shape.lattice import OFFSETS, Lattice
 
 AXES = "xyz"
@@ -57,9 +57,7 @@ def neighbours(lattice: Lattice) -> np.ndarray:
 
 def pieces(size: int, pairs: np.ndarray) -> np.ndarray:
     """Number of the piece of each of `size` things that pairs (n, 2) join (size,)."""
-    ones = np.ones(len(pairs))
-    graph = coo_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(size, size))
-    return connected_components(graph, directed=False)[1]
+    return connected_pieces(pairs, size)[1]
 
 
 @dataclass(frozen=True, order=True)
@@ -250,6 +248,6 @@ def _pieces_text(found: tuple[tuple[Voxel, ...], ...]) -> str:
     return f"{len(found)} pieces: {some(map(_some, found), separator='; ')}"
 
 
-def _some(voxels: tuple[Voxel, ...], most: int = 6) -> str:
-    shown = some((f"({i},{j},{k})" for i, j, k in voxels), most, " ")
+def _some(voxels: tuple[Voxel, ...]) -> str:
+    shown = some((f"({i},{j},{k})" for i, j, k in voxels), 6, " ")
     return f"voxel{'s' * (len(voxels) > 1)} {shown}"

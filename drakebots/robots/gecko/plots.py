@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Polygon
 
 from drakebots.core.errors import InvalidInput
+from drakebots.model import plane_rotation
 from drakebots.plots import check_ending, legend_below, save
 from drakebots.results import Result
 from drakebots.robots.gecko.generator import MotionPolynomial
@@ -221,20 +222,17 @@ def _course_title(result: Result) -> str:
 _COLUMN, _ROW = 30.0, 42.0
 
 
-def plot_velocity_space(
-    result: Result, path: str | Path, *, paper: bool = True
-) -> Path:
+def plot_velocity_space(result: Result, path: str | Path) -> Path:
     """Fig. 7: every gait of the grid with its motion per cycle.
 
     Each gait is drawn in the cycle's three poses, the first faint, with its front end
     at the grid point and facing up. Red is the simulated displacement, green the
     heading after the cycle with its number in degrees, blue the polynomial; the
-    background shows the polynomial's rotation.
+    background shows the polynomial's rotation. Beside it is the paper's polynomial.
 
     Args:
         result: result of kind "gecko.velocity_space".
         path: file to write.
-        paper: whether to draw the paper's polynomial (Table 3) beside it.
 
     Raises:
         InvalidInput: for another kind of result, or a file ending that is no
@@ -243,16 +241,15 @@ def plot_velocity_space(
     check_ending(path)
     fit = motion_of(result)
     q1, q2 = result.data.q1.values, result.data.q2.values
-    panels = [(fit, True, "simulated: moved (red), heading after (green), fit (blue)")]
-    if paper:
-        title = "Table 3 of the paper (fit to the robot)"
-        panels.append((MotionPolynomial.table_3(), False, title))
+    ours = "simulated: moved (red), heading after (green), fit (blue)"
+    theirs = "Table 3 of the paper (fit to the robot)"
+    panels = (fit, True, ours), (MotionPolynomial.table_3(), False, theirs)
     most = np.degrees(max(abs(_rotation(p, q1, q2)).max() for p, *_ in panels))
     width = 1.35 * len(q2) + 1.2
     figure = Figure(
         figsize=(width * len(panels) + 0.8, 1.75 * len(q1) + 1.4), layout="constrained"
     )
-    axes = np.atleast_1d(figure.subplots(1, len(panels)))
+    axes = figure.subplots(1, len(panels))
     for axis, (polynomial, simulated, title) in zip(axes, panels, strict=True):
         shown = _draw_rotation(axis, polynomial, q1, q2, most)
         for i in range(len(q1)):
@@ -327,9 +324,8 @@ def _facing_up(data, i: int, j: int) -> list[Pose]:
     """The cycle's poses, the first with its front end at the origin and facing up."""
     at = data.isel(q1=i, q2=j)
     turn = np.pi / 2 - float(at.heading[0])
-    c, s = np.cos(turn), np.sin(turn)
     front = at.marker_position.sel(marker="front").values
-    front = (front - front[0]) @ np.array([[c, s], [-s, c]])
+    front = (front - front[0]) @ plane_rotation(-turn)
     heading = at.heading.values + turn
     return [Pose(*row) for row in zip(at.alpha.values, at.ell.values, heading, front)]
 

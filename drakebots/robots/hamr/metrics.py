@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from drakebots.core.units import GRAVITY
+from drakebots.model import plane_rotation
 from drakebots.robots.hamr.gaits import Waveform
 from drakebots.robots.hamr.model import BIAS, LEGS, hamr_encoder
 from drakebots.robots.hamr.reference import Reference
@@ -271,8 +272,8 @@ def body_error(data: xr.Dataset, plan: Reference, start: float) -> dict[str, flo
 
 def _from_start(poses: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Poses (T, 6) with x, y and yaw relative to `start`, in its heading."""
-    out, (c, s) = poses.copy(), (np.cos(start[5]), np.sin(start[5]))
-    out[:, :2] = (poses[:, :2] - start[:2]) @ np.array([[c, -s], [s, c]])
+    out = poses.copy()
+    out[:, :2] = (poses[:, :2] - start[:2]) @ plane_rotation(start[5])
     out[:, 5] = poses[:, 5] - start[5]
     return out
 

@@ -78,9 +78,9 @@ the plant: at 2e-4 s the authors' gains make the legs ring."""
 def hamr_ground(friction: float) -> Ground:
     """Ground for HAMR with hard and inelastic point contact.
 
-    Stiffness and dissipation are ours: with Drake's defaults the light feet bounce
-    (duty factors near 0.2 in a trot); with these, duty factors and strides agree with
-    hard contact (docs/evidence/hamr.md).
+    Stiffness and dissipation are ours: with Drake's defaults the light feet bounce, and
+    a trot makes half of its stride; with these, strides agree with hard contact, though
+    feet are down for less of the time (docs/evidence/hamr.md).
     """
     return Ground(friction, stiffness=1e4, dissipation=500.0)
 

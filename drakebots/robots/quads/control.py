@@ -57,7 +57,6 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.core.threads import calm_threads
-from drakebots.formats import model_provenance
 from drakebots.model import gravity
 from drakebots.multibody import (
     Finding,
@@ -454,13 +453,10 @@ class _Run(ControlRun):
 
     def origin(self, data: xr.Dataset) -> dict:
         """Model, residuals and provenance of the result."""
-        posed, files = as_yaml(self.problem), self.robot.files
         return {
             "model": self.robot.name,
             "residuals": {"glue gap [m]": self.record.worst_gap},
-            "provenance": model_provenance(
-                self.robot.skinned.model, posed, files=files
-            ),
+            "provenance": self.robot.skinned.provenance(as_yaml(self.problem)),
         }
 
 

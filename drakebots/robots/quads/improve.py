@@ -176,12 +176,8 @@ class WalkModel:
         own = skin_on_links(
             quad, body.nodes, body.node_mass, body.share.link_of, body.share.links
         )
-        inertia = (quad.tree.inertia + own.inertia).reshape(-1, 1)
         n, actuated = len(self.q), quad.actuated
-        need = quad.tree.dynamics_function.map(n)(
-            self.q.T, self.v.T, self.a.T, np.repeat(inertia, n, axis=1)
-        )
-        need = np.array(need).T
+        need = quad.dynamics(self.q, self.v, self.a, quad.tree.inertia + own.inertia)
         ratio = body.mass / self._planned_mass
         lack, out = np.zeros((n, 6)), np.empty((n, len(actuated)))
         for k, force in enumerate(self.force):

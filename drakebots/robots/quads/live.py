@@ -17,9 +17,7 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, failed
 from drakebots.core.stages import timed
 from drakebots.core.threads import calm_threads
-from drakebots.formats import model_provenance
 from drakebots.live import Live, Part, RobotPage, Slider, run_live
-from drakebots.model import skin_path
 from drakebots.results import Result
 from drakebots.skin import (
     COLLISIONS,
@@ -129,11 +127,9 @@ class LiveSkin(Part):
         return {"worst_volume_ratio": self._record.worst_ratio}
 
     def origin(self, live: Live, data: xr.Dataset) -> dict[str, Any]:
-        model, skin = self.robot.model, self.robot.skin
-        files = [skin_path(model.path), model.path.parent / skin.mesh]
         return {
             "residuals": {"glue gap [m]": self._record.worst_gap},
-            "provenance": model_provenance(model, as_yaml(live), files=files),
+            "provenance": self.robot.provenance(as_yaml(live)),
         }
 
 

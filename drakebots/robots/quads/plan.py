@@ -26,7 +26,6 @@ turn; they are NaN where a plan ended early.
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,7 +39,6 @@ from drakebots.core.convert import as_yaml
 from drakebots.core.files import check_output
 from drakebots.core.run import Progress, Verdict, ended_by
 from drakebots.core.stages import spent, stage, timed
-from drakebots.formats import model_provenance
 from drakebots.results import Result
 from drakebots.robots.quads.problem import Problem
 from drakebots.robots.quads.robot import (
@@ -62,7 +60,7 @@ from drakebots.robots.quads.steps import (
 )
 from drakebots.skin import skin_collisions
 from drakebots.trajopt import Add
-from drakebots.trajopt.solvers import check_solver
+from drakebots.trajopt.solvers import Clock, check_solver
 
 FALL = 0.5
 """Deviation from the reference that ends a step-by-step plan [rad, m]."""
@@ -139,7 +137,7 @@ class _Run:
         self.problem, self.path, self.progress = problem, path, progress
         self.space_time = space_time
         self.robot = problem.robot
-        self.began = clock.perf_counter()
+        self.clock = Clock(problem.time_limit)
         self.planner = step_planner(problem)
         self.stages: list[Stage] = []
         self.plan: SpaceTimePlan | None = None
@@ -198,10 +196,8 @@ class _Run:
 
     def _left(self) -> float | None:
         """Wall time left [s]."""
-        if self.problem.time_limit is None:
-            return None
-        spent = clock.perf_counter() - self.began
-        return max(self.problem.time_limit - spent, LATE)
+        left = self.clock.left
+        return None if left is None else max(left, LATE)
 
     def _space_time(self, k, influence, follow, warm, stiff) -> SpaceTimePlan:
         progress = self.progress
@@ -501,9 +497,7 @@ def plan_result(
             "best_iteration": stages.index(best) + 1,
             "stages": [one.report() for one in stages],
         },
-        provenance=model_provenance(
-            robot.skinned.model, as_yaml(problem), files=robot.files
-        ),
+        provenance=robot.skinned.provenance(as_yaml(problem)),
     )
 
 

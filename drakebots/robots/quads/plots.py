@@ -25,7 +25,7 @@ from drakebots.plots import (
     panels,
     save,
 )
-from drakebots.results import Result
+from drakebots.results import Result, require
 
 BAR = "#f2c14e"
 
@@ -60,8 +60,8 @@ def plot_track(result: Result, path: str | Path) -> Path:
         FileProblem: when the file cannot be written.
     """
     path = check_ending(path)
-    if "roll_pitch" not in result.data or "planned_com" not in result.data:
-        raise InvalidInput("the result is no tracking run of a quad-robot to plot")
+    run = "tracking run of a quad-robot to plot"
+    require(result.data, "roll_pitch planned_com", run)
     runs = {"run": result}
     return _save(result, path, lambda axes, _: draw_com(axes, runs), _draw_tilt)
 

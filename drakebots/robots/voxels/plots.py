@@ -18,7 +18,7 @@ from drakebots.plots import (
     rod_colour,
     save,
 )
-from drakebots.results import Result
+from drakebots.results import Result, require
 from drakebots.view.lattice import actuators_of, lattice_of
 
 MARKER_COLOURS = ("#c2571a", "#1f6f9f", "#3a8a3f", "#7a4fa3")
@@ -37,8 +37,7 @@ def plot_actuator_plan(result: Result, path: str | Path) -> Path:
         FileProblem: when the file cannot be written.
     """
     check_ending(path)
-    if "control" not in result.data:
-        raise InvalidInput("the result holds no actuator displacements to plot")
+    require(result.data, "control", "actuator displacements to plot")
     lattice = lattice_of(result)
     moved = result.data.node_position.values[-1] - lattice.positions
     figure = Figure(figsize=(11.5, 5.2))
@@ -104,8 +103,7 @@ def plot_walk(result: Result, path: str | Path) -> Path:
         FileProblem: when the file cannot be written.
     """
     check_ending(path)
-    if "marker_displacement" not in result.data:
-        raise InvalidInput("the result holds no walk of the voxel robot to plot")
+    require(result.data, "marker_displacement", "walk of the voxel robot to plot")
     figure = Figure(figsize=(13, 4.4), layout="constrained")
     above, over_time, markers = figure.subplots(1, 3)
     base = MM * result.data.base_position.values

@@ -7,8 +7,7 @@ import xarray as xr
 from pydrake.geometry import Cylinder, Rgba
 from pydrake.math import RigidTransform, RotationMatrix
 
-from drakebots.core.errors import InvalidInput
-from drakebots.results import Result
+from drakebots.results import Result, require
 from drakebots.robots.voxels.model import ACTUATORS
 from drakebots.view import ROOT, ContactMarks, Mark, Scene, Stage, record_motion
 from drakebots.view.lattice import rod_colours
@@ -43,9 +42,8 @@ def record_voxel(
         InvalidInput: for a result that is not a voxel robot's walk, or a speed or
             rate that is not > 0.
     """
-    data = result.data
-    if "actuator_length" not in data or data.sizes["time"] < 2:
-        raise InvalidInput("the result holds no walk of the voxel robot to show")
+    walk = "walk of the voxel robot to show"
+    require(result.data, "actuator_length", walk, time=2)
     if slow is None:
         options = dict(result.provenance.get("options", {}))
         gait = options.get("gait", "forward")

@@ -37,7 +37,7 @@ from drakebots.core.checks import non_negative, one_of, positive
 from drakebots.core.convert import build, changed, from_yaml
 from drakebots.core.errors import DrakebotsError, InvalidInput, ModelProblem
 from drakebots.core.fields import checked
-from drakebots.core.files import TOP, Fields, integer, read_yaml, write_text
+from drakebots.core.files import TOP, Fields, read_yaml, write_text
 from drakebots.fem.material import Material
 from drakebots.skin.coupled import Patches
 from drakebots.skin.coupled.glue import BETWEEN
@@ -178,7 +178,7 @@ def parse_skin(raw: Any) -> SkinDescription:
         glue=_glue(top.fields("glue").raw),
         material=material,
         regions={
-            integer(region, "region"): changed(material, row, f"region {region}")
+            from_yaml(int, region, "region"): changed(material, row, f"region {region}")
             for region, row in regions.items()
         },
         second_order=from_yaml(

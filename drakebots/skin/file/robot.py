@@ -9,7 +9,7 @@ write_skin(path, found.description_for(path))
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +31,7 @@ from drakebots.fem.mesh import (
     connected_pieces,
     read_mesh,
 )
-from drakebots.formats import load
+from drakebots.formats import load, model_provenance
 from drakebots.model import (
     Model,
     bodies_of,
@@ -41,7 +41,7 @@ from drakebots.model import (
     one_named,
     skin_path,
 )
-from drakebots.multibody import Flat, Ground, Robot, Terrain, build_robot
+from drakebots.multibody import Flat, Robot, Terrain, build_robot
 from drakebots.skin.coupled import (
     CoupledStepper,
     Glue,
@@ -55,7 +55,6 @@ from drakebots.skin.coupled import (
 )
 from drakebots.skin.file.description import (
     GlueRadius,
-    ServoGains,
     SkinDescription,
     read_skin,
 )
@@ -131,6 +130,16 @@ class SkinnedRobot:
         """Mass of the skeleton [kg]."""
         return float(self.plant.CalcTotalMass(self.plant.CreateDefaultContext()))
 
+    @property
+    def files(self) -> list[Path]:
+        """Files that the robot is made of."""
+        path = self.model.path
+        return [path, skin_path(path), path.parent / self.skin.mesh]
+
+    def provenance(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The provenance of a result of the robot."""
+        return model_provenance(self.model, options, files=self.files)
+
     def servo(self, position: np.ndarray, velocity: np.ndarray | None = None) -> Servo:
         """Servos with the file's gains and target positions (m,) [rad]."""
         gains = self.skin.servos
@@ -187,8 +196,6 @@ def load_skinned(
     skin: SkinDescription | str | Path | None = None,
     *,
     path: Path | None = None,
-    time_step: float = 1e-3,
-    ground: Ground | None = None,
 ) -> SkinnedRobot:
     """Loads a skeleton and its skin.
 
@@ -197,8 +204,6 @@ def load_skinned(
         skin: a `.skin.yaml`, or its contents with paths relative to the model's file;
             by default the one beside the model.
         path: file of the contents, for errors and relative paths.
-        time_step: time step of the plant in simulations without skin [s].
-        ground: ground of the plant in simulations without skin.
 
     Raises:
         UnknownName, ModelProblem, FileProblem, InvalidInput: for any fault of the
@@ -211,7 +216,7 @@ def load_skinned(
     given = skin if isinstance(skin, SkinDescription) else read_skin(path)
     mesh, report = skin_mesh(path, given)
     builder = DiagramBuilder()
-    robot = build_robot(model, builder, time_step=time_step, ground=ground)
+    robot = build_robot(model, builder)
     diagram = builder.Build()
     root = diagram.CreateDefaultContext()
     context = robot.plant.GetMyMutableContextFromRoot(root)
@@ -403,8 +408,6 @@ def attach(
     glue: GlueRadius,
     *,
     material: Material | None = None,
-    second_order: Iterable[int] = (),
-    servos: ServoGains | None = None,
     unit: str | None = None,
     path: Path | None = None,
 ) -> Attachment:
@@ -415,8 +418,6 @@ def attach(
         mesh: file of the tets, with the skeleton in its default pose.
         glue: radius, and the choice for vertices between links.
         material: material of all regions; silicone by default.
-        second_order: regions of P2 tets.
-        servos: gains of the servos.
         unit: unit of the mesh; see :class:`SkinDescription`.
         path: file of the description, for errors.
 
@@ -431,8 +432,6 @@ def attach(
         mesh=str(mesh),
         glue=glue,
         material=SILICONE if material is None else material,
-        second_order=tuple(second_order),
-        servos=ServoGains() if servos is None else servos,
         unit=unit,
     )
     robot = load_skinned(model, description, path=path)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from drakebots.core.files import cache_folder
 from drakebots.core.run import Progress, Verdict, run_steps
 from drakebots.core.stages import stage
 from drakebots.core.threads import calm_threads
-from drakebots.model import skin_path
 from drakebots.results import file_hash
 from drakebots.skin.coupled import PatchContact, torque_map
 from drakebots.skin.file import SkinnedRobot
@@ -32,6 +30,12 @@ from drakebots.skin.reduced.skin import (
 
 Targets = Callable[[float], np.ndarray]
 """Positions of the actuated joints (m,) [rad] at a time [s]."""
+
+STEP = 8e-3
+"""Time step of the simulations [s]."""
+
+EVERY = 2
+"""Number of steps from one stored shape to the next."""
 
 SHARES = (0.5, 0.3, 0.2)
 """Shares of the amplitude in the three sines of a random motion."""
@@ -67,9 +71,6 @@ def training_run(
     targets: Targets,
     *,
     steps: int = 200,
-    dt: float = 8e-3,
-    every: int = 2,
-    threads: int = 1,
     progress: Progress | None = None,
 ) -> SkinRun:
     """Simulates the full skin, on ground without friction where the robot has feet.
@@ -78,9 +79,6 @@ def training_run(
         robot: the robot.
         targets: targets of the servos, without effort limits.
         steps: number of time steps.
-        dt: time step [s].
-        every: number of steps from one stored shape to the next.
-        threads: number of threads of the sparse solver.
         progress: called after each step.
 
     Raises:
@@ -88,19 +86,19 @@ def training_run(
         KeyboardInterrupt: at Ctrl-C, between steps.
     """
     stepper = robot.stepper(
-        dt,
+        STEP,
         effort_limits=np.full(len(robot.joints), np.inf),
         patches=robot.skin.patches,
         patch_contact=PatchContact(0.0, stiffness=5e3),
-        threads=threads,
+        threads=1,
     )
     state, states = stepper.start(), []
 
     def step(k):
         nonlocal state
-        servo = robot.servo(targets(state.skin.time + dt))
+        servo = robot.servo(targets(state.skin.time + STEP))
         state = converged(stepper.step(state, servo=servo)).state
-        if k % every == 0:
+        if k % EVERY == 0:
             states.append(state)
 
     run_all(step, steps, "training run", progress)
@@ -166,21 +164,16 @@ def train_on_random_motion(
     return train_reduced(robot, runs, options)
 
 
-def trained_once(
-    robot: SkinnedRobot, training: dict, folder: Path | None = None
-) -> ReducedSkin:
-    """The reduced skin of a robot, from a file if it was trained before.
+def trained_once(robot: SkinnedRobot, training: dict) -> ReducedSkin:
+    """The reduced skin of a robot, from the user's cache if it was trained before.
 
     Args:
         robot: the robot.
         training: options of :func:`train_on_random_motion`.
-        folder: folder of the files; by default in the user's cache.
     """
-    folder = cache_folder("skins") if folder is None else folder
-    path = robot.model.path
-    files = [path, skin_path(path), path.parent / robot.skin.mesh]
+    folder = cache_folder("skins")
     options = training.get("options", ReducedOptions())
-    parts = [__version__, repr(training), repr(options), *map(file_hash, files)]
+    parts = [__version__, repr(training), repr(options), *map(file_hash, robot.files)]
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     path = folder / f"{robot.model.name}_{key}.npz"
     try:

@@ -25,7 +25,7 @@ import casadi as ca
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model import effort_limits
+from drakebots.model import effort_limits, plane_rotation
 from drakebots.multibody import Flat
 from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
@@ -376,8 +376,7 @@ def _foothold(aim: Targets, foot: int, share: float) -> np.ndarray:
     standing = aim.standing
     point = standing.system.foot_positions(aim.start)[0][foot]
     before, after = aim.course(np.array([0.0, share]))
-    c, s = np.cos(after[2] - before[2]), np.sin(after[2] - before[2])
-    turned = np.array([[c, -s], [s, c]]) @ (point[:2] - before[:2])
+    turned = plane_rotation(after[2] - before[2]) @ (point[:2] - before[:2])
     found = np.array([*(after[:2] + turned), point[2]])
     found[2] += height_to_touch(standing, found[None], standing.radii[[foot]])
     return found

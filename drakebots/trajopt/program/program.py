@@ -175,11 +175,12 @@ class Program:
             x[group.start : group.stop] = values.ravel()
         return x
 
-    def _check(self, x) -> np.ndarray:
+    def _check(self, x, said: str = "x") -> np.ndarray:
         x = np.asarray(x, float).ravel()
         if x.shape != (self.num_variables,):
             raise InvalidInput(
-                f"{self.name} has {self.num_variables} variables, got {len(x)} values"
+                f"{self.name} has {self.num_variables} variables, {said} has {len(x)}; "
+                "make it with program.pack"
             )
         return x
 
@@ -189,12 +190,7 @@ class Program:
         Raises:
             InvalidInput: for a wrong number of values, or one that is not finite.
         """
-        x0 = np.asarray(x0, float).ravel()
-        if x0.shape != (self.num_variables,):
-            raise InvalidInput(
-                f"{self.name} has {self.num_variables} variables, the guess has "
-                f"{len(x0)}; make it with program.pack"
-            )
+        x0 = self._check(x0, "the guess")
         bad = np.flatnonzero(~np.isfinite(x0))
         if len(bad):
             group = next(g for g in self.variables.values() if bad[0] < g.stop)

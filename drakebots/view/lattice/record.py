@@ -26,7 +26,7 @@ from drakebots.core.checks import array, check_value
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.lattice.pom import Control, actuator_nodes
 from drakebots.lattice.shape import OFFSETS, Lattice
-from drakebots.results import Result
+from drakebots.results import Result, require
 from drakebots.view.lattice.page import (
     LATTICE,
     NODE,
@@ -234,8 +234,7 @@ def lattice_of(result: Result) -> Lattice:
     Raises:
         InvalidInput: when its first positions are no lattice's at rest.
     """
-    if "node_position" not in result.data:
-        raise InvalidInput("the result holds no nodes of a lattice")
+    require(result.data, "node_position", "nodes of a lattice")
     return lattice_of_nodes(result.data.node_position.values[0])
 
 

@@ -21,9 +21,10 @@ from scipy.spatial.transform import Rotation
 
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.lazy import late
+from drakebots.fem.mesh import checked_arrays, connected_pieces
+from drakebots.results import require
 from drakebots.view.page import ColourScale, linear_rgb
 from drakebots.view.scene import ROOT, VIEW, Stage
-from drakebots.view.skin.page import drawn_surface
 
 trimesh, pillow = late("trimesh"), late("PIL.Image")
 
@@ -106,6 +107,33 @@ class SkinView:
             self.meshcat.SetProperty(f"{self.path}/<object>", name, value)
 
 
+def drawn_surface(rest: np.ndarray, triangles: np.ndarray) -> tuple:
+    """The surface without closed inner walls, which nobody sees.
+
+    A closed piece of an outward surface with negative volume bounds a cavity.
+
+    Args:
+        rest: vertices (N, 3) [m].
+        triangles: outward (F, 3).
+
+    Returns:
+        The numbers (V,) of the vertices drawn, and triangles (f, 3) of those.
+
+    Raises:
+        InvalidInput: for no triangles, or a corner that is no vertex.
+    """
+    rest, triangles = checked_arrays("skin", "triangle", rest, triangles, 3)
+    piece = connected_pieces(triangles, len(rest))[1][triangles[:, 0]]
+    around = rest - rest.mean(axis=0)
+    a, b, c = around[triangles].swapaxes(0, 1)
+    volume = np.bincount(piece, np.einsum("fk,fk->f", a, np.cross(b, c)))
+    seen = triangles[volume[piece] > 0]
+    if not len(seen):  # an open sheet may have any sign
+        seen = triangles
+    used, corners = np.unique(seen, return_inverse=True)
+    return used, corners.reshape(-1, 3)
+
+
 def draw_scale(
     stage: Stage, scale: ColourScale, *, towards=VIEW, path: str = BOARD
 ) -> None:
@@ -127,9 +155,9 @@ def draw_scale(
     stage.meshcat.SetTransform(path, RigidTransform(turned, middle))
 
 
-def _board(scale: ColourScale, height: float = 0.6) -> InMemoryMesh:
-    """A glTF board of `height`, in its x-y plane, with the scale on it."""
-    x, y = 0.2 * height, 0.5 * height
+def _board(scale: ColourScale) -> InMemoryMesh:
+    """A glTF board, 0.24 wide and 0.6 high in its x-y plane, with the scale on it."""
+    x, y = 0.12, 0.3
     # glTF's y is up; Drake turns it about x to its own z.
     corners = [[-x, 0, y], [x, 0, y], [x, 0, -y], [-x, 0, -y]]
     # It shines by itself, whatever lights the scene.
@@ -231,10 +259,8 @@ def skin_values(data: xr.Dataset, quantity: str) -> np.ndarray:
         InvalidInput: when the data lack it.
     """
     check_colour(quantity)
-    needs = ("skin_stress",) if quantity == "stress" else ("skin_position", "skin_rest")
-    for name in needs:
-        if name not in data:
-            raise InvalidInput(f"the result has no {name!r} to colour its skin by")
+    needs = "skin_stress" if quantity == "stress" else "skin_position skin_rest"
+    require(data, needs, f"skin to colour by {quantity}")
     if quantity == "stress":
         return data.skin_stress.transpose("skin_time", "vertex").values
     places = data.skin_position.transpose("skin_time", "vertex", "axis").values

@@ -343,7 +343,7 @@ def kinematic_result(robot: PlannedRobot, plan: KinematicPlan) -> Result:
             "motion": motion.name,
             "period": motion.period or "none",
         },
-        provenance=provenance(robot.files, {"motion": motion.name}),
+        provenance=provenance(robot.skinned.files, {"motion": motion.name}),
     )
 
 

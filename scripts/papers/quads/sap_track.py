@@ -42,7 +42,6 @@ from pydrake.systems.framework import DiagramBuilder
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
 from drakebots.core.stages import spent
-from drakebots.formats import model_provenance
 from drakebots.model import find_body
 from drakebots.multibody import Ground, attach_base, looked_at
 from drakebots.results import Result
@@ -116,9 +115,7 @@ def track_sap(
             metrics={"system": "skinned", "motion": reference.name}
             | metrics
             | {"judged": looked_at(found)},
-            provenance=model_provenance(
-                robot.skinned.model, options, files=robot.files
-            ),
+            provenance=robot.skinned.provenance(options),
         )
 
     end = run_steps(

@@ -55,8 +55,10 @@ def test_data_of_the_walk(walk):
     weight = 9.81 * load("hamr").summary.mass
     load_z = data.foot_force.sel(axis="z").sum("foot").values[400:]
     assert load_z.mean() == pytest.approx(weight, rel=0.1)
-    # Found from generalized forces; the ground pushes only, to 1 % of it.
-    assert data.foot_force.sel(axis="z").values.min() > -0.01 * weight
+    # Found from the generalized forces of the step before; the ground pushes only, to
+    # 1 % of its largest push.
+    normal = data.foot_force.sel(axis="z").values
+    assert normal.min() > -0.01 * normal.max()
     assert data.sizes["cycle_time"] == 3
 
 

@@ -6,7 +6,7 @@ import pytest
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Verdict
 from drakebots.formats import load, terrain_of
-from drakebots.multibody import Flat, Step
+from drakebots.multibody import Flat, Slope, Step
 from drakebots.results import load_result
 from drakebots.robots import plot, track
 from drakebots.robots.legged import Hard, Sap, Servos, Tracking, WholeBody
@@ -62,8 +62,8 @@ def test_a_standing_plan_stands(standing, ground):
 def test_a_jump_onto_a_box_is_tracked_on_the_box():
     """A plan carries its terrain: its feet land on the box, and on flat ground it
     fails."""
-    box = Step(0.35, 2.0, 0.1)
-    jump = LocomotionProblem("mini_cheetah", Hop(0.12, forward=0.7), terrain=box)
+    box = Step(0.25, 2.0, 0.1)
+    jump = LocomotionProblem("mini_cheetah", Hop(0.12, forward=0.5), terrain=box)
     plan = plan_locomotion(jump)
     assert plan.ok, plan.message
     run = track(Tracking(plan))
@@ -175,8 +175,9 @@ def test_a_trot_corrects_a_push_that_servos_do_not(robot):
 
 @pytest.mark.long
 def test_a_walk_on_ice_is_no_walk(walk):
-    """Upright, with feet that slide: further than planned, or not as far."""
-    run = track(Tracking(walk, cycles=2, friction=0.01, feedback=Servos()))
+    """Upright, with feet that slide: down a slope, much further than planned."""
+    icy = {"friction": 0.01, "terrain": Slope(0.05), "feedback": Servos()}
+    run = track(Tracking(walk, cycles=2, **icy))
     share = run.metrics["stride_share"]
     made = run.metrics["judged"]["stride missed [1]"]
     assert run.metrics["cycles_upright"] == 2

@@ -20,7 +20,7 @@ from drakebots.robots.voxels import (
 )
 from drakebots.robots.voxels.gait import GaitMotion, find_gait
 from drakebots.robots.voxels.model import MARKERS, Feet
-from drakebots.robots.voxels.result import body_frame
+from drakebots.robots.voxels.simulate import body_frame
 from drakebots.view import ROOT
 from tests.helpers.scripts import is_picture
 

@@ -29,6 +29,7 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict, failed, run_steps
 from drakebots.core.stages import spent, stage
+from drakebots.model import plane_rotation
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.engines.engine import (
     MET_AT_THE_START,
@@ -290,8 +291,7 @@ class CycleMotion:
 
 def relative_motion(a: Pose, b: Pose) -> tuple[float, np.ndarray]:
     """Rotation [rad] and displacement (2,) [m] from a to b in a's frame."""
-    c, s = np.cos(a.heading), np.sin(a.heading)
-    moved = np.array([[c, s], [-s, c]]) @ (b.position - a.position)
+    moved = plane_rotation(-a.heading) @ (b.position - a.position)
     return b.heading - a.heading, moved
 
 

@@ -183,11 +183,9 @@ class Pose:
         return foot_headings(self.alpha, self.heading)
 
 
-def pose_at(
-    robot: Gecko, alpha, heading: float = 0.0, position=(0.0, 0.0), ell=None
-) -> Pose:
-    """A pose; the limbs are unstretched unless lengths `ell` (5,) [m] are given."""
-    return Pose(alpha, robot.lengths if ell is None else ell, heading, position)
+def pose_at(robot: Gecko, alpha, heading: float = 0.0, position=(0.0, 0.0)) -> Pose:
+    """A pose with unstretched limbs."""
+    return Pose(alpha, robot.lengths, heading, position)
 
 
 def arc_end(p, direction, bend, length) -> np.ndarray:

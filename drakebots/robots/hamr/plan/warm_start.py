@@ -12,6 +12,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import GRAVITY
+from drakebots.model import plane_rotation
 from drakebots.results import Result, load_result
 from drakebots.robots.hamr.model import BIAS
 from drakebots.robots.hamr.plan.programs import GaitProblem, JumpProblem, hamr_system
@@ -118,8 +119,7 @@ def _gap(cycle: Reference) -> float:
 def _ahead(cycle: Reference) -> Reference:
     """A cycle turned about the vertical so that its mean yaw is 0."""
     q, yaw = cycle.q.copy(), cycle.q[:, 3].mean()
-    c, s = np.cos(yaw), np.sin(yaw)
-    q[:, :2] = (q[:, :2] - q[0, :2]) @ np.array([[c, -s], [s, c]])
+    q[:, :2] = (q[:, :2] - q[0, :2]) @ plane_rotation(yaw)
     q[:, 3] -= yaw
     return replace(cycle, q=q)
 

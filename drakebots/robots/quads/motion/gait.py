@@ -24,7 +24,7 @@ from drakebots.core.checks import check_memory, check_value, finite, positive, w
 from drakebots.core.errors import InvalidInput, NoSolution, check_names
 from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
-from drakebots.model import joints_of
+from drakebots.model import joints_of, plane_rotation
 from drakebots.robots.quads.motion.motion import (
     MotionInput,
     bar_footfall,
@@ -84,7 +84,7 @@ def com_path(
     """
     nominal = np.asarray(nominal, float)
     K = len(nominal)
-    R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    R = plane_rotation(turn)
     # Unknowns x = [c_0x, c_0y, c_1x, ...]. D2 also has the accelerations at the first
     # ghost knot on either side; they do not count.
     wide = _widened(K, R, periodic)

@@ -13,11 +13,13 @@ from types import MappingProxyType
 from typing import Annotated
 
 import numpy as np
+from scipy.ndimage import binary_dilation
 
 from drakebots.core.checks import array, check_value, positive
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
+from drakebots.model import plane_rotation
 from drakebots.multibody import nearest_in_hull, polygon
 from drakebots.robots.quads.robot import Quad, half_planes
 
@@ -34,8 +36,7 @@ from drakebots.robots.quads.robot import Quad, half_planes
 
 def sole_corners(quad: Quad, feet: np.ndarray, heading: float) -> list[np.ndarray]:
     """Corners (c, 2) of horizontal soles at p_WF (feet, 3), turned by the heading."""
-    c, s = np.cos(heading), np.sin(heading)
-    R = np.array([[c, -s], [s, c]])
+    R = plane_rotation(heading)
     return [p[:2] + sole.corners @ R.T for p, sole in zip(feet, quad.soles)]
 
 
@@ -136,11 +137,7 @@ def near_contact(contact: np.ndarray, steps: int) -> np.ndarray:
 
     There the paper requires soles that are parallel to the ground.
     """
-    near = contact.copy()
-    for shift in range(1, min(steps, len(contact) - 1) + 1):
-        near[shift:] |= contact[:-shift]
-        near[:-shift] |= contact[shift:]
-    return near
+    return binary_dilation(contact, np.ones((2 * steps + 1, 1)))
 
 
 def gait_footfall(
@@ -208,10 +205,8 @@ def bar_footfall(
 
 def runs(mask: np.ndarray) -> list[tuple[int, int]]:
     """First index, and one past the last, of each run of True."""
-    edges = np.diff(np.concatenate([[0], np.asarray(mask, int), [0]]))
-    return list(
-        zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist())
-    )
+    edges = np.flatnonzero(np.diff(np.r_[False, mask, False]))
+    return list(map(tuple, edges.reshape(-1, 2).tolist()))
 
 
 # --- requested motions ------------------------------------------------------

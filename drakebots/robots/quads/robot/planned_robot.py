@@ -27,7 +27,7 @@ from drakebots.core.fields import check, checked
 from drakebots.fem import SkinState, equilibrium
 from drakebots.fem.assembly import FemModel, worst_tet
 from drakebots.fem.solver import Prescribed
-from drakebots.model import Model, find_body, skin_path
+from drakebots.model import Model, find_body
 from drakebots.robots.quads.robot.quad import Coordinates, Quad, load_quad
 from drakebots.skin.coupled import (
     CoupledState,
@@ -361,12 +361,6 @@ class PlannedRobot:
         )
         K = joint_stiffness(self.skinned, self.quad.coordinates[6:])
         return replace(found, stiffness=K)
-
-    @property
-    def files(self) -> list[Path]:
-        """Files that the robot is made of."""
-        path = self.skinned.model.path
-        return [path, skin_path(path), path.parent / self.skinned.skin.mesh]
 
 
 def load_planned(name_or_path: str | Path | Model) -> PlannedRobot:

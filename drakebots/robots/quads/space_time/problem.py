@@ -21,12 +21,14 @@ from functools import cached_property
 from typing import Annotated
 
 import numpy as np
+from scipy.ndimage import minimum_filter1d
 
 from drakebots.core.checks import instance, non_negative, positive, whole
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import checked
 from drakebots.core.lazy import late
 from drakebots.core.units import GRAVITY
+from drakebots.model import plane_rotation
 from drakebots.results import Result
 from drakebots.robots.quads.motion import MotionInput
 from drakebots.robots.quads.robot import (
@@ -191,13 +193,12 @@ class SpaceTime(SpaceTimeOptions):
         is, all feet on the ground bear load.
         """
         half = self.knot_spacing // 2
-        mode = "wrap" if self.motion.period == "cycle" else "edge"
+        mode = "wrap" if self.motion.period == "cycle" else "nearest"
         contact = self.motion.footfall.contact[:, self.order]
         # The last step of a cycle is its first.
         one = contact[:-1] if mode == "wrap" else contact
-        padded = np.pad(one, ((half, half + len(contact) - len(one)), (0, 0)), mode)
-        around = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1, axis=0)
-        steady = around.all(axis=-1)[self.knots]
+        steady = minimum_filter1d(one, 2 * half + 1, axis=0, mode=mode)
+        steady = steady[self.knots % len(one)]
         return np.where(steady.any(axis=1, keepdims=True), steady, self.contact)
 
     @cached_property
@@ -249,8 +250,6 @@ def widened(problem: SpaceTime, q: np.ndarray) -> np.ndarray:
     """
     if problem.motion.period != "cycle":
         return np.vstack([q[1], q, q[-2]])
-    c, s = np.cos(problem.motion.turn), np.sin(problem.motion.turn)
-    R = np.eye(q.shape[1])
-    R[:2, :2] = [[c, -s], [s, c]]
+    R = plane_rotation(problem.motion.turn, q.shape[1])
     before = q[0] + R.T @ (q[-2] - q[-1])
     return np.vstack([before, q, q[-1] + R @ (q[1] - q[0])])

@@ -21,6 +21,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from drakebots.model import plane_rotation
 from drakebots.robots.quads.motion import near_contact
 from drakebots.robots.quads.robot import Quad
 from drakebots.robots.quads.space_time.problem import SpaceTime
@@ -141,8 +142,8 @@ def squares_block(name: str, size: int) -> Block:
 def motion_block(size: int, step: float, kind: str) -> Block:
     """Rows v - dq, a - ddq of a knot, by central differences over three knots.
 
-    Inputs before, here, after, v, a. At rest, for kinds "start" and "end", the motion
-    is mirrored, before = after.
+    Inputs before, here, after, v, a. At the ends of a motion from rest to rest, for the
+    kind "rest", it is mirrored, before = after.
     """
     names = ("before", "here", "after", "v", "a")
     b, q, e, v, a = (ca.SX.sym(name, size) for name in names)
@@ -172,10 +173,7 @@ def wrap_block(size: int, step: float, turn: float, end: bool) -> Block:
     names = ("first", "second", "last_but_one", "last", "v", "a")
     symbols = {name: ca.SX.sym(name, size) for name in names}
     q0, q1, qm, qK, v, a = symbols.values()
-    c, s = np.cos(turn), np.sin(turn)
-    R = np.eye(size)
-    R[:2, :2] = [[c, -s], [s, c]]
-    R = ca.DM(ca.sparsify(ca.DM(R)))
+    R = ca.DM(ca.sparsify(ca.DM(plane_rotation(turn, size))))
     if end:
         before, here, after = qm, qK, qK + R @ (q1 - q0)
     else:
@@ -391,17 +389,12 @@ class _SpaceTimeBuilder(KnotBuilder):
                     {"rate": rate[k], "bend": bend[k]},
                 )
             return
-        for kind, k, after in (("start", 0, 1), ("end", K - 1, K - 2)):
-            self.add_term(
-                motion_block(n, h, kind),
-                {
-                    "here": q[k : k + 1],
-                    "after": q[after : after + 1],
-                    "v": v[k : k + 1],
-                    "a": a[k : k + 1],
-                },
-                {"rate": rate[k : k + 1], "bend": bend[k : k + 1]},
-            )
+        ends, beside = [0, K - 1], [1, K - 2]
+        self.add_term(
+            motion_block(n, h, "rest"),
+            {"here": q[ends], "after": q[beside], "v": v[ends], "a": a[ends]},
+            {"rate": rate[ends], "bend": bend[ends]},
+        )
 
     def _knot_rows(self) -> None:
         """Rows of the dynamics and the kinematics."""

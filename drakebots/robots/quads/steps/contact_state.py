@@ -27,6 +27,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
+from drakebots.core.checks import check_value, non_negative
 from drakebots.core.errors import InvalidInput
 
 # --- centre of pressure -----------------------------------------------------
@@ -77,8 +78,7 @@ def cop_rows(p: np.ndarray, bearing: np.ndarray, margin: float = 0.0) -> np.ndar
     Raises:
         InvalidInput: for a margin < 0, or a polygon without area.
     """
-    if not (np.isfinite(margin) and margin >= 0):
-        raise InvalidInput(f"COP margin = {margin} m must be >= 0")
+    check_value("COP margin", margin, non_negative("m"))
     normals, offsets = support_edges(p[np.asarray(bearing, bool)])
     room = p[np.asarray(bearing, bool)][:, :2] @ normals.T - offsets
     margin = min(margin, 0.45 * float(room.max(axis=0).min()))

@@ -30,7 +30,7 @@ from pydrake.math import RollPitchYaw, RotationMatrix
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import check_value, non_negative, positive
+from drakebots.core.checks import array, check_value, non_negative, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.model import joints_of
@@ -325,8 +325,7 @@ def step_objective(
         ("flat feet", targets.flat, count),
         ("standing feet", targets.standing, count),
     ):
-        if np.shape(value) != (size,) or not np.isfinite(value).all():
-            raise InvalidInput(f"step objective: {name} needs {size} finite numbers")
+        check_value(f"step objective: {name}", np.asarray(value, float), array((size,)))
     dq0, Q = maps.dq0, maps.Q
     scale = 1 / units
     rows = np.repeat(np.asarray(targets.flat, bool), 3)

@@ -38,7 +38,7 @@ from drakebots.design import table1_template
 from drakebots.design.fabrication import servo_map as design_map
 from drakebots.model import skin_path
 from drakebots.multibody import joint_angles
-from drakebots.results import Result
+from drakebots.results import Result, require
 from drakebots.robots.quads.track.reference import PERIODIC, plan_model, servo_targets
 from drakebots.skin.file import ServoGains, read_skin
 
@@ -307,8 +307,7 @@ def _angles(plan: Result) -> dict[str, np.ndarray]:
         InvalidInput: when the result has none.
     """
     data = plan.data
-    if "position" not in data or "joint" not in data.coords or len(data.time) < 2:
-        raise InvalidInput("the result has no motion of joints to export")
+    require(data, "position joint", "motion of joints to export", time=2)
     found = joint_angles(data)
     for joint in map(str, data.joint.values):
         if joint not in found:

@@ -37,7 +37,6 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.core.threads import calm_threads
-from drakebots.formats import model_provenance
 from drakebots.multibody import Finding, Flat, Terrain, base_body
 from drakebots.results import Result
 from drakebots.robots.quads.plant import SkinnedPlant
@@ -249,9 +248,7 @@ class _Run(ControlRun):
         return {
             "model": robot.name,
             "residuals": {"glue gap [m]": self.record.worst_gap},
-            "provenance": model_provenance(
-                robot.skinned.model, options, files=robot.files
-            ),
+            "provenance": robot.skinned.provenance(options),
         }
 
 

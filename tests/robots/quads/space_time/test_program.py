@@ -24,7 +24,7 @@ def _blocks(quad):
         "flat": program.flat_block(quad),
         "squares": program.squares_block("x", 5),
         "motion": program.motion_block(n, 0.02, "inner"),
-        "start": program.motion_block(n, 0.02, "start"),
+        "rest": program.motion_block(n, 0.02, "rest"),
         "wrap": program.wrap_block(n, 0.02, 0.3, False),
         "end": program.wrap_block(n, 0.02, 0.3, True),
     }
@@ -32,7 +32,7 @@ def _blocks(quad):
 
 @pytest.mark.parametrize(
     "name",
-    "dynamics kinematics sole friction flat squares motion start wrap end".split(),
+    "dynamics kinematics sole friction flat squares motion rest wrap end".split(),
 )
 def test_blocks_have_the_derivatives_of_their_values(beetle, name):
     """Along random directions, central differences of values and of Jacobians."""
