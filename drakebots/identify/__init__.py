@@ -18,6 +18,6 @@ if TYPE_CHECKING:
     from drakebots.identify.fit import Identification, identify
     from drakebots.identify.measured import Measured, read_measured
     from drakebots.identify.outcome import plot_identified, write_parameters
-    from drakebots.identify.stepper import FittedStepper, Inputs
+    from drakebots.identify.stepper import FittedStepper
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

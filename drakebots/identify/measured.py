@@ -1,21 +1,22 @@
-"""Measurements of a robot as columns over time, in SI."""
+"""Measurements of a robot as columns over time, in SI, and what drove its motors."""
 
 from __future__ import annotations
 
-import csv
-import json
-import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
+from scipy.interpolate import make_interp_spline
 
 from drakebots.core.errors import FileProblem, InvalidInput
-from drakebots.core.files import number, reading
-from drakebots.core.installed import extra
+from drakebots.core.files import csv_table, reading
 from drakebots.core.units import si_factor
+from drakebots.identify.stepper import springs
+from drakebots.model import actuators_of, model_names
+from drakebots.multibody import Robot
 from drakebots.results import Result, columns, load_result
 
 
@@ -44,35 +45,41 @@ class Measured:
                 "sample before it; sort the rows by time"
             )
 
+    def column(self, robot: Robot, kind: str, *names: str) -> np.ndarray | None:
+        """The column "kind.name", or Drake's "kind.model_name", of the first name."""
+        models = ("", *(f"{model}_" for model in model_names(robot.plant)))
+        heads = (f"{kind}.{model}{name}" for name in names for model in models)
+        return next((self.columns[h] for h in heads if h in self.columns), None)
+
 
 def read_measured(source: str | Path | Result) -> Measured:
-    """Samples from a table (.csv), a log (.mcap) or a result (.nc), or of a result.
+    """Samples from a table (.csv) or a result (.nc), or of a result.
 
     Heads are "time [s]" and names of a result's own series with their units,
     "position.FL_knee [deg]"; those without a unit are in SI. Empty cells and NaN are
-    samples that are missing. Of an MCAP log the messages in JSON count whose topics
-    begin with such names, as `drakebots export --mcap` writes them.
+    samples that are missing.
 
     Raises:
         FileProblem: naming the line and the column that is wrong.
     """
     if isinstance(source, Result):
-        return _of_pairs(dict(columns(source.data)))
+        return _of_pairs(columns(source.data))
     path, ending = Path(source), Path(source).suffix.lower()
     if ending == ".nc":
         return read_measured(load_result(path))
-    if ending not in (".csv", ".mcap"):
-        raise FileProblem(path, "is no .csv, .mcap or .nc file; measurements are")
+    if ending != ".csv":
+        raise FileProblem(path, "is no .csv or .nc file; measurements are")
     with reading(path):
-        return _of_pairs((_table if ending == ".csv" else _log)(path))
+        heads, table = csv_table(path.read_text(encoding="utf-8"), gaps=True)
+        return _of_pairs(zip(heads, table.T))
 
 
 _HEAD = re.compile(r"\s*(?P<name>[^\[\]]+?)\s*(?:\[(?P<unit>.*)\])?\s*")
 
 
-def _of_pairs(pairs: Mapping[str, list]) -> Measured:
+def _of_pairs(pairs: Iterable[tuple]) -> Measured:
     found = {}
-    for head, values in pairs.items():
+    for head, values in pairs:
         match = _HEAD.fullmatch(head)
         if match is None:
             raise InvalidInput(f"column {head!r}: is no name [unit]")
@@ -88,45 +95,73 @@ def _of_pairs(pairs: Mapping[str, list]) -> Measured:
     return Measured(found.pop("time"), found)
 
 
-def _table(path: Path) -> dict[str, list[float]]:
-    rows = [row for row in csv.reader(path.read_text().splitlines()) if any(row)]
-    if len(rows) < 2:
-        raise InvalidInput("needs a line of column heads, and lines of numbers")
-    heads, *others = rows
-    for k, row in enumerate(others, 2):
-        if len(row) != len(heads):
-            raise InvalidInput(f"line {k}: {len(row)} values for {len(heads)} columns")
+class Drives:
+    """What drove the motors: the effort of each, or the target of its servo.
 
-    def cell(text: str, where: str) -> float:
-        empty = text.strip().lower() in ("", "nan")
-        return math.nan if empty else number(text.strip(), where)
+    Args:
+        robot: the robot.
+        data: with a column for each motor.
+        values: expressions by parameter, where they are found.
+        servo: stiffness and damping of servos where they are not.
 
-    return {
-        head: [
-            cell(row[i], f"line {k}, column {head}") for k, row in enumerate(others, 2)
-        ]
-        for i, head in enumerate(heads)
-    }
+    Attributes:
+        servos: stiffness and damping of the motors with targets, by index.
 
+    Raises:
+        InvalidInput: for a motor without a column or a servo, and for missing samples.
+    """
 
-def _log(path: Path) -> dict[str, list[float]]:
-    by_time: dict[float, dict[str, float]] = {}
-    with open(path, "rb") as file:
-        for _, channel, message in (
-            extra("mcap.reader").make_reader(file).iter_messages()
-        ):
-            if channel.message_encoding == "json" and channel.topic.count("/") == 1:
-                row = by_time.setdefault(1e-9 * message.log_time, {})
-                row |= _flat(channel.topic[1:], json.loads(message.data))
-    names = dict.fromkeys(name for row in by_time.values() for name in row)
-    times = sorted(by_time)
-    table = {n: [by_time[t].get(n, math.nan) for t in times] for n in names}
-    return {"time [s]": times, **table}
+    def __init__(
+        self,
+        robot: Robot,
+        data: Measured,
+        values: Mapping[str, ca.SX],
+        servo: Mapping[str, float],
+    ):
+        self._time, self._curves, self.servos = data.time, [], {}
+        for i, motor in enumerate(actuators_of(robot.plant)):
+            name, joint = motor.name(), motor.joint().name()
+            target, drive = (
+                data.column(robot, kind, name, joint) for kind in ("target", "torque")
+            )
+            drive, kind = (drive, "torque") if target is None else (target, "target")
+            if drive is None:
+                raise InvalidInput(
+                    f"the data has neither torque.{name} nor target.{name}; add a "
+                    "column with either (0 if it rests)"
+                )
+            if not np.isfinite(drive).all():
+                raise InvalidInput(f"{kind}.{name}: every sample needs a number")
+            powers = 1, min(3, len(drive) - 1)
+            lines, cubics = (make_interp_spline(data.time, drive, k) for k in powers)
+            self._curves.append((lines, cubics))
+            if target is None:
+                continue
+            own = motor.get_controller_gains() if motor.has_controller() else None
+            p = values.get("servo.stiffness", servo.get("stiffness", own and own.p))
+            d = values.get("servo.damping", servo.get("damping", own.d if own else 0.0))
+            if own and joint not in springs(robot):
+                p = values.get(f"stiffness:{joint}", p)
+            if p is None:
+                raise InvalidInput(
+                    f"target.{name} needs the servo's stiffness; give --servo "
+                    "stiffness=..., or the motor gains in the model"
+                )
+            self.servos[i] = p, d
 
-
-def _flat(name: str, value: object) -> dict[str, float]:
-    """The numbers in nested objects, under their names joined by dots."""
-    if isinstance(value, Mapping):
-        parts = (_flat(f"{name}.{k}", x) for k, x in value.items())
-        return {k: x for part in parts for k, x in part.items()}
-    return {name: value} if isinstance(value, int | float) else {}
+    def at(
+        self, times: np.ndarray, delay: float, smooth: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Efforts and targets (K, 2 nu) at some times, and their derivatives in the
+        targets' delay; between samples they are lines, or cubic splines."""
+        nu = len(self._curves)
+        w, rate = np.zeros((2, len(times), 2 * nu))
+        late = np.maximum(times - delay, self._time[0])
+        for i, curves in enumerate(self._curves):
+            curve = curves[smooth]
+            if i in self.servos:
+                w[:, nu + i] = curve(late)
+                rate[:, nu + i] = -curve(late, 1) * (late > self._time[0])
+            else:
+                w[:, i] = curve(times)
+        return w, rate

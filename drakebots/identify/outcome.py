@@ -25,7 +25,7 @@ from drakebots.plots import (
     panels,
     write_figure,
 )
-from drakebots.results import Result, with_units
+from drakebots.results import Result, require, with_units
 
 UNKNOWN = 0.5
 """Standard deviation, as a share of a parameter's scale, from which on the data does
@@ -39,74 +39,69 @@ JOINED = 1e-2
 """Largest gap between segments, in units of the noise, of a fit that is one run."""
 
 
+CONFIDENCE = 0.95
+"""Probability that an interval shall hold the true value."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """How sure the parameters x are.
 
     Attributes:
-        std: standard deviations of x (n,).
+        half: the intervals are x +- half (n,).
+        steps: the part of it that steps and the lines between inputs account for.
         correlation: (n, n).
-        quantile: of Student's t: the interval is x +- quantile std.
-        rho: how far residuals repeat themselves; see :func:`repeated`.
+        rho: correlation of residuals from one sample to the next, 0 to 0.99. That of
+            noise is 0; what a model does not explain repeats itself.
         undetermined: parameters that the data leaves open, each with those it trades
             against.
     """
 
-    std: np.ndarray
+    half: np.ndarray
+    steps: np.ndarray
     correlation: np.ndarray
-    quantile: float
     rho: float
     undetermined: dict[str, tuple[str, ...]]
 
 
-def estimate(fit, confidence: float) -> Estimate:
+def estimate(fit) -> Estimate:
     """How sure a fit's parameters are, from its Jacobian at the end.
 
     With J = [Jx, Js] of parameters and states, and Jx' the part of Jx across the
     columns of Js, the covariance is s^2 (Jx'^T Jx')^-1, s^2 the variance of the
     residuals, times (1 + rho) / (1 - rho) where they repeat themselves from sample to
-    sample (the effective number of samples; Bayley and Hammersley 1946). A direction
+    sample (the effective number of samples; Bayley and Hammersley 1946). What half the
+    steps, and cubic splines between the inputs' samples, change of the residuals moves
+    x; the square of that is added to its variance (Richardson's estimate). A direction
     of Jx' whose own standard deviation is above :data:`UNKNOWN`, without the priors, is
     not determined.
     """
-    if getattr(fit, "runs", None) is None:
+    if fit.runs is None:
         raise InvalidInput("the fit was cut short before its first step; run it longer")
-    n, names = len(fit.x), [p.name for p in fit.parameters]
-    J, r = (
-        fit.jacobian(fit.x, fit.states, fit.runs),
-        fit.residuals(fit.x, fit.states, fit.runs),
-    )
-    count = int(np.isfinite(fit.y).sum())
-    freedom = max(1, count - n - fit.robot.plant.num_multibody_states())
-    samples = r[: fit.y.size]
-    rho = repeated(samples.reshape(fit.y.shape), fit.y)
-    s = float(np.sqrt(samples @ samples / freedom * (1 + rho) / (1 - rho)))
-    priors = len(fit.problem.prior)
-    across = _across(J[: len(J) - priors], n)
-    full = np.vstack([across, s * J[len(J) - priors :, :n]])
+    n, names, at = len(fit.x), [p.name for p in fit.parameters], (fit.x, fit.states)
+    J, r = fit.jacobian(*at, fit.runs), fit.residuals(*at, fit.runs)
+    finer = fit.residuals(*at, fit.run(*at, parts=2)) - r
+    freedom = max(1, np.isfinite(fit.y).sum() - n - fit.states.shape[1])
+    samples = r[: fit.y.size].reshape(fit.y.shape)
+    square = max(float((samples**2).sum()), 1e-300)
+    rho = float(np.clip((samples[1:] * samples[:-1]).sum() / square, 0.0, 0.99))
+    s = np.sqrt(square / freedom * (1 + rho) / (1 - rho))
+    rows = len(J) - len(fit.problem.prior)
+    across = _across(J[:rows], n)
+    full = np.vstack([across, s * J[rows:, :n]])
     _, values, V = np.linalg.svd(across, full_matrices=False)
-    least = s / np.maximum(values, 1e-300)
     open_ = {}
-    for direction in V[least > UNKNOWN]:
+    for direction in V[s / np.maximum(values, 1e-300) > UNKNOWN]:
         part = [names[i] for i in np.flatnonzero(np.abs(direction) > 0.3)]
         open_ |= {name: tuple(o for o in part if o != name) for name in part}
     for name in fit.problem.prior:
         open_.pop(name, None)
     inverse = np.linalg.pinv(full.T @ full, rcond=1e-14, hermitian=True)
-    std = s * np.sqrt(np.maximum(np.diag(inverse), 0.0))
     size = np.sqrt(np.maximum(np.diag(inverse), 1e-300))
-    quantile = float(scipy.stats.t.ppf((1 + confidence) / 2, freedom))
-    return Estimate(std, inverse / np.outer(size, size), quantile, rho, open_)
-
-
-def repeated(residuals: np.ndarray, measured: np.ndarray) -> float:
-    """Correlation of residuals (T, ny) from one sample to the next, 0 to 0.99.
-
-    That of noise is 0; what a model does not explain repeats itself.
-    """
-    r = np.where(np.isfinite(measured), residuals, 0.0)
-    square = float((r**2).sum())
-    return float(np.clip((r[1:] * r[:-1]).sum() / max(square, 1e-300), 0.0, 0.99))
+    quantile = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+    steps = quantile * np.abs(inverse @ across.T @ finer[:rows])
+    half = np.hypot(quantile * s * size, steps)
+    return Estimate(half, steps, inverse / np.outer(size, size), rho, open_)
 
 
 def _across(J: np.ndarray, n: int) -> np.ndarray:
@@ -117,35 +112,14 @@ def _across(J: np.ndarray, n: int) -> np.ndarray:
     return J[:, :n] - U @ (U.T @ J[:, :n])
 
 
-def result_of(fit, end: RunEnd, found: Estimate, timings: dict) -> Result:
+def result_of(fit, end: RunEnd, timings: dict) -> Result:
     """The result of an identification."""
-    names = [p.name for p in fit.parameters]
-    scale = np.array([p.scale for p in fit.parameters])
-    value = scale * fit.x
-    half = found.quantile * found.std * scale
-    predicted = fit.predicted(fit.runs)
-    gaps = [run[0][-1] - s for run, s in zip(fit.runs, fit.states[1:])]
-    gap = max((float(np.abs(g / fit._gap_scale()).max()) for g in gaps), default=0.0)
-    verdict, message = end.verdict, end.message
-    if verdict is Verdict.SUCCESS and not fit.done:
-        verdict, message = (
-            Verdict.FAILED,
-            "the fit has not converged; give it more data",
-        )
-    elif verdict is Verdict.SUCCESS and gap > JOINED:
-        verdict = Verdict.FAILED
-        message = f"segments do not join (by {gap:.2g} of the noise); shorten --segment"
-    off = predicted[:, fit.rows] - fit.y
-    rms = {n: float(np.sqrt(np.nanmean(o**2))) for n, o in zip(fit.names, off.T)}
-    spread = np.maximum(np.nanstd(fit.y, axis=0), 1e-300)
-    share = float(np.median(np.sqrt(np.nanmean(off**2, axis=0)) / spread))
-    if verdict is Verdict.SUCCESS and found.rho > UNEXPLAINED and share > EXPLAINED:
-        verdict = Verdict.FAILED
-        message = (
-            f"the model does not explain the data: what is left is {share:.1%} of the "
-            f"motion and no noise (correlation {found.rho:.2f} from sample to sample); "
-            "look at the picture, sample inputs more often, or fit more parameters"
-        )
+    found, problem, model = estimate(fit), fit.problem, fit.model
+    off = fit.predicted(fit.runs) - fit.y
+    rms = np.sqrt(np.nanmean(off**2, axis=0))
+    gaps = [run.states[-1] - s for run, s in zip(fit.runs, fit.states[1:])]
+    gap = max((float(np.abs(g / fit.scale).max()) for g in gaps), default=0.0)
+    verdict, message = _judged(fit, end, found, gap, rms)
     if found.undetermined:
         why = [
             f"{name} (trades against {', '.join(others)})" if others else name
@@ -156,64 +130,81 @@ def result_of(fit, end: RunEnd, found: Estimate, timings: dict) -> Result:
         )
         warnings.warn(DrakebotsWarning(text), stacklevel=3)
         message += f"; {text}"
-    known = [n not in found.undetermined for n in names]
-    data = _dataset(fit, found, predicted, np.where(known, value, np.nan), half)
-    parameters = {}
-    for parameter, x, is_known in zip(fit.parameters, fit.x, known):
+    known = [p.name not in found.undetermined for p in fit.parameters]
+    data = _dataset(fit, found, off + fit.y, known)
+    parameters, shown = dict(model.parameters), {}
+    for p, x, half, is_known in zip(fit.parameters, fit.x, found.half, known):
+        shown[p.name] = "not determined"
         if is_known:
-            parameters |= {k: float(v) for k, v in parameter.values(x).items()}
-    shown = {
-        n: f"{v:.4g} +- {h:.2g} {u}".removesuffix(" 1") if k else "not determined"
-        for n, v, h, u, k in zip(names, value, half, data.parameter_unit.values, known)
-    }
-    problem, model = fit.problem, fit.model
-    options = {
-        **{k: getattr(problem, k) for k in ("segment", "time_step", "confidence")},
-        **{k: dict(getattr(problem, k)) for k in ("prior", "noise", "servo")},
-        "fit": list(problem.fit),
-    }
+            parameters |= {k: float(v) for k, v in p.values(x).items()}
+            text = f"{p.scale * x:.4g} +- {p.scale * half:.2g} {p.unit}"
+            shown[p.name] = text.removesuffix(" 1")
+    options = {name: getattr(problem, name) for name in ("segment", "time_step")}
+    options |= {name: dict(getattr(problem, name)) for name in ("prior", "servo")}
+    residuals = {f"rms {n} [{u}]": x for n, u, x in zip(fit.names, fit.units, rms)}
     return Result(
         kind="identification",
         model=model.name,
         verdict=verdict,
         message=message,
         data=data,
-        residuals={f"rms {n} [{signal_unit(fit.robot, n)}]": x for n, x in rms.items()}
-        | {"gap between segments [noise]": gap},
+        residuals=residuals | {"gap between segments [noise]": gap},
         timings=timings,
         metrics=shown
         | {
-            "parameters": dict(model.parameters) | parameters,
+            "parameters": parameters,
             "undetermined": list(found.undetermined),
             "samples": int(np.isfinite(fit.y).sum()),
             "steps": end.steps,
             "residuals_repeat": found.rho,
         },
-        provenance=model_provenance(model, options),
+        provenance=model_provenance(model, options | {"fit": list(problem.fit)}),
     )
 
 
-def _dataset(fit, found: Estimate, predicted, value, half) -> xr.Dataset:
+def _judged(fit, end: RunEnd, found: Estimate, gap: float, rms) -> tuple[Verdict, str]:
+    """The verdict of a fit that ended so, and why."""
+    share = float(np.median(rms / np.maximum(np.nanstd(fit.y, axis=0), 1e-300)))
+    if end.verdict is not Verdict.SUCCESS:
+        return end.verdict, end.message
+    if not fit.done:
+        return Verdict.FAILED, "the fit has not converged; give it more data"
+    if gap > JOINED:
+        text = f"segments do not join (by {gap:.2g} of the noise); shorten --segment"
+        return Verdict.FAILED, text
+    if found.rho > UNEXPLAINED and share > EXPLAINED:
+        return Verdict.FAILED, (
+            f"the model does not explain the data: what is left is {share:.1%} of the "
+            f"motion and no noise (correlation {found.rho:.2f} from sample to sample); "
+            "look at the picture, sample inputs more often, or fit more parameters"
+        )
+    return end.verdict, end.message
+
+
+def _dataset(fit, found: Estimate, predicted, known: list[bool]) -> xr.Dataset:
     """Signals and parameters; values are NaN where they are not determined."""
-    names = [p.name for p in fit.parameters]
-    start = np.array([p.scale * p.first for p in fit.parameters])
+    scale = np.array([p.scale for p in fit.parameters])
+    value, half = np.where(known, scale * fit.x, np.nan), scale * found.half
+    start = scale * [p.first for p in fit.parameters]
+    signals, names = ("time", "signal"), [p.name for p in fit.parameters]
     return xr.Dataset(
         with_units(
             {
-                "measured": (("time", "signal"), fit.y, _MIXED),
-                "predicted": (("time", "signal"), predicted[:, fit.rows], _MIXED),
-                "noise": (("signal",), fit.sigma, _MIXED),
-                "value": (("parameter",), value, _OWN),
-                "start": (("parameter",), start, _OWN),
-                "low": (("parameter",), value - half, _OWN),
-                "high": (("parameter",), value + half, _OWN),
+                "measured": (signals, fit.y, _MIXED),
+                "predicted": (signals, predicted, _MIXED),
+                "noise": ("signal", fit.sigma, _MIXED),
+                "value": ("parameter", value, _OWN),
+                "start": ("parameter", start, _OWN),
+                "low": ("parameter", value - half, _OWN),
+                "high": ("parameter", value + half, _OWN),
+                "steps": ("parameter", scale * found.steps, _OWN),
                 "correlation": (("parameter", "other"), found.correlation, "1"),
             }
         ),
         {
             "time": ("time", fit.time, {"units": "s"}),
             "signal": list(fit.names),
-            "signal_unit": ("signal", [signal_unit(fit.robot, n) for n in fit.names]),
+            "signal_unit": ("signal", list(fit.units)),
             "parameter": names,
             "parameter_unit": ("parameter", [p.unit for p in fit.parameters]),
             "other": names,
@@ -224,13 +215,7 @@ def _dataset(fit, found: Estimate, predicted, value, half) -> xr.Dataset:
 _MIXED, _OWN = "m or rad, and per s: see signal_unit", "see parameter_unit"
 
 
-def signal_unit(robot, name: str) -> str:
-    """The unit of a signal by its name."""
-    kind, _, rest = name.partition(".")
-    if kind in ("position", "velocity"):
-        slides = robot.plant.GetJointByName(rest).type_name() == "prismatic"
-        return ("m" if slides else "rad") + ("/s" if kind == "velocity" else "")
-    return "rad" if kind == "base_rpy" else "m"
+_DRAWN = ["start", "low", "value", "high"]
 
 
 def write_parameters(result: Result, path: str | Path) -> Path:
@@ -262,39 +247,28 @@ def plot_identified(result: Result, path: str | Path) -> Path:
         FileProblem: when the file cannot be written.
     """
     path = check_ending(path)
-    if "predicted" not in result.data:
-        raise InvalidInput(f"needs an identification, got a {result.kind}")
+    require(result.data, "predicted low", "identification")
     data = result.data
     order = np.argsort(-np.nanstd(data.measured.values, axis=0))[:11]
     figure, axes = panels(len(order) + 1, 3, (4.2, 2.8))
     for axis, k in zip(axes, sorted(order)):
-        t, name = data.time.values, str(data.signal.values[k])
-        axis.plot(
-            t, data.measured.values[:, k], ".", ms=3, color="0.6", label="measured"
-        )
-        axis.plot(
-            t, data.predicted.values[:, k], color=COLOURS[0], lw=1.2, label="predicted"
-        )
-        axis.set(xlabel="time [s]", title=literal(name))
-        axis.set_ylabel(f"[{data.signal_unit.values[k]}]")
+        t, row = data.time.values, data.isel(signal=k)
+        axis.plot(t, row.measured, ".", ms=3, color="0.6", label="measured")
+        axis.plot(t, row.predicted, color=COLOURS[0], lw=1.2, label="predicted")
+        axis.set(xlabel="time [s]", title=literal(row.signal.item()))
+        axis.set_ylabel(f"[{row.signal_unit.item()}]")
     legend_below(axes[0])
-    _panel_parameters(axes[-1], data)
+    unit = np.abs(data.value.fillna(data.start).values)
+    unit = np.where(unit > 0, unit, 1.0)
+    places, parts = (
+        range(len(unit)),
+        data[_DRAWN] / xr.DataArray(unit, dims="parameter"),
+    )
+    axes[-1].plot(parts.start, places, "o", mfc="white", color="0.5")
+    axes[-1].hlines(places, parts.low, parts.high, color=COLOURS[1], lw=2)
+    axes[-1].plot(parts.value, places, "|", color=COLOURS[1], ms=9)
+    axes[-1].set_yticks(places, [literal(name) for name in data.parameter.values])
+    title = "interval, and first guess (circle)"
+    axes[-1].set(title=title, xlabel="share of the value found")
     figure.suptitle(f"{literal(result.model)}: {literal(result.message)}", fontsize=9)
     return write_figure(figure, path)
-
-
-def _panel_parameters(axis, data: xr.Dataset) -> None:
-    """Each parameter's interval, and where it began, in units of its value."""
-    for k in range(data.sizes["parameter"]):
-        value, start = float(data.value[k]), float(data.start[k])
-        unit = abs(value) if np.isfinite(value) and value else (abs(start) or 1.0)
-        axis.plot(start / unit, k, "o", mfc="white", color="0.5")
-        if np.isfinite(value):
-            ends = [float(data.low[k]) / unit, float(data.high[k]) / unit]
-            axis.plot(ends, [k, k], color=COLOURS[1], lw=2)
-            axis.plot(value / unit, k, "|", color=COLOURS[1], ms=9)
-    names = [literal(name) for name in data.parameter.values]
-    axis.set_yticks(range(len(names)), names)
-    axis.set(
-        title="interval, and first guess (circle)", xlabel="share of the value found"
-    )

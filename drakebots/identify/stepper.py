@@ -17,15 +17,26 @@ begins to slide or to lift has a derivative on either side; that of contact is t
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
 import scipy.linalg
+from pydrake.multibody.tree import ForceElement
 
-from drakebots.core.errors import InvalidInput
-from drakebots.model import actuators_of, gravity, joints_of
+from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.model import (
+    actuators_of,
+    bodies_of,
+    force_elements,
+    gravity,
+    single_joints,
+    slides,
+    spring_law,
+)
 from drakebots.multibody import (
     PYRAMID,
     Robot,
@@ -43,18 +54,113 @@ TIE = 1e-7
 """Forces in units of weight, and speeds in m/s, that count as zero."""
 
 
+GROUND = 0.6
+"""Friction coefficient of a ground of which nothing is said."""
+
+SERVO = {"stiffness": "N m/rad", "damping": "N m s/rad", "delay": "s"}
+"""Parameters of the servos of all motors with targets, and their units."""
+
+
 @dataclass(frozen=True)
-class Inputs:
-    """What drives the motors.
+class Parameter:
+    """One number to find.
 
     Attributes:
-        efforts, targets: motors with a measured effort, and with a target, by index.
-        gains: k_p and k_d of each motor (2, nu), expressions or numbers [SI].
+        name: as asked for.
+        start: its values in the model [SI], by the names that stand in a YAML.
+        unit: its unit; "1" of a factor for several.
+        scale: its value where x is 1.
     """
 
-    efforts: Sequence[int]
-    targets: Sequence[int]
-    gains: Sequence[Sequence[ca.SX | float]]
+    name: str
+    start: Mapping[str, float]
+    unit: str
+    scale: float
+
+    @property
+    def first(self) -> float:
+        """x of the model's own value."""
+        return 1.0 if any(self.start.values()) else 0.0
+
+    def values(self, x) -> dict:
+        """Each value at x."""
+        return {n: (v or self.scale) * x for n, v in self.start.items()}
+
+
+def _choices(robot: Robot, servo: Mapping[str, float]) -> dict[str, tuple[float, str]]:
+    """What can be found of a robot: value in the model and unit, by name."""
+    plant, found = robot.plant, {}
+    if robot.model.feet:
+        found["friction"] = robot.model.parameters.get("friction", GROUND), "1"
+    for body in bodies_of(plant):
+        if body.default_mass() > 0:
+            found[f"mass:{body.name()}"] = body.default_mass(), "kg"
+    for joint in single_joints(plant):
+        if joint.name() in robot.model.summary.joints:
+            damping = float(joint.default_damping_vector()[0])
+            found[f"damping:{joint.name()}"] = damping, "N m s/rad", joint
+    for motor in actuators_of(plant):
+        if motor.has_controller():
+            gain, joint = motor.get_controller_gains().p, motor.joint()
+            found[f"stiffness:{joint.name()}"] = gain, "N m/rad", joint
+    for joint, element in springs(robot).items():
+        stiffness = spring_law(element)[0]
+        found[f"stiffness:{joint}"] = stiffness, "N m/rad", element.joint()
+    for name, (value, unit, *joint) in found.items():
+        if joint and slides(*joint):
+            unit = unit.replace("m", "").replace("rad", "m").replace("  ", " ")
+        found[name] = value, unit
+    return found | {f"servo.{k}": (servo.get(k, 0.0), u) for k, u in SERVO.items()}
+
+
+def springs(robot: Robot) -> dict[str, ForceElement]:
+    """Springs by the names of their joints."""
+    found = [e for e in force_elements(robot.plant) if hasattr(e, "joint")]
+    return {element.joint().name(): element for element in found}
+
+
+_SMALL = {"N m s/rad": 1e-2, "N s/m": 1.0, "N m/rad": 1.0}
+"""Scales of parameters that are 0 in the model."""
+
+
+def chosen_parameters(
+    robot: Robot, fit: Sequence[str], servo: Mapping[str, float], sample: float
+) -> list[Parameter]:
+    """The parameters of a robot that are asked for, patterns written out.
+
+    Raises:
+        UnknownName: for what it does not have; lists those it has.
+        InvalidInput: for one that is asked for twice.
+    """
+    choices, chosen = _choices(robot, servo), []
+    small = _SMALL | {"s": sample}
+    for word in fit:
+        names = fnmatch.filter(choices, word.removesuffix("~"))
+        if not names:
+            raise UnknownName("parameter", word, choices)
+        if word.endswith("~"):
+            start = {n: choices[n][0] for n in names}
+            chosen.append(Parameter(word, start, "1", 1.0))
+            continue
+        for name in names:
+            value, unit = choices[name]
+            scale = abs(value) or small.get(unit, 1e-2)
+            chosen.append(Parameter(name, {name: value}, unit, scale))
+    names = [n for p in chosen for n in p.start]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput(f"fit: {name} is asked for twice; name it once")
+    return chosen
+
+
+class Run(NamedTuple):
+    """A segment: states at its steps (K + 1, 2 nv), what the steps solved for, inputs,
+    and the slopes of the ground's heights (nc, nv)."""
+
+    states: np.ndarray
+    solved: np.ndarray
+    inputs: np.ndarray
+    slopes: np.ndarray
 
 
 class FittedStepper(TimeStepper):
@@ -65,14 +171,23 @@ class FittedStepper(TimeStepper):
         values: expressions of x by parameter, as of
             :class:`drakebots.multibody.Twin`, and "friction".
         x: the parameters' symbol (n,).
-        inputs: of its motors.
+        servos: k_p and k_d, expressions or numbers, of the motors with a target, by
+            index.
+
+    Attributes:
+        signals: what can be measured, by the names of a result's series: its unit, and
+            its entry in the state [q, v], None of feet.
 
     Raises:
         InvalidInput: for joints whose velocities are not the rates of positions.
     """
 
     def __init__(
-        self, robot: Robot, values: Mapping[str, ca.SX], x: ca.SX, inputs: Inputs
+        self,
+        robot: Robot,
+        values: Mapping[str, ca.SX],
+        x: ca.SX,
+        servos: Mapping[int, tuple[ca.SX | float, ca.SX | float]],
     ):
         super().__init__(robot, 1.0, friction=1.0 if robot.model.feet else None)
         self.twin = twin = Twin(robot.plant, values)
@@ -81,15 +196,14 @@ class FittedStepper(TimeStepper):
                 f"{robot.model.name}: has a ball joint, whose velocities are no rates; "
                 "replace it by hinges"
             )
-        self.nv, self.inputs, self.value = twin.nv, inputs, None
-        self.motors = [motor.name() for motor in actuators_of(robot.plant)]
+        self.nv, self.servos, self.value, self._x = twin.nv, servos, None, x
         total = sum(twin._inertia(link.body)[0] for link in twin.links)
         self._force = total * max(gravity(robot.plant), 1.0)
-        self._x = x
         self._build(values)
 
     def _build(self, values: Mapping[str, ca.SX]) -> None:
-        twin, nv, nu = self.twin, self.nv, len(self.motors)
+        twin, nv, motors = self.twin, self.nv, actuators_of(self.plant)
+        nu = len(motors)
         feet = self.robot.model.feet if self.friction is not None else ()
         sizes = {"q": nv, "v": nv, "w": 2 * nu + len(feet)}
         q, v, w = (ca.SX.sym(name, size) for name, size in sizes.items())
@@ -98,9 +212,8 @@ class FittedStepper(TimeStepper):
         M, tau = ca.jacobian(needed, a), -ca.substitute(needed, a, ca.SX.zeros(nv))
         K = ca.SX.zeros(nv)
         tau += ca.SX(twin.actuation_matrix()) @ w[:nu]
-        for i in self.inputs.targets:
-            at = actuators_of(self.plant)[i].joint().velocity_start()
-            k_p, k_d = (gain[i] for gain in self.inputs.gains)
+        for i, (k_p, k_d) in self.servos.items():
+            at = motors[i].joint().velocity_start()
             K[at] += k_p
             tau[at] += k_p * (w[nu + i] - q[at]) - k_d * v[at]
         M += ca.diag(h**2 / 4 * K) - h / 2 * ca.jacobian(tau, v)
@@ -118,10 +231,11 @@ class FittedStepper(TimeStepper):
         given = [q, v, w, self._x, h]
         parts = [M, tau, SETTLING * c, C, phi, N, P, mu]
         self._terms = ca.Function("terms", given, [ca.densify(p) for p in parts])
-        outputs = self._signals(q, v, dict(zip((f.name for f in feet), points)))
-        self.signals = tuple(outputs)
-        y = ca.vertcat(*outputs.values())
-        self.output = ca.Function("y", [q, v], [y, ca.jacobian(y, ca.vertcat(q, v))])
+        self.signals = self._signals([foot.name for foot in feet])
+        state, places = ca.vertcat(q, v), [at for _, at in self.signals.values()]
+        own = [state[at] for at in places if at is not None]
+        y = ca.vertcat(*own, *points)
+        self.output = ca.Function("y", [state], [y, ca.jacobian(y, state)])
         self._rows(given, parts)
 
     def _rows(self, given: list, parts: list) -> None:
@@ -154,23 +268,21 @@ class FittedStepper(TimeStepper):
         )
         self._parts = np.cumsum(sizes)[:-1]
 
-    def _signals(self, q, v, feet: Mapping[str, ca.SX]) -> dict[str, ca.SX]:
-        """What can be measured by the names of a result's series."""
-        found, axes = {}, dict(zip("xyz", range(3)))
-        base = base_body(self.plant).name()
-        for joint in joints_of(self.plant):
-            for i in range(joint.num_positions()):
-                at, name = joint.position_start() + i, joint.name()
-                part = name.removeprefix(f"{base}_")
-                if name != part and part in (*axes, "roll", "pitch", "yaw"):
-                    kind = "base_position" if part in axes else "base_rpy"
-                    found[f"{kind}.{part}"] = q[at]
-                    continue
-                name += "" if joint.num_positions() == 1 else f"_{i}"
-                found |= {f"position.{name}": q[at], f"velocity.{name}": v[at]}
-        for name, p in feet.items():
-            found |= {f"foot_position.{name}.{a}": p[i] for a, i in axes.items()}
-        return found
+    def _signals(self, feet: Sequence[str]) -> dict[str, tuple[str, int | None]]:
+        found, base = {}, f"{base_body(self.plant).name()}_"
+        for joint in single_joints(self.plant):
+            name, at = joint.name(), joint.position_start()
+            unit, part = "m" if slides(joint) else "rad", name.removeprefix(base)
+            if name != part and part in "xyz":
+                found[f"base_position.{part}"] = unit, at
+            elif name != part and part in ("roll", "pitch", "yaw"):
+                found[f"base_rpy.{part}"] = unit, at
+            else:
+                found[f"position.{name}"] = unit, at
+                found[f"velocity.{name}"] = f"{unit}/s", self.nv + at
+        return found | {
+            f"foot_position.{f}.{a}": ("m", None) for f in feet for a in "xyz"
+        }
 
     def terms(self, q, v, u) -> StepTerms:
         """The matrices of a step; `u` are the inputs w."""
@@ -191,8 +303,9 @@ class FittedStepper(TimeStepper):
         the positions makes of it, and the ground is then where the foot is: else a
         little more or less of height would decide on flight or stance.
         """
-        q, v = np.split(state, 2)
-        *_, phi, N, _, _ = map(np.asarray, self._terms(q, v, w, value, 1.0))
+        *_, phi, N, _, _ = map(
+            np.asarray, self._terms(*np.split(state, 2), w, value, 1.0)
+        )
         gap = np.where(phi < 0, phi / SETTLING, phi).ravel()
         near = np.abs(gap) < 3 * np.linalg.norm(N * noise, axis=1)
         return np.where(near, gap, 0.0), np.where(near[:, None], N, 0.0)
@@ -212,65 +325,47 @@ class FittedStepper(TimeStepper):
             States (K + 1, 2 nv) and z (K, nz).
         """
         self.value, states, solved = value, [state], []
-        for h, u in zip(steps, w):
-            self.h = h
+        index, sign, _ = self._limits
+        for self.h, u in zip(steps, w):
             q, v = np.split(states[-1], 2)
-            q_next, v_next, forces = self.step(q, v, u)
-            states.append(np.concatenate([q_next, v_next]))
-            P = np.asarray(self._terms(q, v, u, value, h)[6])
-            along = (P @ v_next).reshape(-1, 4)
-            push, psi = (
-                forces.friction,
-                np.maximum(-along, 0.0).max(axis=1, initial=0.0),
-            )
-            beta = np.maximum(
-                np.c_[push[:, :1], -push[:, :1], push[:, 1:], -push[:, 1:]], 0
-            )
-            index, sign, _ = self._limits
-            zeta = np.maximum(-sign * forces.limits[index], 0.0)
-            parts = (v_next, forces.loops, forces.normal, beta.ravel(), psi, zeta)
-            solved.append(np.concatenate(parts))
+            terms = self.terms(q, v, u)
+            v_next, lam, gam, beta, zeta = self.solved(terms, v)
+            along = (terms.P @ v_next).reshape(-1, 4)
+            psi = np.maximum(-along, 0.0).max(axis=1, initial=0.0)
+            limits = np.maximum(-sign * (terms.L.T @ zeta)[index], 0.0)
+            states.append(np.concatenate([q + self.h * v_next, v_next]))
+            solved.append(np.concatenate([v_next, lam, gam, beta, psi, limits]))
         return np.array(states), np.array(solved)
 
-    def sensitivities(
-        self, value, states: np.ndarray, solved: np.ndarray, steps, w
-    ) -> np.ndarray:
-        """d[q+, v+]/d[q, v, w, x] of the steps of :meth:`run`, (K, 2 nv, ...)."""
+    def sensitivities(self, value, run: Run, steps, turned: np.ndarray) -> np.ndarray:
+        """Derivatives of the states of a run in (first state, x), (K + 1, 2 nv,
+        2 nv + n); `turned` (K, nw, 2 nv + n) are those of the inputs."""
+        states, solved, w, _ = run
         K, nv, nz = len(steps), self.nv, solved.shape[1]
-        q, v = states[:-1, :nv], states[:-1, nv:]
         x = np.repeat(value[:, None], K, axis=1)
-        found = self._jacobian.map(K)(solved.T, q.T, v.T, w.T, x, steps[None])
-        rows, J = (np.asarray(part) for part in found)
+        given = states[:-1, :nv].T, states[:-1, nv:].T, w.T, x, steps[None]
+        rows, J = map(np.asarray, self._jacobian.map(K)(solved.T, *given))
         J = J.reshape(nz, K, -1).transpose(1, 0, 2)
-        out = np.zeros((K, 2 * nv, J.shape[2] - nz))
-        if nz == self._parts[1]:  # no pairs: regular, and all at once
-            dz = np.linalg.solve(J[:, :, :nz], -J[:, :, nz:])
-            dv = dz[:, :nv]
-            moved = np.eye(nv, dv.shape[2]) + steps[:, None, None] * dv
-            return np.concatenate([moved, dv], axis=1)
-        for k in range(K):
-            G, off = J[k].copy(), self._zero(solved[k], rows[:, k], steps[k])
-            G[off] = 0.0
-            G[off, off] = 1.0
-            dz = scipy.linalg.lstsq(
+        D = [np.eye(2 * nv, 2 * nv + len(value))]
+        for k, h in enumerate(steps):
+            G, off = J[k].copy(), self._zero(solved[k], rows[:, k])
+            G[off], G[off, off] = 0.0, 1.0
+            dv = scipy.linalg.lstsq(
                 G[:, :nz], -G[:, nz:], lapack_driver="gelsy", check_finite=False
-            )[0]
-            out[k, nv:] = dz[:nv]
-            out[k, :nv] = steps[k] * dz[:nv]
-            out[k, :nv, :nv] += np.eye(nv)
-        return out
+            )[0][:nv]
+            step = np.vstack([np.eye(*dv.shape) + h * dv, dv])
+            by_state, by_input, by_x = np.split(step, [2 * nv, len(w.T) + 2 * nv], 1)
+            D.append(by_state @ D[-1] + by_input @ turned[k])
+            D[-1][:, 2 * nv :] += by_x
+        return np.array(D)
 
-    def _zero(self, z: np.ndarray, rows: np.ndarray, h: float) -> np.ndarray:
+    def _zero(self, z: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Entries of z that stay zero: their rows do not hold."""
-        pairs = zip(np.split(z, self._parts), np.split(rows, self._parts))
-        held = [np.ones(n, bool) for n in self._parts[:1]]
-        (_, lam), (gam, gap), (beta, slip), (psi, cone), (zeta, limit) = (
-            (a, b) for a, b in list(pairs)[1:]
-        )
+        _, _, gam, beta, psi, zeta = np.split(z, self._parts)
+        _, _, gap, slip, cone, limit = np.split(rows, self._parts)
         touching = gam / self._force + TIE >= gap
         sliding = (psi - TIE > cone / self._force) & touching
-        along = (beta / self._force + TIE).reshape(-1, 4) >= slip.reshape(-1, 4)
-        along &= touching[:, None]
-        held += [np.ones(len(lam), bool), touching, along.ravel(), sliding]
-        held += [zeta / self._force > limit]
+        along = (beta / self._force + TIE >= slip) & np.repeat(touching, 4)
+        equations = np.ones(self._parts[1], bool)
+        held = [equations, touching, along, sliding, zeta / self._force > limit]
         return np.flatnonzero(~np.concatenate(held))

@@ -126,17 +126,22 @@ class TimeStepper:
             NoSolution: when the complementarity problem is not solved.
         """
         terms = self.terms(q, v, u)
+        v_next, loops, normal, beta, zeta = self.solved(terms, v)
+        friction = beta.reshape(-1, 4) @ PYRAMID[:, :2]
+        forces = StepForces(loops, normal, friction, terms.L.T @ zeta)
+        return self._moved(q, v_next), v_next, forces
+
+    def solved(self, terms: StepTerms, v: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The solution (v+, lam, gam, beta, zeta) of a step's equations.
+
+        Raises:
+            NoSolution: when the complementarity problem is not solved.
+        """
         closed = _ClosedLoops(terms.M, terms.tau, terms.c, terms.C, v, self.h)
         normal, beta, zeta = self._solve_contact(terms, closed)
         force = terms.N.T @ normal + terms.P.T @ beta + terms.L.T @ zeta
         v_next = closed.velocity(force)
-        forces = StepForces(
-            loops=closed.loop_forces(v_next, force),
-            normal=normal,
-            friction=beta.reshape(-1, 4) @ PYRAMID[:, :2],
-            limits=terms.L.T @ zeta,
-        )
-        return self._moved(q, v_next), v_next, forces
+        return v_next, closed.loop_forces(v_next, force), normal, beta, zeta
 
     def _moved(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """q after a step at the velocities v; the context is at q."""
