@@ -206,7 +206,7 @@ class Fit:
         steps = np.repeat(self.steps / parts, parts)
         a, b = parts * self.at[self.edges[i : i + 2]]
         w = self._driven(x, steps, parts > 1)[0][a:b]
-        noise = self.scale[: self.stepper.nv]
+        noise = self.gap * self.scale[: self.stepper.nv]
         level, slopes = self.stepper.levels(x, state, w[0], noise)
         w[:, w.shape[1] - len(level) :] = level
         states, solved = self.stepper.run(x, state, steps[a:b], w)

@@ -18,6 +18,7 @@ begins to slide or to lift has a derivative on either side; that of contact is t
 from __future__ import annotations
 
 import fnmatch
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -95,21 +96,19 @@ def _choices(robot: Robot, servo: Mapping[str, float]) -> dict[str, tuple[float,
     for body in bodies_of(plant):
         if body.default_mass() > 0:
             found[f"mass:{body.name()}"] = body.default_mass(), "kg"
+    gains = {
+        motor.joint().name(): motor.get_controller_gains().p
+        for motor in actuators_of(plant)
+        if motor.has_controller()
+    } | {joint: spring_law(spring)[0] for joint, spring in springs(robot).items()}
     for joint in single_joints(plant):
-        if joint.name() in robot.model.summary.joints:
+        per, name = "m" if slides(joint) else "rad", joint.name()
+        unit = "N" if slides(joint) else "N m"
+        if name in robot.model.summary.joints:
             damping = float(joint.default_damping_vector()[0])
-            found[f"damping:{joint.name()}"] = damping, "N m s/rad", joint
-    for motor in actuators_of(plant):
-        if motor.has_controller():
-            gain, joint = motor.get_controller_gains().p, motor.joint()
-            found[f"stiffness:{joint.name()}"] = gain, "N m/rad", joint
-    for joint, element in springs(robot).items():
-        stiffness = spring_law(element)[0]
-        found[f"stiffness:{joint}"] = stiffness, "N m/rad", element.joint()
-    for name, (value, unit, *joint) in found.items():
-        if joint and slides(*joint):
-            unit = unit.replace("m", "").replace("rad", "m").replace("  ", " ")
-        found[name] = value, unit
+            found[f"damping:{name}"] = damping, f"{unit} s/{per}"
+        if name in gains:
+            found[f"stiffness:{name}"] = gains[name], f"{unit}/{per}"
     return found | {f"servo.{k}": (servo.get(k, 0.0), u) for k, u in SERVO.items()}
 
 
@@ -132,23 +131,22 @@ def chosen_parameters(
         UnknownName: for what it does not have; lists those it has.
         InvalidInput: for one that is asked for twice.
     """
-    choices, chosen = _choices(robot, servo), []
+    choices, chosen, seen = _choices(robot, servo), [], Counter()
     small = _SMALL | {"s": sample}
     for word in fit:
-        names = fnmatch.filter(choices, word.removesuffix("~"))
-        if not names:
+        start = {n: choices[n][0] for n in fnmatch.filter(choices, word.rstrip("~"))}
+        if not start:
             raise UnknownName("parameter", word, choices)
+        seen.update(list(start))
         if word.endswith("~"):
-            start = {n: choices[n][0] for n in names}
             chosen.append(Parameter(word, start, "1", 1.0))
             continue
-        for name in names:
-            value, unit = choices[name]
+        for name, value in start.items():
+            unit = choices[name][1]
             scale = abs(value) or small.get(unit, 1e-2)
             chosen.append(Parameter(name, {name: value}, unit, scale))
-    names = [n for p in chosen for n in p.start]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in seen.items():
+        if count > 1:
             raise InvalidInput(f"fit: {name} is asked for twice; name it once")
     return chosen
 
@@ -197,7 +195,7 @@ class FittedStepper(TimeStepper):
                 "replace it by hinges"
             )
         self.nv, self.servos, self.value, self._x = twin.nv, servos, None, x
-        total = sum(twin._inertia(link.body)[0] for link in twin.links)
+        total = sum(body.default_mass() for body in bodies_of(robot.plant)[1:])
         self._force = total * max(gravity(robot.plant), 1.0)
         self._build(values)
 
@@ -299,9 +297,9 @@ class FittedStepper(TimeStepper):
         """The ground under feet that may touch it at first (nc,), and its derivative in
         q (nc, nv).
 
-        A foot is on the ground if its height is within three times what the noise of
-        the positions makes of it, and the ground is then where the foot is: else a
-        little more or less of height would decide on flight or stance.
+        A foot is on the ground if its height is within three times what the gaps of
+        the round make of it, and the ground is then where the foot is: else a little
+        more or less of height would decide on flight or stance.
         """
         *_, phi, N, _, _ = map(
             np.asarray, self._terms(*np.split(state, 2), w, value, 1.0)

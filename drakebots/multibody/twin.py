@@ -325,22 +325,16 @@ class Twin(TwinKinematics):
         total = ca.SX(0)
         for link, w, u in self.body_velocities(q, v):
             mass, p_cm, I_cm = self._inertia(link.body)
-            if mass == 0:
+            if ca.SX(mass).is_zero():
                 continue
             u_cm = u + ca.cross(w, ca.SX(p_cm))
-            share = self._share(link.body)
-            mass, turned = share * mass, share * ca.SX(I_cm) @ w
-            total += 0.5 * mass * ca.dot(u_cm, u_cm) + 0.5 * ca.dot(w, turned)
+            total += 0.5 * mass * ca.dot(u_cm, u_cm) + 0.5 * ca.dot(w, ca.SX(I_cm) @ w)
         return total + 0.5 * ca.dot(v, ca.SX(self.reflected_inertia()) * v)
 
-    def _share(self, body: int) -> ca.SX | float:
-        """A link's mass in units of that in the plant."""
-        found = self.plant.get_body(BodyIndex(body))
-        value = self.values.get(f"mass:{found.name()}")
-        return 1.0 if value is None else value / found.default_mass()
-
     def _inertia(self, body: int):
-        M = self.plant.get_body(BodyIndex(body)).default_spatial_inertia()
+        """Mass, p_BBcm and I_BBcm_B of a link; a value of the mass scales both."""
+        found = self.plant.get_body(BodyIndex(body))
+        M = found.default_spatial_inertia()
         mass = M.get_mass()
         if mass == 0:
             return 0.0, np.zeros(3), np.zeros((3, 3))
@@ -349,7 +343,8 @@ class Twin(TwinKinematics):
         about_cm = about_cm - mass * (p @ p * np.eye(3) - np.outer(p, p))
         tiny = np.abs(about_cm) < 1e-14 * np.abs(about_cm).max()
         about_cm[tiny] = 0.0
-        return mass, p, about_cm
+        value = self.values.get(f"mass:{found.name()}", mass)
+        return value, p, about_cm if value is mass else value / mass * about_cm
 
     def centroidal(
         self,
@@ -381,12 +376,9 @@ class Twin(TwinKinematics):
 
     def _spatial(self, body: int) -> tuple[float, np.ndarray, np.ndarray] | None:
         m, c, I_cm = self._inertia(body)
-        if m == 0:
+        if ca.SX(m).is_zero():
             return None
-        I_o, share = I_cm + m * (c @ c * np.eye(3) - np.outer(c, c)), self._share(body)
-        if isinstance(share, float):
-            return m, m * c, I_o
-        return share * m, share * ca.SX(m * c), share * ca.SX(I_o)
+        return m, m * c, I_cm + m * (c @ c * np.eye(3) - np.outer(c, c))
 
     def reflected_inertia(self) -> np.ndarray:
         """Diagonal added to M by rotors behind gears (nv,)."""
@@ -401,9 +393,9 @@ class Twin(TwinKinematics):
         for link in self.links:
             body = plant.get_body(BodyIndex(link.body))
             mass, p_cm, _ = self._inertia(link.body)
-            if mass and plant.gravity_field().is_enabled(body.model_instance()):
+            moves = plant.gravity_field().is_enabled(body.model_instance())
+            if moves and not ca.SX(mass).is_zero():
                 p_WC = poses[link.body].point(p_cm)
-                mass = self._share(link.body) * mass
                 total -= mass * ca.dot(ca.SX(gravity), p_WC)
         for element in self._springs:
             total += self._spring_energy(element, q)

@@ -40,8 +40,8 @@ from drakebots.multibody import Limb, LimbMap, TimeStepper, build_robot
 from drakebots.results import Result
 
 NOISE = 0.01
-SAMPLE, STEP = 2e-3, 2.5e-4
-FINE = 5e-5
+SAMPLE, STEP = 2e-3, 5e-5
+FINE = 1e-5
 """Step of Drake's plant, whose gains, taken at its end, damp a limb the more [s]."""
 
 LEG_SDF = """<sdf version="1.10"><model name="leg">

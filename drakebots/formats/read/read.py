@@ -6,7 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -223,34 +223,29 @@ def with_parameters(
         if name == "friction" or name in SERVO:  # in no file
             continue
         check_names("parameter", [name], {"friction", *known})
-        first, *others = known[name]
-        share = value / first.value if others else 1.0
-        first.set(value)
+        own, *others = known[name]
+        share = value / _number(*own) if others else 1.0
+        _set_number(*own, value)
         for place in others:
-            place.set(share * place.value)
+            _set_number(*place, share * _number(*place))
     rename_files(root, lambda uri: (found := places.find(uri)) and f"file://{found}")
     text = write_tree(root)
     return replace(reading, text=text, ending=ending, parameters=dict(parameters))
 
 
-@dataclass(frozen=True)
-class _Number:
-    """A number of a file: an attribute of an element, or its text."""
+_Place = tuple[ET.Element, str]
+"""A number of a file: an attribute of an element, or with "" its text."""
 
-    element: ET.Element
-    attribute: str = ""
 
-    @property
-    def value(self) -> float:
-        element = self.element
-        return float(element.get(self.attribute) if self.attribute else element.text)
+def _number(element: ET.Element, key: str) -> float:
+    return float(element.get(key) if key else element.text)
 
-    def set(self, value: float) -> None:
-        """Replaces it."""
-        if self.attribute:
-            self.element.set(self.attribute, repr(float(value)))
-        else:
-            self.element.text = repr(float(value))
+
+def _set_number(element: ET.Element, key: str, value: float) -> None:
+    if key:
+        element.set(key, repr(float(value)))
+    else:
+        element.text = repr(float(value))
 
 
 def _made(element: ET.Element, path: str) -> ET.Element:
@@ -261,40 +256,30 @@ def _made(element: ET.Element, path: str) -> ET.Element:
     return element
 
 
-_GAINS = "drake:controller_gains"
-
-
-def _numbers(root: ET.Element) -> dict[str, list[_Number]]:
+def _numbers(root: ET.Element) -> dict[str, list[_Place]]:
     """The numbers of links and joints by parameter, the parameter's own first; what
     goes with it in proportion follows."""
-    found: dict[str, list[_Number]] = {}
-
-    def note(name: str, *places: tuple[ET.Element | None, str]) -> None:
-        numbers = [_Number(e, a) for e, a in places if e is not None]
-        if numbers and (len(numbers) == 1 or numbers[0].value > 0):
-            found[name] = numbers
-
+    found: dict[str, list[_Place]] = {}
+    urdf = root.tag == "robot"
     for link in root.iter("link"):
-        mass, inertia = link.find("inertial/mass"), link.find("inertial/inertia")
-        if root.tag == "robot":
-            terms = [(inertia, k) for k in (() if inertia is None else inertia.attrib)]
-            note(f"mass:{link.get('name')}", (mass, "value"), *terms)
-        else:
-            terms = [(term, "") for term in (() if inertia is None else inertia)]
-            note(f"mass:{link.get('name')}", (mass, ""), *terms)
+        mass, inertia = (link.find(f"inertial/{tag}") for tag in ("mass", "inertia"))
+        parts = [] if inertia is None else [(x, "") for x in inertia]
+        if urdf and inertia is not None:
+            parts = [(inertia, key) for key in inertia.attrib]
+        own = mass, "value" if urdf else ""
+        if mass is not None and (not parts or _number(*own) > 0):
+            found[f"mass:{link.get('name')}"] = [own, *parts]
+    path, key = ("dynamics", "damping") if urdf else ("axis/dynamics/damping", "")
     for joint in root.iter("joint"):
-        name = joint.get("name")
-        spring = joint.find("axis/dynamics/spring_stiffness")
-        motor = next(joint.iter(_GAINS), None)
         if joint.get("type") in ("revolute", "continuous", "prismatic"):
-            path = "dynamics" if root.tag == "robot" else "axis/dynamics/damping"
-            attribute = "damping" if root.tag == "robot" else ""
-            note(f"damping:{name}", (_made(joint, path), attribute))
-        note(f"stiffness:{name}", (motor, "p") if spring is None else (spring, ""))
-    for motor in root.iter("transmission"):
-        joint, gains = motor.find("joint"), next(motor.iter(_GAINS), None)
-        if joint is not None and gains is not None:
-            note(f"stiffness:{joint.get('name')}", (gains, "p"))
+            found[f"damping:{joint.get('name')}"] = [(_made(joint, path), key)]
+    for part in (*root.iter("joint"), *root.iter("transmission")):
+        named = part if part.tag == "joint" else part.find("joint")
+        spring = part.find("axis/dynamics/spring_stiffness")
+        gains = next(part.iter("drake:controller_gains"), None)
+        place = (gains, "p") if spring is None else (spring, "")
+        if named is not None and place[0] is not None:
+            found[f"stiffness:{named.get('name')}"] = [place]
     return found
 
 
