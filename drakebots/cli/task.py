@@ -342,8 +342,7 @@ def _identify_arguments(parser: argparse.ArgumentParser) -> None:
         help="the model with the values found, for any command (.yaml), or the result "
         "(.nc)",
     )
-    table_argument(parser, "what was measured and predicted, as a table (.csv)")
-    text = "picture of both, and of the parameters' intervals (.png)"
+    text = "picture of measured and predicted signals and of intervals (.png)"
     picture_argument(parser, "--plot", plot_identified, text)
 
 

@@ -12,7 +12,7 @@ import scipy.stats
 import xarray as xr
 import yaml
 
-from drakebots.core.errors import DrakebotsWarning, InvalidInput
+from drakebots.core.errors import DrakebotsWarning, InvalidInput, NoSolution
 from drakebots.core.files import write_text
 from drakebots.core.run import RunEnd, Verdict
 from drakebots.formats import model_provenance
@@ -31,7 +31,7 @@ UNKNOWN = 0.5
 """Standard deviation, as a share of a parameter's scale, from which on the data does
 not determine it."""
 
-UNEXPLAINED, EXPLAINED = 0.6, 0.02
+UNEXPLAINED, EXPLAINED = 0.3, 0.02
 """Correlation of residuals from sample to sample, and their share of the motion, above
 which a fit has not explained the data."""
 
@@ -80,7 +80,10 @@ def estimate(fit) -> Estimate:
         raise InvalidInput("the fit was cut short before its first step; run it longer")
     n, names, at = len(fit.x), [p.name for p in fit.parameters], (fit.x, fit.states)
     J, r = fit.jacobian(*at, fit.runs), fit.residuals(*at, fit.runs)
-    finer = fit.residuals(*at, fit.run(*at, parts=2)) - r
+    try:
+        finer = fit.residuals(*at, fit.run(*at, parts=2)) - r
+    except NoSolution:  # of a step in contact: the intervals are not known
+        finer = np.full_like(r, np.nan)
     freedom = max(1, np.isfinite(fit.y).sum() - n - fit.states.shape[1])
     samples = r[: fit.y.size].reshape(fit.y.shape)
     square = max(float((samples**2).sum()), 1e-300)
@@ -192,7 +195,6 @@ def _dataset(fit, found: Estimate, predicted, known: list[bool]) -> xr.Dataset:
             {
                 "measured": (signals, fit.y, _MIXED),
                 "predicted": (signals, predicted, _MIXED),
-                "noise": ("signal", fit.sigma, _MIXED),
                 "value": ("parameter", value, _OWN),
                 "start": ("parameter", start, _OWN),
                 "low": ("parameter", value - half, _OWN),

@@ -267,17 +267,17 @@ class FittedStepper(TimeStepper):
         self._parts = np.cumsum(sizes)[:-1]
 
     def _signals(self, feet: Sequence[str]) -> dict[str, tuple[str, int | None]]:
+        """What can be measured: its unit and its entry in the state."""
         found, base = {}, f"{base_body(self.plant).name()}_"
         for joint in single_joints(self.plant):
             name, at = joint.name(), joint.position_start()
             unit, part = "m" if slides(joint) else "rad", name.removeprefix(base)
-            if name != part and part in "xyz":
-                found[f"base_position.{part}"] = unit, at
-            elif name != part and part in ("roll", "pitch", "yaw"):
-                found[f"base_rpy.{part}"] = unit, at
-            else:
-                found[f"position.{name}"] = unit, at
-                found[f"velocity.{name}"] = f"{unit}/s", self.nv + at
+            if name != part and part in ("x", "y", "z", "roll", "pitch", "yaw"):
+                kind = "base_position" if part in "xyz" else "base_rpy"
+                found[f"{kind}.{part}"] = unit, at
+                continue
+            found[f"position.{name}"] = unit, at
+            found[f"velocity.{name}"] = f"{unit}/s", self.nv + at
         return found | {
             f"foot_position.{f}.{a}": ("m", None) for f in feet for a in "xyz"
         }
