@@ -1,6 +1,6 @@
 """The command `drakebots`: models, show, simulate, mpc, live, plan, track, refine,
-sweep, export, limbs, attach, design, calibrate, view, report, doctor, completion,
-schema.
+sweep, export, limbs, attach, design, identify, calibrate, view, report, doctor,
+completion, schema.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
     drakebots simulate gecko --targets "65cm,0 65cm,65cm" --epsilon 10cm -o run.nc
@@ -63,6 +63,7 @@ COMMANDS = {
     "limbs": ("put soft, actuated limbs on any robot", "design:put_limbs"),
     "attach": ("glue an elastic skin to a skeleton", "skin:attach_skin"),
     "design": ("design a skinned robot from a surface", "design:design_skinned"),
+    "identify": ("find a model's parameters from measurements", "task:IDENTIFY"),
     "calibrate": ("fit a lattice's kinematics to markers", "lattice:calibrate_lattice"),
     "view": ("show a result or a model in Meshcat", "look:view_scene"),
     "report": ("summarize a result", "look:report_result"),

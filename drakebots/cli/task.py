@@ -22,6 +22,7 @@ from drakebots.cli.options import (
     Command,
     Form,
     Variant,
+    command,
     completes,
     field_options,
     field_values,
@@ -43,6 +44,12 @@ from drakebots.core.fields import checked, declared
 from drakebots.core.files import check_output
 from drakebots.core.lazy import late, resolve
 from drakebots.core.run import watching
+from drakebots.identify import (
+    Identification,
+    identify,
+    plot_identified,
+    write_parameters,
+)
 from drakebots.model import Model, available_models
 from drakebots.results import Result
 from drakebots.robots import Task, is_scenario, kinds, read_scenario, robots
@@ -321,3 +328,39 @@ SIMULATE, MPC, LIVE = (
     )
     for name in ("simulate", "mpc", "live")
 )
+
+
+def _identify_arguments(parser: argparse.ArgumentParser) -> None:
+    model_argument(parser)
+    field_options(parser, Identification, but=("model",))
+    output_argument(
+        parser,
+        *("-o", "--output"),
+        write=lambda found, path, model: (
+            found.save(path) if path.suffix == ".nc" else write_parameters(found, path)
+        ),
+        help="the model with the values found, for any command (.yaml), or the result "
+        "(.nc)",
+    )
+    text = "picture of measured and predicted signals and of intervals (.png)"
+    picture_argument(parser, "--plot", plot_identified, text)
+
+
+@command(
+    "identify",
+    "drakebots identify my_robot.urdf --data run.csv --fit friction,mass:trunk "
+    "-o found.yaml --plot found.png",
+    _identify_arguments,
+    find=find_input,
+)
+def IDENTIFY(args: argparse.Namespace) -> int:
+    """Find parameters of any model from measurements."""
+    for name in ("data", "fit"):
+        if getattr(args, name) is None:
+            raise InvalidInput(f"needs --{name}; see `drakebots identify --help`")
+    names = [name for name in declared(Identification) if name != "model"]
+    problem = Identification(args.model, **field_values(args, Identification, names))
+    problem = replace(problem, model=(model := load_model(args)))
+    with progress_bar(f"identify {model.name}") as progress:
+        result = identify(problem, progress=progress)
+    return finish(args, result, model)

@@ -233,8 +233,12 @@ def number(value: Any, where: str) -> float:
     return found
 
 
-def csv_table(text: str) -> tuple[list[str], np.ndarray]:
+def csv_table(text: str, *, gaps: bool = False) -> tuple[list[str], np.ndarray]:
     """Heads of the columns of a CSV text, and its numbers (T, n); T >= 1.
+
+    Args:
+        text: the table.
+        gaps: whether cells may be empty or NaN; both are NaN then.
 
     Raises:
         InvalidInput: naming the line and the column that is wrong.
@@ -255,7 +259,12 @@ def csv_table(text: str) -> tuple[list[str], np.ndarray]:
         if len(row) != len(heads):
             raise InvalidInput(f"line {k}: {len(row)} values for {len(heads)} columns")
         places = (f"line {k}, column {head}" for head in heads)
-        rows.append([number(cell, place) for cell, place in zip(row, places)])
+        rows.append(
+            [
+                math.nan if gaps and cell.lower() in ("", "nan") else number(cell, at)
+                for cell, at in zip(row, places)
+            ]
+        )
     return heads, np.array(rows)
 
 

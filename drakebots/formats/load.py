@@ -44,6 +44,7 @@ from drakebots.model import (
     gravity,
     model_stem,
     named_feet,
+    named_parameters,
     read_srdf,
     split_names,
     standing,
@@ -51,7 +52,10 @@ from drakebots.model import (
 
 LOG = logging.getLogger(__name__)
 
-_AS_READ = ("feet", "points", "text", "ending", "packages", "uncoupled")
+_AS_READ = (
+    *("feet", "points", "text", "ending", "packages", "uncoupled"),
+    "parameters",
+)
 """What a model keeps of its reading as it is."""
 
 
@@ -68,6 +72,7 @@ def load(
     up: str | None = None,
     alone: bool = False,
     repair: bool = False,
+    parameters: Mapping[str, float] | None = None,
 ) -> Model:
     """Loads and checks a model.
 
@@ -94,9 +99,14 @@ def load(
         repair: whether links with an inertia that is too large for their size
             get that of their shape; see
             :func:`drakebots.formats.inspect.sprawling`.
+        parameters: numbers in place of the file's, in SI, by name: "mass:LINK" (its
+            inertia goes with it), "stiffness:JOINT", "damping:JOINT", "friction" of the
+            ground. They count before those of a YAML file named in place of the model,
+            and those before the ones beside it.
 
     Raises:
-        UnknownName: for an unknown name of a model, a foot, a joint or an axis.
+        UnknownName: for an unknown name of a model, a foot, a joint, an axis or a
+            parameter.
         InvalidInput: for motors that cannot be added.
         ModelProblem: for a file that Drake or our checks refuse.
     """
@@ -105,7 +115,9 @@ def load(
     path = find_model(name_or_path)
     files = file_hashes(path)
     asked = (units, feet, actuate, effort, packages, strict, free_base, up, alone)
-    return replace(_loaded(path, Options(*asked, repair)), files=files)
+    found = named_parameters(name_or_path) | dict(parameters or {})
+    options = Options(*asked, repair, found or None)
+    return replace(_loaded(path, options), files=files)
 
 
 def _loaded(path: Path, options: Options) -> Model:

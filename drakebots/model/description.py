@@ -16,6 +16,11 @@ Beside `robot.urdf` lies `robot.drakebots.yaml` (all in SI):
         side: [1, 0, 0]       # of a weld, across the axis; or side_A and side_B
         rows: hinge           # ball | planar | hinge | weld
         in_file: false        # true when the model file closes it for SAP itself
+    parameters:               # in place of the model file's numbers; `identify` writes
+      mass:trunk: 3.1         # them, with `model: robot.urdf` of a file elsewhere
+      stiffness:FL_knee: 12.0
+      damping:FL_knee: 0.02
+      friction: 0.55          # of the ground, unless a problem says another
 
 ROS keeps poses (standing, half sitting, home) as `<group_state>` in an SRDF file, in
 the model's folder or in a folder `srdf` beside it:
@@ -33,7 +38,7 @@ import math
 import os
 import xml.etree.ElementTree as ET
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,9 +48,10 @@ from drakebots.core.checks import array, non_negative
 from drakebots.core.errors import DrakebotsError, ModelProblem, one_line
 from drakebots.core.fields import checked
 from drakebots.core.files import TOP, Fields, read_yaml
-from drakebots.model.find import model_stem
+from drakebots.model.find import model_stem, parameters_in
 from drakebots.model.loops import Loop
 
+_TOP = ("feet", "points", "loops", "parameters", "model")
 _POINT = ("body", "p", "radius")
 _LOOP = (
     *("A", "B", "p_A", "p_B", "axis", "axis_A", "axis_B"),
@@ -74,6 +80,7 @@ class Sidecar:
     feet: tuple[Point, ...] = ()
     points: tuple[Point, ...] = ()
     loops: tuple[Loop, ...] = ()
+    parameters: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_sidecar(path: Path) -> Sidecar:
@@ -98,11 +105,12 @@ def parse_sidecar(raw: Any) -> Sidecar:
         InvalidInput: for a missing entry or a bad number.
         UnknownName: for an unknown entry.
     """
-    top = Fields({} if raw is None else raw, TOP, ("feet", "points", "loops"))
+    top = Fields({} if raw is None else raw, TOP, _TOP)
     loops = top.fields("loops")
     return Sidecar(
         feet=_points(top, "feet"),
         points=_points(top, "points"),
+        parameters=parameters_in(top),
         loops=tuple(
             _loop(name, Fields(loops.get(name), f"loop {name}", _LOOP))
             for name in loops

@@ -5,7 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from drakebots.core.errors import InvalidInput, ModelProblem, check_names
+from drakebots.core.errors import (
+    DrakebotsError,
+    InvalidInput,
+    ModelProblem,
+    check_names,
+)
+from drakebots.core.files import TOP, Fields, number, read_yaml, reading
 from drakebots.results import file_hash
 
 ENDINGS = (".urdf", ".sdf", ".xml", ".mjcf", ".dmd.yaml", ".urdf.xacro", ".xacro")
@@ -68,9 +74,45 @@ def find_model(name_or_path: str | Path) -> Path:
         raise ModelProblem(
             path, "no such file; give a path or one of " + ", ".join(available_models())
         )
+    if is_identified(path):
+        return _identified(path)[0]
     if not text.lower().endswith(ENDINGS):
         raise ModelProblem(path, f"unknown ending; use one of {', '.join(ENDINGS)}")
     return path
+
+
+def is_identified(path: Path) -> bool:
+    """Whether a path is that of a YAML file of parameters, which names its model."""
+    name = path.name.lower()
+    if name.endswith(".dmd.yaml") or not name.endswith(".yaml"):
+        return False
+    try:
+        return "parameters" in (read_yaml(path) or ())
+    except (DrakebotsError, OSError, TypeError):
+        return name.endswith(".drakebots.yaml")
+
+
+def named_parameters(name_or_path: str | Path) -> dict[str, float]:
+    """The parameters in a YAML file that is named in place of its model; else none."""
+    path = Path(name_or_path)
+    return _identified(path)[1] if is_identified(path) else {}
+
+
+def parameters_in(top: Fields) -> dict[str, float]:
+    """The entries `parameters` of a parsed YAML file, in SI."""
+    rows = top.fields("parameters")
+    return {name: number(rows.get(name), f"parameters.{name}") for name in rows}
+
+
+def _identified(path: Path) -> tuple[Path, dict[str, float]]:
+    """The model's file, and the parameters, of a YAML file that names both."""
+    with reading(path, ModelProblem):
+        top = Fields(read_yaml(path, ModelProblem), TOP)
+        model, found = top.text("model"), parameters_in(top)
+    beside = path.absolute().parent / model
+    if is_identified(beside):
+        raise ModelProblem(path, f"model: {model} is no model file; name one")
+    return find_model(model if model in available_models() else beside), found
 
 
 def model_stem(path: Path) -> str:

@@ -75,6 +75,8 @@ class Model:
             file or the YAML beside it.
         couplers: joints that follow others, from the file; its text holds them in SAP.
         uncoupled: included files whose joints follow others in SAP only.
+        parameters: numbers in place of the file's by name, which its text has already;
+            "friction" is the ground's. See :mod:`drakebots.model.description`.
         options: arguments of :func:`load` besides the file, where it is not the
             default, as plain values; `units` as its length, mass and time [SI].
         files: hashes of the files that were read, by name; see
@@ -97,6 +99,7 @@ class Model:
     candidates: tuple[FootCandidate, ...] = field(default=(), repr=False)
     couplers: tuple[Coupler, ...] = ()
     uncoupled: tuple[str, ...] = ()
+    parameters: Mapping[str, float] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict, repr=False)
 

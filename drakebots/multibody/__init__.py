@@ -34,7 +34,13 @@ if TYPE_CHECKING:
         set_base_pose,
     )
     from drakebots.multibody.extent import Cover, Distances, covers, lowest_points
-    from drakebots.multibody.hard_contact import SteppedPlant, TimeStepper, solve_lcp
+    from drakebots.multibody.hard_contact import (
+        PYRAMID,
+        SteppedPlant,
+        StepTerms,
+        TimeStepper,
+        solve_lcp,
+    )
     from drakebots.multibody.judging import (
         FALLEN_TILT,
         LEANING,

@@ -21,7 +21,9 @@ Lemke solver solves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy.linalg
@@ -124,17 +126,22 @@ class TimeStepper:
             NoSolution: when the complementarity problem is not solved.
         """
         terms = self.terms(q, v, u)
+        v_next, loops, normal, beta, zeta = self.solved(terms, v)
+        friction = beta.reshape(-1, 4) @ PYRAMID[:, :2]
+        forces = StepForces(loops, normal, friction, terms.L.T @ zeta)
+        return self._moved(q, v_next), v_next, forces
+
+    def solved(self, terms: StepTerms, v: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The solution (v+, lam, gam, beta, zeta) of a step's equations.
+
+        Raises:
+            NoSolution: when the complementarity problem is not solved.
+        """
         closed = _ClosedLoops(terms.M, terms.tau, terms.c, terms.C, v, self.h)
         normal, beta, zeta = self._solve_contact(terms, closed)
         force = terms.N.T @ normal + terms.P.T @ beta + terms.L.T @ zeta
         v_next = closed.velocity(force)
-        forces = StepForces(
-            loops=closed.loop_forces(v_next, force),
-            normal=normal,
-            friction=beta.reshape(-1, 4) @ PYRAMID[:, :2],
-            limits=terms.L.T @ zeta,
-        )
-        return self._moved(q, v_next), v_next, forces
+        return v_next, closed.loop_forces(v_next, force), normal, beta, zeta
 
     def _moved(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """q after a step at the velocities v; the context is at q."""
@@ -248,6 +255,13 @@ def _joint_limits(plant) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 # --- the loops, eliminated ---
 
 
+def _factored(A: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Solves A x = b: by Cholesky's method if A is symmetric up to rounding."""
+    if np.abs(A - A.T).max(initial=0.0) <= 1e-9 * np.abs(A).max(initial=0.0):
+        return partial(scipy.linalg.cho_solve, scipy.linalg.cho_factor(A))
+    return partial(scipy.linalg.lu_solve, scipy.linalg.lu_factor(A))
+
+
 class _ClosedLoops:
     """Velocities after a step that keep the loops closed.
 
@@ -258,7 +272,7 @@ class _ClosedLoops:
         v_free = w - M^-1 C' S^-1 (c/h + C w),                   w = v + h M^-1 tau
 
     Args:
-        M: mass matrix (nv, nv).
+        M: mass matrix (nv, nv), or another that is regular.
         tau: known generalized force (nv,).
         c, C: the loops' rows and their Jacobian (m,) and (m, nv).
         v: velocities before (nv,).
@@ -273,28 +287,25 @@ class _ClosedLoops:
 
     def __init__(self, M, tau, c, C, v, h: float):
         self._M, self._tau, self._C, self._v, self._h = M, tau, C, v, h
-        self._factor = scipy.linalg.cho_factor(M)
+        self._solve = _factored(M)
         w = v + h * self._solve(tau)
         self._MiCt = self._solve(C.T)
         if C.size:
             try:
-                self._S = scipy.linalg.cho_factor(C @ self._MiCt)
+                self._solve_loops = _factored(C @ self._MiCt)
             except scipy.linalg.LinAlgError as error:
                 raise InvalidInput(
                     "the loops' rows depend on each other; give the loops "
                     "`rows: planar` or leave redundant ones out"
                 ) from error
-            correction = scipy.linalg.cho_solve(self._S, c / h + C @ w)
+            correction = self._solve_loops(c / h + C @ w)
             w = w - self._MiCt @ correction
         self.free = w
-
-    def _solve(self, force: np.ndarray) -> np.ndarray:
-        return scipy.linalg.cho_solve(self._factor, force)
 
     def _project(self, x: np.ndarray) -> np.ndarray:
         if not self._C.size:
             return x
-        return x - self._MiCt @ scipy.linalg.cho_solve(self._S, self._C @ x)
+        return x - self._MiCt @ self._solve_loops(self._C @ x)
 
     def velocity(self, force: np.ndarray) -> np.ndarray:
         """v+ under a further generalized force."""

@@ -293,13 +293,18 @@ class Twin(TwinKinematics):
 
     Args:
         plant: finalized.
+        values: expressions in place of the plant's numbers: "mass:LINK" of a link,
+            whose inertia goes with it, "damping:JOINT" and "stiffness:JOINT".
 
     Raises:
         InvalidInput: for a joint or force element without a twin, by name.
     """
 
-    def __init__(self, plant: MultibodyPlant):
+    def __init__(
+        self, plant: MultibodyPlant, values: Mapping[str, ca.SX] = MappingProxyType({})
+    ):
         super().__init__(plant)
+        self.values = values
         self.nu = plant.num_actuated_dofs()
         self._springs = self._force_elements()
 
@@ -320,14 +325,16 @@ class Twin(TwinKinematics):
         total = ca.SX(0)
         for link, w, u in self.body_velocities(q, v):
             mass, p_cm, I_cm = self._inertia(link.body)
-            if mass == 0:
+            if ca.SX(mass).is_zero():
                 continue
             u_cm = u + ca.cross(w, ca.SX(p_cm))
             total += 0.5 * mass * ca.dot(u_cm, u_cm) + 0.5 * ca.dot(w, ca.SX(I_cm) @ w)
         return total + 0.5 * ca.dot(v, ca.SX(self.reflected_inertia()) * v)
 
     def _inertia(self, body: int):
-        M = self.plant.get_body(BodyIndex(body)).default_spatial_inertia()
+        """Mass, p_BBcm and I_BBcm_B of a link; a value of the mass scales both."""
+        found = self.plant.get_body(BodyIndex(body))
+        M = found.default_spatial_inertia()
         mass = M.get_mass()
         if mass == 0:
             return 0.0, np.zeros(3), np.zeros((3, 3))
@@ -336,7 +343,8 @@ class Twin(TwinKinematics):
         about_cm = about_cm - mass * (p @ p * np.eye(3) - np.outer(p, p))
         tiny = np.abs(about_cm) < 1e-14 * np.abs(about_cm).max()
         about_cm[tiny] = 0.0
-        return mass, p, about_cm
+        value = self.values.get(f"mass:{found.name()}", mass)
+        return value, p, about_cm if value is mass else value / mass * about_cm
 
     def centroidal(
         self,
@@ -368,7 +376,7 @@ class Twin(TwinKinematics):
 
     def _spatial(self, body: int) -> tuple[float, np.ndarray, np.ndarray] | None:
         m, c, I_cm = self._inertia(body)
-        if m == 0:
+        if ca.SX(m).is_zero():
             return None
         return m, m * c, I_cm + m * (c @ c * np.eye(3) - np.outer(c, c))
 
@@ -385,7 +393,8 @@ class Twin(TwinKinematics):
         for link in self.links:
             body = plant.get_body(BodyIndex(link.body))
             mass, p_cm, _ = self._inertia(link.body)
-            if mass and plant.gravity_field().is_enabled(body.model_instance()):
+            moves = plant.gravity_field().is_enabled(body.model_instance())
+            if moves and not ca.SX(mass).is_zero():
                 p_WC = poses[link.body].point(p_cm)
                 total -= mass * ca.dot(ca.SX(gravity), p_WC)
         for element in self._springs:
@@ -397,6 +406,7 @@ class Twin(TwinKinematics):
             length = ca.norm_2(self._span(element, q))
             return 0.5 * element.stiffness() * (length - element.free_length()) ** 2
         stiffness, rest = spring_law(element)
+        stiffness = self.values.get(f"stiffness:{element.joint().name()}", stiffness)
         return 0.5 * stiffness * (q[element.joint().position_start()] - rest) ** 2
 
     def _span(self, element: LinearSpringDamper, q):
@@ -405,7 +415,7 @@ class Twin(TwinKinematics):
 
     def damping_force(self, q: ca.SX, v: ca.SX) -> ca.SX:
         """Generalized force of joint damping and dampers (nv,)."""
-        force = -ca.SX(self.joint_damping()) * v
+        force = -self.damping_coefficients() * v
         for element in self._springs:
             if isinstance(element, LinearSpringDamper) and element.damping():
                 length = ca.norm_2(self._span(element, q))
@@ -413,6 +423,15 @@ class Twin(TwinKinematics):
                 # Virtual power: f = -d ldot (dldot/dv).
                 force -= element.damping() * rate * ca.gradient(rate, v)
         return force
+
+    def damping_coefficients(self) -> ca.SX:
+        """Viscous coefficients (nv,), with the values in place of the plant's."""
+        damping = ca.SX(self.joint_damping())
+        for link in self.links:
+            value = self.values.get(f"damping:{link.joint.name()}")
+            if value is not None:
+                damping[joint_slices(link.joint)[1]] = value
+        return damping
 
     def joint_damping(self) -> np.ndarray:
         """Viscous coefficients (nv,)."""

@@ -18,7 +18,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.core.run import Verdict
-    from drakebots.results.container import FORMAT_VERSION
+    from drakebots.results.container import FORMAT_VERSION, columns
     from drakebots.results.origin import file_hash, freeze, provenance, to_json
     from drakebots.results.result import (
         LARGEST,

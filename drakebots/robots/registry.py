@@ -244,6 +244,7 @@ _MOTION = "drakebots.view:record_motion"
 
 register(
     Kind("sweep", "drakebots.plots:plot_sweep"),
+    Kind("identification", "drakebots.identify:plot_identified"),
     *(
         Kind(f"live.{what}", "drakebots.plots:plot_motion", _MOTION)
         for what in ("pose", "joints", "diagram")

@@ -45,6 +45,7 @@ FLOORS = (
         "trajopt",
         "control",
         "plots",
+        "identify",
         "design",
         "robots",
         "sweeps",

@@ -58,8 +58,8 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 53_999,
-    "modules": 375,
+    "code_lines": 54_886,
+    "modules": 380,
     "single_importer_modules": 40,
     "functions_over_60_lines": 5,
     "field_declarations": 1,

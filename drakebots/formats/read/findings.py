@@ -48,6 +48,7 @@ class Options:
     up: str | None = None
     alone: bool = False
     repair: bool = False
+    parameters: Mapping[str, float] | None = None
 
     def given(self) -> dict[str, Any]:
         """Those that are not the default, as plain values."""
@@ -56,6 +57,7 @@ class Options:
             "units": None if units == SI else [units.length, units.mass, units.time],
             "packages": packages
             and {name: str(Path(x).absolute()) for name, x in packages.items()},
+            "parameters": dict(self.parameters) if self.parameters else None,
         }
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
@@ -80,6 +82,7 @@ class Reading:
         poses: joint positions that the file names, by joint [rad, m].
         couplers: joints that follow others, which Drake couples in SAP by the text.
         uncoupled: included files of whose joints that is not known.
+        parameters: numbers in place of the file's, which the text has already.
         feet, points: that the file, or the YAML beside it, names.
         motors: joints with motors, of the YAML that joins frames.
         kind: "ROS" or "old Drake" for a URDF; else empty.
@@ -94,6 +97,7 @@ class Reading:
     poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     couplers: tuple[Coupler, ...] = ()
     uncoupled: tuple[str, ...] = ()
+    parameters: Mapping[str, float] = field(default_factory=dict)
     feet: tuple[Point, ...] = ()
     points: tuple[Point, ...] = ()
     motors: tuple[str, ...] = ()

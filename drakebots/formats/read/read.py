@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from drakebots.core.errors import InvalidInput, ModelProblem
+from drakebots.core.checks import check_value, non_negative
+from drakebots.core.errors import InvalidInput, ModelProblem, check_names
 from drakebots.core.units import SI
 from drakebots.formats.inspect import with_fewest_rows, with_uniform_inertias
 from drakebots.formats.read.files import (
@@ -78,6 +79,8 @@ def read_robot(path: Path, options: Options = Options()) -> Reading:
         reading = _read_plain(path, options)
     if options.repair:
         reading = with_uniform_inertias(path, reading)
+    if parameters := {**beside.parameters, **(options.parameters or {})}:
+        reading = with_parameters(path, reading, parameters)
     return replace(
         reading,
         loops=beside.loops or reading.loops,
@@ -192,6 +195,92 @@ def _without_free_bodies(path: Path, reading: Reading) -> Reading:
     remove_bodies(root, free)
     notes = (*reading.notes, f"free bodies that are left out: {', '.join(free)}")
     return replace(reading, text=write_tree(root), ending="sdf", notes=notes)
+
+
+SERVO = ("servo.stiffness", "servo.damping", "servo.delay")
+"""Parameters of servos, which a model keeps for who drives its motors."""
+
+
+def with_parameters(
+    path: Path, reading: Reading, parameters: Mapping[str, float]
+) -> Reading:
+    """The reading with other numbers in its text, by name; see :func:`load`.
+
+    A link's inertia goes with its mass. A joint's stiffness is that of its spring, or
+    the proportional gain that its motor has in the file.
+
+    Raises:
+        InvalidInput: for a file that is neither URDF nor SDF, and for a value < 0.
+        UnknownName: for a name of nothing in the file.
+    """
+    ending = path.suffix.lower()[1:] if reading.text is None else reading.ending
+    if ending not in ("urdf", "sdf"):
+        raise InvalidInput(f"{path}: parameters apply to a URDF, an SDF or an MJCF")
+    root = read_tree(reading.parsed(path))
+    places, known = Packages(path), _numbers(root)
+    for name, value in parameters.items():
+        check_value(f"parameter {name}", value, non_negative())
+        if name == "friction" or name in SERVO:  # in no file
+            continue
+        check_names("parameter", [name], {"friction", *known})
+        own, *others = known[name]
+        share = value / _number(*own) if others else 1.0
+        _set_number(*own, value)
+        for place in others:
+            _set_number(*place, share * _number(*place))
+    rename_files(root, lambda uri: (found := places.find(uri)) and f"file://{found}")
+    text = write_tree(root)
+    return replace(reading, text=text, ending=ending, parameters=dict(parameters))
+
+
+_Place = tuple[ET.Element, str]
+"""A number of a file: an attribute of an element, or with "" its text."""
+
+
+def _number(element: ET.Element, key: str) -> float:
+    return float(element.get(key) if key else element.text)
+
+
+def _set_number(element: ET.Element, key: str, value: float) -> None:
+    if key:
+        element.set(key, repr(float(value)))
+    else:
+        element.text = repr(float(value))
+
+
+def _made(element: ET.Element, path: str) -> ET.Element:
+    """What is found below an element by a path of tags, and made where it is not."""
+    for tag in path.split("/"):
+        found = element.find(tag)
+        element = ET.SubElement(element, tag) if found is None else found
+    return element
+
+
+def _numbers(root: ET.Element) -> dict[str, list[_Place]]:
+    """The numbers of links and joints by parameter, the parameter's own first; what
+    goes with it in proportion follows."""
+    found: dict[str, list[_Place]] = {}
+    urdf = root.tag == "robot"
+    for link in root.iter("link"):
+        mass, inertia = (link.find(f"inertial/{tag}") for tag in ("mass", "inertia"))
+        parts = [] if inertia is None else [(x, "") for x in inertia]
+        if urdf and inertia is not None:
+            parts = [(inertia, key) for key in inertia.attrib]
+        own = mass, "value" if urdf else ""
+        if mass is not None and (not parts or _number(*own) > 0):
+            found[f"mass:{link.get('name')}"] = [own, *parts]
+    path, key = ("dynamics", "damping") if urdf else ("axis/dynamics/damping", "")
+    for joint in root.iter("joint"):
+        if joint.get("type") in ("revolute", "continuous", "prismatic"):
+            found[f"damping:{joint.get('name')}"] = [(_made(joint, path), key)]
+    for part in (*root.iter("joint"), *root.iter("transmission")):
+        named = part if part.tag == "joint" else part.find("joint")
+        spring = part.find("axis/dynamics/spring_stiffness")
+        gains = next(part.iter("drake:controller_gains"), None)
+        place = (gains, "p") if spring is None else (spring, "")
+        if named is not None and place[0] is not None:
+            found[f"stiffness:{named.get('name')}"] = [place]
+    return found
 
 
 # --- what a file closes and couples itself ---

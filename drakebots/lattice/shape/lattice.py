@@ -45,6 +45,7 @@ from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.files import TOP, Fields, number, parse_yaml, reading, write_text
 from drakebots.core.units import quantity
+from drakebots.model import is_identified
 
 
 @checked("strut")
@@ -254,9 +255,10 @@ class LatticeSpec:
 
 def names_lattice(word: str) -> bool:
     """Whether a word of a command line names a lattice's file."""
-    return Path(word).suffix.lower() in ENDINGS and not word.endswith(
-        (".dmd.yaml", ".drakebots.yaml")
-    )
+    others = (".dmd.yaml", ".drakebots.yaml")
+    if Path(word).suffix.lower() not in ENDINGS or word.endswith(others):
+        return False
+    return not is_identified(Path(word))
 
 
 def load_lattice(path: str | Path) -> LatticeSpec:

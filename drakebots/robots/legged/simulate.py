@@ -77,6 +77,9 @@ STANDING_REACH = 0.15
 """and how far from one the ground may push, as a share of its size."""
 
 
+FRICTION = 0.6
+"""Friction coefficient of a ground of which nothing is said."""
+
 NUDGE = 0.003
 """Rate at which a robot that starts to stand leans, in units of sqrt(g / l): 6 mm/s for
 one of 0.35 m. What only balances leans more by exp(t sqrt(g / l)) and falls."""
@@ -102,8 +105,9 @@ class Simulation:
     """Duration of the motion."""
     terrain: Terrain = field(default_factory=Flat)
     """The ground; a robot that starts on uneven ground leans with it."""
-    friction: Annotated[float, non_negative()] = 0.6
-    """Friction coefficient of robot and ground, whatever the robot's file says."""
+    friction: Annotated[float | None, non_negative()] = None
+    """Friction coefficient of robot and ground, whatever the shapes of the robot's file
+    say; by default that of the model's parameters, else 0.6."""
     passive: Annotated[bool, flag()] = False
     """Whether it is left to itself, all motors at zero, instead of being held by
     servos."""
@@ -161,7 +165,10 @@ class HeldRun(DiagramRun):
     def __init__(self, problem: Simulation):
         model = problem.model
         self.model = model = model if isinstance(model, Model) else load(model)
-        self.problem = problem = replace(problem, model=model)
+        friction = problem.friction
+        if friction is None:
+            friction = model.parameters.get("friction", FRICTION)
+        self.problem = problem = replace(problem, model=model, friction=friction)
         self.posture = posture = find_posture(model, pose=problem.pose)
         self.stance = stance = Stance(model)
         stance.take(posture)

@@ -51,10 +51,11 @@ def test_data_of_the_walk(walk):
     assert all(np.isfinite(v.values).all() for v in numbers)
     assert data.sizes["foot"] == 4
     assert data.sizes["actuator"] == 8
-    # On average over two cycles the ground carries the weight.
+    # On average over two cycles the ground carries the weight; of forces that come in
+    # spikes every fifth step is kept.
     weight = 9.81 * load("hamr").summary.mass
     load_z = data.foot_force.sel(axis="z").sum("foot").values[400:]
-    assert load_z.mean() == pytest.approx(weight, rel=0.1)
+    assert load_z.mean() == pytest.approx(weight, rel=0.25)
     # Found from the generalized forces of the step before; the ground pushes only, to
     # 1 % of its largest push.
     normal = data.foot_force.sel(axis="z").values

@@ -1,0 +1,157 @@
+"""Measurements of a robot as columns over time, in SI, and what drove its motors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+from scipy.interpolate import make_interp_spline
+
+from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.files import csv_table, reading
+from drakebots.core.units import si_factor
+from drakebots.identify.stepper import springs
+from drakebots.model import actuators_of, model_names
+from drakebots.multibody import Robot
+from drakebots.results import Result, columns, load_result
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Samples of a run.
+
+    Attributes:
+        time: strictly increasing (T,) [s].
+        columns: values (T,) in SI by the name of the signal; NaN where one is missing.
+    """
+
+    time: np.ndarray
+    columns: Mapping[str, np.ndarray]
+
+    def __post_init__(self):
+        if len(self.time) < 3:
+            raise InvalidInput(f"{len(self.time)} samples; at least 3 are needed")
+        late = np.flatnonzero(~(np.diff(self.time) > 0))
+        if len(late):
+            k = late[0] + 1
+            raise InvalidInput(
+                f"sample {k + 1}: its time {self.time[k]:g} s is not after that of the "
+                "sample before it; sort the rows by time"
+            )
+
+    def column(self, robot: Robot, kind: str, *names: str) -> np.ndarray | None:
+        """The column "kind.name", or Drake's "kind.model_name", of the first name."""
+        models = ("", *(f"{model}_" for model in model_names(robot.plant)))
+        heads = (f"{kind}.{model}{name}" for name in names for model in models)
+        return next((self.columns[h] for h in heads if h in self.columns), None)
+
+
+def read_measured(source: str | Path | Result) -> Measured:
+    """Samples from a table (.csv) or a result (.nc), or of a result.
+
+    Heads are "time [s]" and names of a result's own series with their units,
+    "position.FL_knee [deg]"; those without a unit are in SI. Empty cells and NaN are
+    samples that are missing.
+
+    Raises:
+        FileProblem: naming the line and the column that is wrong.
+    """
+    if isinstance(source, Result):
+        return _of_pairs(columns(source.data))
+    path, ending = Path(source), Path(source).suffix.lower()
+    if ending == ".nc":
+        return read_measured(load_result(path))
+    if ending != ".csv":
+        raise FileProblem(path, "is no .csv or .nc file; measurements are")
+    with reading(path):
+        heads, table = csv_table(path.read_text(encoding="utf-8"), gaps=True)
+        return _of_pairs(zip(heads, table.T))
+
+
+def _of_pairs(pairs: Iterable[tuple]) -> Measured:
+    found = {}
+    for head, values in pairs:
+        name, _, unit = head.strip().removesuffix("]").partition("[")
+        if isinstance(values[0], str):
+            continue
+        # A result's own series of angles and lengths are in SI.
+        factor = 1.0 if " or " in unit or unit in ("", "1") else si_factor(unit)
+        found[name.strip()] = factor * np.asarray(values, float)
+    if "time" not in found:
+        raise InvalidInput("has no column `time [s]`; name it so")
+    return Measured(found.pop("time"), found)
+
+
+class Drives:
+    """What drove the motors: the effort of each, or the target of its servo.
+
+    Args:
+        robot: the robot.
+        data: with a column for each motor.
+        values: expressions by parameter, where they are found.
+        servo: stiffness and damping of servos where they are not.
+
+    Attributes:
+        servos: stiffness and damping of the motors with targets, by index.
+
+    Raises:
+        InvalidInput: for a motor without a column or a servo, and for missing samples.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        data: Measured,
+        values: Mapping[str, ca.SX],
+        servo: Mapping[str, float],
+    ):
+        self._time, self._curves, self.servos = data.time, [], {}
+        for i, motor in enumerate(actuators_of(robot.plant)):
+            name, joint = motor.name(), motor.joint().name()
+            target, drive = (
+                data.column(robot, kind, name, joint) for kind in ("target", "torque")
+            )
+            drive, kind = (drive, "torque") if target is None else (target, "target")
+            if drive is None:
+                raise InvalidInput(
+                    f"the data has neither torque.{name} nor target.{name}; add a "
+                    "column with either (0 if it rests)"
+                )
+            if not np.isfinite(drive).all():
+                raise InvalidInput(f"{kind}.{name}: every sample needs a number")
+            powers = 1, min(3, len(drive) - 1)
+            lines, cubics = (make_interp_spline(data.time, drive, k) for k in powers)
+            self._curves.append((lines, cubics))
+            if target is None:
+                continue
+            own = motor.get_controller_gains() if motor.has_controller() else None
+            p = values.get("servo.stiffness", servo.get("stiffness", own and own.p))
+            d = values.get("servo.damping", servo.get("damping", own.d if own else 0.0))
+            if own and joint not in springs(robot):
+                p = values.get(f"stiffness:{joint}", p)
+            if p is None:
+                raise InvalidInput(
+                    f"target.{name} needs the servo's stiffness; give --servo "
+                    "stiffness=..., or the motor gains in the model"
+                )
+            self.servos[i] = p, d
+
+    def at(
+        self, times: np.ndarray, delay: float, smooth: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Efforts and targets (K, 2 nu) at some times, and their derivatives in the
+        targets' delay; between samples they are lines, or cubic splines."""
+        nu = len(self._curves)
+        w, rate = np.zeros((2, len(times), 2 * nu))
+        late = np.maximum(times - delay, self._time[0])
+        for i, curves in enumerate(self._curves):
+            curve = curves[smooth]
+            if i in self.servos:
+                w[:, nu + i] = curve(late)
+                rate[:, nu + i] = -curve(late, 1) * (late > self._time[0])
+            else:
+                w[:, i] = curve(times)
+        return w, rate

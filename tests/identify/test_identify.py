@@ -1,0 +1,352 @@
+"""Planted parameters are found again; what data does not determine is said."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+
+import casadi as ca
+import matplotlib.image
+import numpy as np
+import pytest
+
+from drakebots.cli import main
+from drakebots.core.errors import (
+    DrakebotsWarning,
+    FileProblem,
+    InvalidInput,
+    UnknownName,
+)
+from drakebots.core.files import write_csv
+from drakebots.core.run import Verdict
+from drakebots.formats import load
+from drakebots.identify import Identification, identify, read_measured, write_parameters
+from drakebots.identify.fit import Fit
+from drakebots.multibody import TimeStepper, Twin, build_robot
+from tests.helpers.robot_files import write
+from tests.helpers.scripts import load_script
+
+bench = load_script("identify")
+
+LINK = """<link name="{}"><inertial><origin xyz="0 0 {}"/><mass value="{}"/>
+<inertia ixx="{}" iyy="{}" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+JOINT = """<joint name="{}" type="{}"><parent link="{}"/><child link="{}"/>
+<origin xyz="0 0 {}"/><axis xyz="0 1 0"/><dynamics damping="{}"/>
+<limit lower="-9" upper="9" effort="20" velocity="99"/></joint>"""
+PENDULUM = "\n".join(
+    [
+        '<robot name="pendulum"><link name="world"/>',
+        JOINT.format("hip", "revolute", "world", "thigh", 0.5, 0.1),
+        LINK.format("thigh", -0.1, 1.0, 0.01, 0.01),
+        JOINT.format("mount", "fixed", "thigh", "load", -0.1, 0),
+        LINK.format("load", 0.0, 0.3, 0.002, 0.002),
+        JOINT.format("wall", "fixed", "world", "brick", 0, 0),
+        LINK.format("brick", 0.0, 2.0, 0.01, 0.01),
+        "</robot>",
+    ]
+)
+STEP, SAMPLE = 2.5e-4, 5e-3
+
+
+@pytest.fixture
+def pendulum(tmp_path):
+    return load(write(tmp_path, PENDULUM, "pendulum.urdf"), actuate="all", effort=20)
+
+
+def swing(model, path, *, noise=0.01, seed=0, duration=0.6, **values):
+    """Writes measurements of a pendulum with other parameters."""
+    named = {name.replace("_", ":"): value for name, value in values.items()}
+    moved = load(model.path, actuate="all", effort=20, parameters=named)
+    stepper = TimeStepper(build_robot(moved, base="fixed"), STEP)
+    q, v, rows = np.array([0.4]), np.zeros(1), []
+    for k in range(round(duration / STEP) + 1):
+        u = np.array([2.0 * np.sin(30 * STEP * k)])
+        rows.append([STEP * k, *q, *u])
+        q, v, _ = stepper.step(q, v, u)
+    rows = np.array(rows)[:: round(SAMPLE / STEP)]
+    rng = np.random.default_rng(seed)
+    rows[:, 1] += noise * rows[:, 1].std() * rng.normal(size=len(rows))
+    heads = ["time [s]", "position.hip [rad]", "torque.hip [N m]"]
+    return write_csv(path, heads, rows)
+
+
+def asked(model, data, *fit, **options):
+    return Identification(model, data, fit, time_step=2.5e-3, **options)
+
+
+def value(found, name):
+    return float(found.data.value.sel(parameter=name))
+
+
+# --- the numbers of a model as symbols ---
+
+
+def test_values_of_the_twin_are_those_of_a_model_with_other_numbers(tmp_path):
+    path = bench.write_leg(tmp_path)
+    numbers = {"mass:body": 0.7, "damping:crank": 0.3, "stiffness:crank": 2.0}
+    symbols = {name: ca.SX.sym("x") for name in numbers}
+    twin = Twin(build_robot(load(path), base="fixed").plant, symbols)
+    other = Twin(build_robot(load(path, parameters=numbers), base="fixed").plant)
+    q, v, a = (ca.SX.sym(name, 5) for name in "qva")
+    x = ca.vertcat(*symbols.values())
+    point = np.random.default_rng(0).normal(size=(3, 5))
+    mine = ca.Function("f", [q, v, a, x], [twin.inverse_dynamics(q, v, a)])
+    theirs = ca.Function("f", [q, v, a], [other.inverse_dynamics(q, v, a)])
+    expected = np.array(theirs(*point))
+    np.testing.assert_allclose(
+        mine(*point, list(numbers.values())), expected, atol=1e-12
+    )
+    L, M = ca.Function("L", [q, v, x], [twin.lagrangian(q, v)]), other.lagrangian(q, v)
+    M = ca.Function("M", [q, v], [M])
+    both = L(*point[:2], list(numbers.values())), M(*point[:2])
+    np.testing.assert_allclose(float(both[0]), float(both[1]), rtol=1e-12)
+
+
+def test_a_links_inertia_goes_with_its_mass(pendulum):
+    heavy = load(pendulum.path, parameters={"mass:thigh": 2.0})
+    bodies = [
+        build_robot(m, base="fixed").plant.GetBodyByName("thigh")
+        for m in (pendulum, heavy)
+    ]
+    light, heavy = (
+        body.default_rotational_inertia().CopyToFullMatrix3() for body in bodies
+    )
+    np.testing.assert_allclose(heavy, 2 * light)
+
+
+# --- gradients ---
+
+
+def short_leg(tmp_path):
+    """A fit of the looped leg on the ground, of a tenth of a second."""
+    kind, path = bench.KINDS["loop"], bench.write_leg(tmp_path)
+    heads, rows = kind.run(path, bench.nominal_values(path, kind), 0, 0.05)
+    write_csv(tmp_path / "run.csv", heads, rows)
+    problem = Identification(path, tmp_path / "run.csv", kind.fit, segment=0.025)
+    return Fit(problem, read_measured(problem.data))
+
+
+def differences(fit, columns):
+    """Columns of the Jacobian by central differences."""
+    n, shape = len(fit.x), fit.states.shape
+
+    def residuals(z):
+        states = z[n:].reshape(shape)
+        return fit.residuals(z[:n], states, fit.run(z[:n], states))
+
+    z = np.concatenate([fit.x, fit.states.ravel()])
+    for j in columns:
+        e = np.eye(len(z))[j] * 1e-6
+        yield (residuals(z + e) - residuals(z - e)) / 2e-6
+
+
+def test_derivatives_through_loops_and_contact_are_exact(tmp_path):
+    fit = short_leg(tmp_path)
+    fit.x = fit.x * [0.9, 1.1, 1.2, 0.8]
+    runs = fit.run(fit.x, fit.states)
+    assert max(solved[:, 5 + 2].max() for _, solved, *_ in runs) > 1.0  # it touches
+    J = fit.jacobian(fit.x, fit.states, runs)
+    columns = [*range(4), 4, 6, 9, 11]
+    for j, expected in zip(columns, differences(fit, columns)):
+        np.testing.assert_allclose(
+            J[:, j], expected, atol=1e-4 * np.abs(expected).max()
+        )
+
+
+def test_derivatives_in_a_servo_and_its_delay_are_exact(pendulum, tmp_path):
+    t = np.arange(0, 0.1001, SAMPLE)
+    rows = np.c_[t, 0.1 * np.sin(20 * t), 0.3 * np.sin(25 * t + 0.3)]
+    heads = ["time [s]", "position.hip [rad]", "target.hip [rad]"]
+    data = write_csv(tmp_path / "run.csv", heads, rows)
+    servo = {"stiffness": 30.0, "damping": 0.4, "delay": 0.0123}
+    names = ("servo.stiffness", "servo.damping", "servo.delay")
+    fit = Fit(asked(pendulum, data, *names, servo=servo), read_measured(data))
+    J = fit.jacobian(fit.x, fit.states, fit.run(fit.x, fit.states))
+    for j, expected in enumerate(differences(fit, range(5))):
+        np.testing.assert_allclose(
+            J[:, j], expected, atol=1e-5 * np.abs(expected).max()
+        )
+
+
+# --- planted parameters ---
+
+
+def test_planted_values_are_found_within_their_intervals(pendulum, tmp_path):
+    data = swing(pendulum, tmp_path / "run.csv", mass_thigh=1.2, damping_hip=0.13)
+    found = identify(asked(pendulum, data, "mass:thigh", "damping:hip"))
+    assert found.ok, found.message
+    for name, planted in (("mass:thigh", 1.2), ("damping:hip", 0.13)):
+        row = found.data.sel(parameter=name)
+        assert abs(value(found, name) / planted - 1) < 0.02
+        assert float(row.low) < planted < float(row.high)
+    assert found.residuals["gap between segments [noise]"] < 1e-2
+
+
+def test_samples_and_signals_may_be_missing(pendulum, tmp_path):
+    path = swing(pendulum, tmp_path / "run.csv", noise=1e-4, mass_thigh=1.2)
+    rows = list(csv.reader(path.read_text().splitlines()))
+    for row in rows[20:45:2]:
+        row[1] = ""
+    rows[50][1] = "nan"
+    path.write_text("\n".join(map(",".join, rows)))
+    found = identify(asked(pendulum, path, "mass:thigh"))
+    assert found.metrics["samples"] == len(rows) - 1 - 14
+    assert value(found, "mass:thigh") == pytest.approx(1.2, rel=5e-3)
+
+
+@pytest.mark.long
+def test_intervals_hold_the_planted_value_about_as_often_as_they_say(
+    pendulum, tmp_path
+):
+    held = []
+    for seed in range(20):
+        data = swing(pendulum, tmp_path / "run.csv", seed=seed, mass_thigh=1.1)
+        found = identify(asked(pendulum, data, "mass:thigh"))
+        row = found.data.sel(parameter="mass:thigh")
+        held.append(float(row.low) < 1.1 < float(row.high))
+    assert sum(held) >= 16  # fewer with probability 0.95: three in 1000
+
+
+def test_noise_free_data_of_the_same_steps_give_the_planted_value(pendulum, tmp_path):
+    data = swing(pendulum, tmp_path / "run.csv", noise=0)
+    names = "mass:thigh", "damping:hip"
+    fit = Fit(asked(pendulum, data, *names), read_measured(data))
+    x, states = np.array([1.2, 0.9]), fit.states.copy()
+    for k in range(1, len(states)):
+        states[k] = fit.run(x, states)[k - 1].states[-1]
+    rows = np.genfromtxt(data, delimiter=",", skip_header=1)
+    rows[:, 1] = fit.predicted(fit.run(x, states))[:, 0]
+    write_csv(data, ["time [s]", "position.hip [rad]", "torque.hip [N m]"], rows)
+    found = identify(asked(pendulum, data, *names))
+    assert value(found, "mass:thigh") == pytest.approx(1.2, rel=1e-6)
+    assert value(found, "damping:hip") == pytest.approx(0.09, rel=1e-5)
+
+
+def test_intervals_count_the_steps_and_the_lines_between_inputs(pendulum, tmp_path):
+    data = swing(pendulum, tmp_path / "run.csv", noise=1e-6, mass_thigh=1.2)
+    found = identify(asked(pendulum, data, "mass:thigh", "damping:hip"))
+    for name, planted in (("mass:thigh", 1.2), ("damping:hip", 0.1)):
+        row = found.data.sel(parameter=name)
+        assert float(row.low) < planted < float(row.high)
+        assert float(row.steps) > 0.5 * float(row.high - row.value)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["loop", "limb"])
+def test_a_robot_of_the_benchmark_is_found_to_one_percent(kind, tmp_path):
+    found, planted = bench.case(kind, 1, tmp_path)
+    assert found.ok, found.message
+    assert bench.judge(found, planted)[0] < 0.01
+
+
+# --- what the data does not determine ---
+
+
+def test_what_the_data_does_not_determine_is_named_and_has_no_number(
+    pendulum, tmp_path
+):
+    data = swing(pendulum, tmp_path / "run.csv")
+    names = ("damping:hip", "mass:brick")
+    with pytest.warns(DrakebotsWarning, match=r"does not determine mass:brick: fix it"):
+        found = identify(asked(pendulum, data, *names))
+    assert np.isnan(value(found, "mass:brick"))
+    assert value(found, "damping:hip") == pytest.approx(0.1, rel=0.03)
+    assert list(found.metrics["undetermined"]) == ["mass:brick"]
+    assert "mass:brick" not in found.metrics["parameters"]
+
+
+def test_a_fit_that_does_not_explain_the_data_is_no_success(pendulum, tmp_path):
+    data = swing(pendulum, tmp_path / "run.csv", mass_thigh=1.2)
+    table = np.genfromtxt(data, delimiter=",", skip_header=1)
+    table[:, 2] *= 0.5  # a torque sensor that shows half
+    write_csv(data, ["time [s]", "position.hip [rad]", "torque.hip [N m]"], table)
+    found = identify(asked(pendulum, data, "damping:hip"))
+    assert found.verdict is Verdict.FAILED
+    assert "does not explain the data" in found.message
+
+
+def test_a_prior_determines_what_the_data_does_not(pendulum, tmp_path):
+    data = swing(pendulum, tmp_path / "run.csv")
+    found = identify(asked(pendulum, data, "mass:brick", prior={"mass:brick": 0.1}))
+    row = found.data.sel(parameter="mass:brick")
+    assert value(found, "mass:brick") == pytest.approx(2.0, rel=1e-6)
+    # Two standard deviations of 10 % of 2 kg.
+    assert float(row.high - row.value) == pytest.approx(0.4, rel=0.05)
+
+
+# --- files in and out ---
+
+
+def test_the_command_writes_a_model_that_other_commands_take(
+    pendulum, tmp_path, capsys
+):
+    data = swing(pendulum, tmp_path / "run.csv", mass_thigh=1.2)
+    out, picture = tmp_path / "found.yaml", tmp_path / "found.png"
+    words = ["identify", str(pendulum.path), "--data", str(data), "--fit", "mass:thigh"]
+    words += ["--time-step", "2.5ms", "--actuate", "all", "--effort", "20"]
+    assert main([*words, "-o", str(out), "--plot", str(picture)]) == 0
+    assert matplotlib.image.imread(picture).std() > 0.01
+    assert main(["show", str(out)]) == 0
+    again = load(out)
+    mass = again.parameters["mass:thigh"]
+    assert mass == pytest.approx(1.2, rel=0.02)
+    assert again.summary.mass == pytest.approx(mass + 0.3 + 2.0)
+    assert "mass:thigh" in capsys.readouterr().out
+
+
+def test_results_are_measurements_too(pendulum, tmp_path):
+    data = swing(pendulum, tmp_path / "run.csv", noise=0)
+    found = identify(asked(pendulum, data, "damping:hip"))
+    found.save(tmp_path / "found.nc")
+    read = read_measured(tmp_path / "found.nc")
+    np.testing.assert_allclose(read.time, found.data.time.values)
+    column = next(c for n, c in read.columns.items() if n.startswith("measured."))
+    np.testing.assert_allclose(column, found.data.measured.values[:, 0])
+
+
+# --- bad input, and interruption ---
+
+
+def test_bad_input_is_named(pendulum, tmp_path):
+    data = swing(pendulum, tmp_path / "run.csv", duration=0.1)
+    with pytest.raises(UnknownName, match=r"mass:thgh.*did you mean 'mass:thigh'"):
+        identify(asked(pendulum, data, "mass:thgh"))
+    with pytest.raises(InvalidInput, match="asked for twice"):
+        identify(asked(pendulum, data, "mass:thigh", "mass:t*"))
+    with pytest.raises(UnknownName, match="prior"):
+        identify(asked(pendulum, data, "mass:thigh", prior={"damping:hip": 0.1}))
+    with pytest.raises(InvalidInput, match="prior must be > 0"):
+        asked(pendulum, data, "mass:thigh", prior={"mass:thigh": 0.0})
+    text = data.read_text()
+    for old, new, message in (
+        ("torque.hip", "current.hip", "neither torque.hip nor target.hip"),
+        ("position.hip", "angle.hip", "unknown signal"),
+        ("time [s]", "t [s]", "no column `time"),
+        ("0.01,", "0.001,", "sort the rows by time"),
+        ("[rad]", "[furlong]", "furlong"),
+        ("0.01,", "0.01,abc,", "values for 3 columns"),
+    ):
+        data.write_text(text.replace(old, new, 1))
+        with pytest.raises((InvalidInput, UnknownName, FileProblem), match=message):
+            identify(asked(pendulum, data, "mass:thigh"))
+    kept = load(pendulum.path, parameters={"servo.delay": 0.01, "friction": 0.4})
+    assert kept.parameters == {"servo.delay": 0.01, "friction": 0.4}
+    with pytest.raises(UnknownName, match="parameter"):
+        load(pendulum.path, parameters={"mass:nothing": 1.0})
+    with pytest.raises(InvalidInput, match="mass:thigh must be >= 0"):
+        load(pendulum.path, parameters={"mass:thigh": -1.0})
+
+
+def test_what_was_reached_is_kept(pendulum, tmp_path):
+    data = swing(pendulum, tmp_path / "run.csv", duration=0.2)
+    problem = replace(asked(pendulum, data, "mass:thigh"), time_limit=1e-3)
+    found = identify(problem)
+    assert found.verdict is Verdict.TIME_LIMIT
+    assert np.isfinite(found.data.predicted.values).all()
+
+    def press(stage, done, end):
+        raise KeyboardInterrupt
+
+    stopped = identify(asked(pendulum, data, "mass:thigh"), progress=press)
+    assert stopped.verdict is Verdict.INTERRUPTED
+    assert write_parameters(stopped, tmp_path / "so_far.yaml").exists()
