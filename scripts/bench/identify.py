@@ -1,7 +1,7 @@
 """Planted parameters found again from noisy measurements, by `drakebots identify`.
 
 python scripts/bench/identify.py
-python scripts/bench/identify.py --quick    # one case of each kind
+python scripts/bench/identify.py --quick    # one case of the limb
 python scripts/bench/identify.py --only loop --cases 5
 
 Each case draws the parameters of a model anew, by up to a quarter from those in its
@@ -265,12 +265,13 @@ def judge(found: Result, planted: Mapping[str, float]) -> tuple[float, list[bool
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs it; prints a table and one JSON object."""
-    parser = Measurement(__doc__, quick="one case of each kind")
+    parser = Measurement(__doc__, quick="one case of the limb")
     parser.add_argument("--cases", type=int, default=20, help="cases of each kind")
     parser.add_argument("--only", help="kinds, separated by commas")
     args = parser.parse_args(argv)
     count = 1 if args.quick else args.cases
     names = args.only.split(",") if args.only else list(KINDS)
+    names = ["limb"] if args.quick else names
     worst, median, covered, wall = {}, {}, {}, {}
     print(f"{'kind':8}{'case':>6}{'error':>10}{'held':>8}{'wall [s]':>10}  verdict")
     for name in names:

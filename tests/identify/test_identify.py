@@ -232,7 +232,7 @@ def test_intervals_count_the_steps_and_the_lines_between_inputs(pendulum, tmp_pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["loop", "limb"])
+@pytest.mark.parametrize("kind", [pytest.param("loop", marks=pytest.mark.slow), "limb"])
 def test_a_robot_of_the_benchmark_is_found_to_one_percent(kind, tmp_path):
     found, planted = bench.case(kind, 1, tmp_path)
     assert found.ok, found.message
