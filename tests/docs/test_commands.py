@@ -22,6 +22,7 @@ from tests.helpers.scripts import load_script
 bench = load_script("docs_commands")
 
 _SLOW = (
+    "drakebots identify",
     *("drakebots design", "drakebots track", "drakebots refine"),
     "drakebots simulate gecko --engine Drake",
     *("drakebots plan hamr", "drakebots plan beetle", "drakebots plan gecko"),
