@@ -158,7 +158,7 @@ class SapPlant:
             port.FixValue(context, command.targets[rows])
         force = sum(forces, np.zeros(3))
         if not (force.any() or self._pushed):
-            return  # as before: this one costs as much as all other inputs
+            return  # the port stays as it is: fixing it costs as much as all others
         self._pushed = bool(force.any())
         push = ExternallyAppliedSpatialForce()
         push.body_index = self._trunk.index()

@@ -32,14 +32,13 @@ from drakebots.formats import load
 from drakebots.identify.measured import Drives, Measured, read_measured
 from drakebots.identify.outcome import result_of
 from drakebots.identify.stepper import (
-    GROUND,
     SERVO,
     FittedStepper,
     Run,
     chosen_parameters,
 )
 from drakebots.model import Model, with_joints
-from drakebots.multibody import Robot, build_robot, find_posture
+from drakebots.multibody import GROUND_FRICTION, Robot, build_robot, find_posture
 from drakebots.results import Result
 
 GAPS = (1.0, 1e-2, 1e-4)
@@ -106,7 +105,7 @@ class Fit:
         check_names("parameter with a prior", problem.prior, names)
         self._delay = names.index("servo.delay") if "servo.delay" in names else None
         x = ca.SX.sym("x", len(self.x))
-        values = {"friction": ca.SX(model.parameters.get("friction", GROUND))}
+        values = {"friction": ca.SX(model.parameters.get("friction", GROUND_FRICTION))}
         for i, parameter in enumerate(self.parameters):
             values |= parameter.values(x[i])
         self._drives = Drives(robot, data, values, servo)
@@ -297,9 +296,11 @@ class Fit:
     def step(self, k: int) -> Stop | None:
         """One step of Gauss-Newton with Levenberg's damping."""
         if np.isinf(self.cost):
-            self.runs = self.run(self.x, self.states)
-            self.r = self.residuals(self.x, self.states, self.runs)
-            self.cost, self.J, self._tries = float(self.r @ self.r), None, 0
+            runs = self.run(self.x, self.states)
+            self.r = self.residuals(self.x, self.states, runs)
+            if not np.isfinite(cost := float(self.r @ self.r)):
+                raise NoSolution("a segment from the first guess does not stay finite")
+            self.runs, self.cost, self.J, self._tries = runs, cost, None, 0
         if self.J is None:
             self.J = self.jacobian(self.x, self.states, self.runs)
             self.H, self.g = self.J.T @ self.J, self.J.T @ self.r
@@ -363,6 +364,7 @@ def identify(problem: Identification, *, progress: Progress | None = None) -> Re
     Raises:
         UnknownName: for a parameter that the model does not have; lists those it has.
         FileProblem, InvalidInput: for data that cannot be used.
+        NoSolution: when it ended before its first step.
     """
     began = time.perf_counter()
     fit = Fit(problem, read_measured(problem.data))

@@ -16,7 +16,7 @@ from drakebots.core.units import si_factor
 from drakebots.identify.stepper import springs
 from drakebots.model import actuators_of, model_names
 from drakebots.multibody import Robot
-from drakebots.results import Result, columns, load_result
+from drakebots.results import LARGEST, Result, columns, load_result
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ class Measured:
                 f"sample {k + 1}: its time {self.time[k]:g} s is not after that of the "
                 "sample before it; sort the rows by time"
             )
+
+        for name, values in {"time": self.time, **self.columns}.items():
+            if (most := np.abs(values[~np.isnan(values)]).max(initial=0)) >= LARGEST:
+                raise InvalidInput(f"{name}: {most:g} is no measurement")
 
     def column(self, robot: Robot, kind: str, *names: str) -> np.ndarray | None:
         """The column "kind.name", or Drake's "kind.model_name", of the first name."""

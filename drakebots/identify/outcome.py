@@ -12,7 +12,8 @@ import scipy.stats
 import xarray as xr
 import yaml
 
-from drakebots.core.errors import DrakebotsWarning, InvalidInput, NoSolution
+from drakebots.core.convert import as_yaml
+from drakebots.core.errors import DrakebotsWarning, NoSolution
 from drakebots.core.files import write_text
 from drakebots.core.run import RunEnd, Verdict
 from drakebots.formats import model_provenance
@@ -76,8 +77,6 @@ def estimate(fit) -> Estimate:
     of Jx' whose own standard deviation is above :data:`UNKNOWN`, without the priors, is
     not determined.
     """
-    if fit.runs is None:
-        raise InvalidInput("the fit was cut short before its first step; run it longer")
     n, names, at = len(fit.x), [p.name for p in fit.parameters], (fit.x, fit.states)
     J, r = fit.jacobian(*at, fit.runs), fit.residuals(*at, fit.runs)
     try:
@@ -117,6 +116,8 @@ def _across(J: np.ndarray, n: int) -> np.ndarray:
 
 def result_of(fit, end: RunEnd, timings: dict) -> Result:
     """The result of an identification."""
+    if fit.runs is None:
+        raise NoSolution(f"identify: ended before its first step: {end.message}")
     found, problem, model = estimate(fit), fit.problem, fit.model
     off = fit.predicted(fit.runs) - fit.y
     rms = np.sqrt(np.nanmean(off**2, axis=0))
@@ -142,8 +143,7 @@ def result_of(fit, end: RunEnd, timings: dict) -> Result:
             parameters |= {k: float(v) for k, v in p.values(x).items()}
             text = f"{p.scale * x:.4g} +- {p.scale * half:.2g} {p.unit}"
             shown[p.name] = text.removesuffix(" 1")
-    options = {name: getattr(problem, name) for name in ("segment", "time_step")}
-    options |= {name: dict(getattr(problem, name)) for name in ("prior", "servo")}
+    data_files = [] if isinstance(problem.data, Result) else [problem.data]
     residuals = {f"rms {n} [{u}]": x for n, u, x in zip(fit.names, fit.units, rms)}
     return Result(
         kind="identification",
@@ -161,7 +161,7 @@ def result_of(fit, end: RunEnd, timings: dict) -> Result:
             "steps": end.steps,
             "residuals_repeat": found.rho,
         },
-        provenance=model_provenance(model, options | {"fit": list(problem.fit)}),
+        provenance=model_provenance(model, as_yaml(problem), files=data_files),
     )
 
 
@@ -217,25 +217,22 @@ def _dataset(fit, found: Estimate, predicted, known: list[bool]) -> xr.Dataset:
 _MIXED, _OWN = "m or rad, and per s: see signal_unit", "see parameter_unit"
 
 
-_DRAWN = ["start", "low", "value", "high"]
-
-
 def write_parameters(result: Result, path: str | Path) -> Path:
     """Writes the found values as a YAML file that is named in place of the model.
 
-    What the data does not determine keeps the model's value.
+    What the data does not determine keeps the model's value. Of a fit that is no
+    success the file says so at its top.
 
     Raises:
         FileProblem: when it cannot be written.
     """
     path = Path(path)
     source = Path(next(iter(result.provenance["files"])))
-    model = (
-        result.model
-        if is_ours(source)
-        else os.path.relpath(source, path.absolute().parent)
-    )
+    beside = os.path.relpath(source, path.absolute().parent)
+    model = result.model if is_ours(source) else beside
     head = f"# Found by `drakebots identify`, {result.provenance['date']}; SI.\n"
+    if not result.ok:
+        head += f"# NO SUCCESS ({result.verdict}): {result.message}\n"
     found = {"model": model, "parameters": dict(result.metrics["parameters"])}
     write_text(path, head + yaml.safe_dump(found, sort_keys=False))
     return path
@@ -262,10 +259,8 @@ def plot_identified(result: Result, path: str | Path) -> Path:
     legend_below(axes[0])
     unit = np.abs(data.value.fillna(data.start).values)
     unit = np.where(unit > 0, unit, 1.0)
-    places, parts = (
-        range(len(unit)),
-        data[_DRAWN] / xr.DataArray(unit, dims="parameter"),
-    )
+    places = range(len(unit))
+    parts = data[["start", "low", "value", "high"]] / xr.Variable("parameter", unit)
     axes[-1].plot(parts.start, places, "o", mfc="white", color="0.5")
     axes[-1].hlines(places, parts.low, parts.high, color=COLOURS[1], lw=2)
     axes[-1].plot(parts.value, places, "|", color=COLOURS[1], ms=9)

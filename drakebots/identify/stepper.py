@@ -39,6 +39,7 @@ from drakebots.model import (
     spring_law,
 )
 from drakebots.multibody import (
+    GROUND_FRICTION,
     PYRAMID,
     Robot,
     StepTerms,
@@ -54,9 +55,6 @@ closed robot do, would throw a robot whose measured pose is a little wrong."""
 TIE = 1e-7
 """Forces in units of weight, and speeds in m/s, that count as zero."""
 
-
-GROUND = 0.6
-"""Friction coefficient of a ground of which nothing is said."""
 
 SERVO = {"stiffness": "N m/rad", "damping": "N m s/rad", "delay": "s"}
 """Parameters of the servos of all motors with targets, and their units."""
@@ -92,7 +90,7 @@ def _choices(robot: Robot, servo: Mapping[str, float]) -> dict[str, tuple[float,
     """What can be found of a robot: value in the model and unit, by name."""
     plant, found = robot.plant, {}
     if robot.model.feet:
-        found["friction"] = robot.model.parameters.get("friction", GROUND), "1"
+        found["friction"] = robot.model.parameters.get("friction", GROUND_FRICTION), "1"
     for body in bodies_of(plant):
         if body.default_mass() > 0:
             found[f"mass:{body.name()}"] = body.default_mass(), "kg"

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from drakebots.multibody.plant import (
         COLOUR,
         CONTACT,
+        GROUND_FRICTION,
         ClosedChain,
         Ground,
         Robot,

@@ -135,8 +135,11 @@ class TimeStepper:
         """The solution (v+, lam, gam, beta, zeta) of a step's equations.
 
         Raises:
-            NoSolution: when the complementarity problem is not solved.
+            NoSolution: when the complementarity problem is not solved, or the step
+                begins from numbers that are not finite.
         """
+        if not (np.isfinite(terms.M).all() and np.isfinite(terms.tau).all()):
+            raise NoSolution("a step from a state that is not finite")
         closed = _ClosedLoops(terms.M, terms.tau, terms.c, terms.C, v, self.h)
         normal, beta, zeta = self._solve_contact(terms, closed)
         force = terms.N.T @ normal + terms.P.T @ beta + terms.L.T @ zeta
@@ -256,10 +259,18 @@ def _joint_limits(plant) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _factored(A: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Solves A x = b: by Cholesky's method if A is symmetric up to rounding."""
+    """Solves A x = b: by Cholesky's method if A is symmetric up to rounding.
+
+    Raises:
+        LinAlgError: for a matrix that is singular.
+    """
     if np.abs(A - A.T).max(initial=0.0) <= 1e-9 * np.abs(A).max(initial=0.0):
         return partial(scipy.linalg.cho_solve, scipy.linalg.cho_factor(A))
-    return partial(scipy.linalg.lu_solve, scipy.linalg.lu_factor(A))
+    factors = scipy.linalg.lu_factor(A)
+    pivots = np.abs(np.diag(factors[0]))
+    if not pivots.min() > 1e-14 * pivots.max():
+        raise scipy.linalg.LinAlgError("singular")
+    return partial(scipy.linalg.lu_solve, factors)
 
 
 class _ClosedLoops:

@@ -62,14 +62,17 @@ def _not_about_half_spaces(record: logging.LogRecord) -> bool:
     return "half spaces are not currently supported" not in record.getMessage()
 
 
+GROUND_FRICTION = 0.6
+"""Friction coefficient of a ground of which nothing is said."""
+
 CONTACT = "similar"
 """Drake's approximation of contact in all our plants.
 
 Its own default, "lagged", bounds friction by the normal force of the step before. Where
 a mass m lands at a speed v while it slides, friction is up to 1 + h^2 k/m (1 + d v)
 times what Coulomb's law gives, with the time step h and the ground's stiffness k and
-dissipation d: it nearly stops there. "similar" keeps the law, and is nearer to thrown
-cubes and to hard contact; it throws a sliding body up where it lands
+dissipation d: it nearly stops there. "similar" keeps the law, and is nearer to
+measured throws of cubes and to hard contact; it throws a sliding body up where it lands
 (docs/evidence/reality.md)."""
 
 COLOUR = np.array([0.75, 0.77, 0.80, 1.0])

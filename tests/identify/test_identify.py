@@ -15,6 +15,7 @@ from drakebots.core.errors import (
     DrakebotsWarning,
     FileProblem,
     InvalidInput,
+    NoSolution,
     UnknownName,
 )
 from drakebots.core.files import write_csv
@@ -325,6 +326,7 @@ def test_bad_input_is_named(pendulum, tmp_path):
         ("0.01,", "0.001,", "sort the rows by time"),
         ("[rad]", "[furlong]", "furlong"),
         ("0.01,", "0.01,abc,", "values for 3 columns"),
+        ("0.01,", "0.01,1e200,0\n0.012,", "1e.200 is no measurement"),
     ):
         data.write_text(text.replace(old, new, 1))
         with pytest.raises((InvalidInput, UnknownName, FileProblem), match=message):
@@ -349,4 +351,16 @@ def test_what_was_reached_is_kept(pendulum, tmp_path):
 
     stopped = identify(asked(pendulum, data, "mass:thigh"), progress=press)
     assert stopped.verdict is Verdict.INTERRUPTED
-    assert write_parameters(stopped, tmp_path / "so_far.yaml").exists()
+    written = write_parameters(stopped, tmp_path / "so_far.yaml")
+    assert "# NO SUCCESS (interrupted): " in written.read_text()
+    assert load(written).parameters.keys() == {"mass:thigh"}
+
+
+def test_a_fit_that_cannot_begin_is_no_answer(pendulum, tmp_path, monkeypatch):
+    """No number is compared with one that is none."""
+    data = swing(pendulum, tmp_path / "run.csv", duration=0.2)
+    fit = Fit(asked(pendulum, data, "mass:thigh"), read_measured(data))
+    fit.states[0, 1] = np.nan
+    monkeypatch.setattr("drakebots.identify.fit.Fit", lambda *_: fit)
+    with pytest.raises(NoSolution, match="before its first step"):
+        identify(asked(pendulum, data, "mass:thigh"))

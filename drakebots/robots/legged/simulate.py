@@ -32,6 +32,7 @@ from drakebots.core.stages import timed
 from drakebots.formats import load
 from drakebots.model import Model, actuators_of, sliding_motors
 from drakebots.multibody import (
+    GROUND_FRICTION,
     LEANING,
     SUNK,
     Finding,
@@ -76,9 +77,6 @@ STANDING_LOAD = 0.8
 STANDING_REACH = 0.15
 """and how far from one the ground may push, as a share of its size."""
 
-
-FRICTION = 0.6
-"""Friction coefficient of a ground of which nothing is said."""
 
 NUDGE = 0.003
 """Rate at which a robot that starts to stand leans, in units of sqrt(g / l): 6 mm/s for
@@ -167,7 +165,7 @@ class HeldRun(DiagramRun):
         self.model = model = model if isinstance(model, Model) else load(model)
         friction = problem.friction
         if friction is None:
-            friction = model.parameters.get("friction", FRICTION)
+            friction = model.parameters.get("friction", GROUND_FRICTION)
         self.problem = problem = replace(problem, model=model, friction=friction)
         self.posture = posture = find_posture(model, pose=problem.pose)
         self.stance = stance = Stance(model)

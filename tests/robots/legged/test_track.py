@@ -174,6 +174,19 @@ def test_a_trot_corrects_a_push_that_servos_do_not(robot):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("friction", [0.01, 0.05, 0.2])
+def test_a_walk_on_ice_goes_as_far_as_by_hard_contact(walk, friction):
+    """With Drake's contact "lagged" it goes 0.2 to 1.5 strides less far, as friction is
+    more than Coulomb's where its feet land."""
+    icy = {"cycles": 2, "friction": friction, "feedback": Servos()}
+    shares = [
+        track(Tracking(walk, ground=ground, **icy)).metrics["stride_share"]
+        for ground in (Sap(), Hard())
+    ]
+    assert shares[0] == pytest.approx(shares[1], abs=0.15)
+
+
+@pytest.mark.long
 def test_a_walk_on_ice_is_no_walk(walk):
     """Upright, with feet that slide: down a slope, much further than planned."""
     icy = {"friction": 0.01, "terrain": Slope(0.05), "feedback": Servos()}
