@@ -23,52 +23,16 @@ from drakebots.core.run import Verdict
 from drakebots.formats import load
 from drakebots.identify import Identification, identify, read_measured, write_parameters
 from drakebots.identify.fit import Fit
-from drakebots.multibody import TimeStepper, Twin, build_robot
-from tests.helpers.robot_files import write
+from drakebots.multibody import Twin, build_robot
 from tests.helpers.scripts import load_script
+from tests.helpers.swings import SAMPLE, pendulum_in, swing
 
 bench = load_script("identify")
-
-LINK = """<link name="{}"><inertial><origin xyz="0 0 {}"/><mass value="{}"/>
-<inertia ixx="{}" iyy="{}" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
-JOINT = """<joint name="{}" type="{}"><parent link="{}"/><child link="{}"/>
-<origin xyz="0 0 {}"/><axis xyz="0 1 0"/><dynamics damping="{}"/>
-<limit lower="-9" upper="9" effort="20" velocity="99"/></joint>"""
-PENDULUM = "\n".join(
-    [
-        '<robot name="pendulum"><link name="world"/>',
-        JOINT.format("hip", "revolute", "world", "thigh", 0.5, 0.1),
-        LINK.format("thigh", -0.1, 1.0, 0.01, 0.01),
-        JOINT.format("mount", "fixed", "thigh", "load", -0.1, 0),
-        LINK.format("load", 0.0, 0.3, 0.002, 0.002),
-        JOINT.format("wall", "fixed", "world", "brick", 0, 0),
-        LINK.format("brick", 0.0, 2.0, 0.01, 0.01),
-        "</robot>",
-    ]
-)
-STEP, SAMPLE = 2.5e-4, 5e-3
 
 
 @pytest.fixture
 def pendulum(tmp_path):
-    return load(write(tmp_path, PENDULUM, "pendulum.urdf"), actuate="all", effort=20)
-
-
-def swing(model, path, *, noise=0.01, seed=0, duration=0.6, **values):
-    """Writes measurements of a pendulum with other parameters."""
-    named = {name.replace("_", ":"): value for name, value in values.items()}
-    moved = load(model.path, actuate="all", effort=20, parameters=named)
-    stepper = TimeStepper(build_robot(moved, base="fixed"), STEP)
-    q, v, rows = np.array([0.4]), np.zeros(1), []
-    for k in range(round(duration / STEP) + 1):
-        u = np.array([2.0 * np.sin(30 * STEP * k)])
-        rows.append([STEP * k, *q, *u])
-        q, v, _ = stepper.step(q, v, u)
-    rows = np.array(rows)[:: round(SAMPLE / STEP)]
-    rng = np.random.default_rng(seed)
-    rows[:, 1] += noise * rows[:, 1].std() * rng.normal(size=len(rows))
-    heads = ["time [s]", "position.hip [rad]", "torque.hip [N m]"]
-    return write_csv(path, heads, rows)
+    return pendulum_in(tmp_path)
 
 
 def asked(model, data, *fit, **options):

@@ -7,9 +7,11 @@ ways. The timings of all of them add up to the time that the call took.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from drakebots import load, load_result, stored_plan, track
 from drakebots.cli import main
 from drakebots.core.run import Progress
 from drakebots.formats import model_provenance
+from drakebots.identify import Identification, identify
 from drakebots.live import Live, live, pose_by_hand
 from drakebots.results import Result
 from drakebots.robots import gecko, hamr, kinds, legged, quads, voxels
@@ -35,6 +38,7 @@ from tests.helpers.live_runs import PENDULUM
 from tests.helpers.scripts import ROOT, is_picture
 from tests.helpers.small_quad import planned_lift
 from tests.helpers.standing_plans import standing_plan
+from tests.helpers.swings import pendulum_in, swing
 
 pytestmark = pytest.mark.long
 
@@ -86,6 +90,13 @@ def _diagram() -> Diagram:
     return builder.Build()
 
 
+def _measured() -> Callable[..., Result]:
+    folder = Path(tempfile.mkdtemp())
+    model = pendulum_in(folder)
+    data = swing(model, folder / "run.csv", mass_thigh=1.2)
+    return partial(identify, Identification(model, data, ("mass:thigh",)))
+
+
 def _steps_in_skin() -> Callable[..., Result]:
     more = {
         "plant": quads.Skinned("full"),
@@ -126,6 +137,7 @@ CALLS: Mapping[str, Callable[[], Callable[..., Result]]] = {
     ),
     "hamr.plan": lambda: partial(hamr.plan, hamr.GaitProblem(frequency=10)),
     "hamr.track": lambda: partial(track, _gait(), cycles=1),
+    "identification": _measured,
     "gecko.simulation": lambda: partial(gecko.simulate, COURSE),
     "gecko.velocity_space": lambda: gecko.plan,
     "voxels.simulation": lambda: partial(voxels.simulate, voxels.Simulation(cycles=1)),
@@ -160,6 +172,7 @@ AT: Mapping[str, dict[str, Any]] = {
     "quads.plan": {"stage": "steps"},
     "quads.space_time": {"after": 12},
     "gecko.simulation": {"after": 3},
+    "identification": {"after": 3},
 }
 """Where a call is interrupted, if not half-way through a stage."""
 

@@ -98,7 +98,7 @@ def test_starts_differ_by_the_error_of_their_seed(problem):
 
 @pytest.mark.long
 def test_repeats(walk):
-    again = simulate(Simulation(cycles=2))
+    again = simulate(Simulation(cycles=2, log_period=1e-4))
     assert again.data.identical(walk.data)
 
 
