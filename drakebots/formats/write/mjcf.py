@@ -194,12 +194,13 @@ class _Writer(Writer):
         stiff = f"{written(2 * self.time_step)} 1"
         # At 10 steps and less the corners of boxes chatter; at 20 a beetle rests on
         # 16 of them, 6 um deep at steps of 0.1 ms.
-        add(default, "geom", solref=f"{written(20 * self.time_step)} 1")
+        # MuJoCo takes the mass of a body that gives none from its shapes.
+        add(default, "geom", solref=f"{written(20 * self.time_step)} 1", mass="0")
         solid = "0.9999 0.9999 0.001 0.5 2"
         add(default, "equality", solref=stiff, solimp=solid)
         add(default, "joint", solreflimit=stiff)
         drawn = add(default, "default", class_="visual")
-        add(drawn, "geom", contype="0", conaffinity="0", group="2", mass="0")
+        add(drawn, "geom", contype="0", conaffinity="0", group="2")
         touching = add(default, "default", class_="collision")
         add(touching, "geom", group="3", condim="3")
         self.asset = add(root, "asset")

@@ -71,6 +71,34 @@ def test_it_stands_on_mujocos_ground(name, tmp_path):
     assert total == pytest.approx(9.81 * load(name).summary.mass, rel=1e-3)
 
 
+FOOT = """<sdf version="1.9"><model name="r"><link name="trunk">{inertial}{ball}</link>
+  <link name="shank"><pose>0 0 -.2 0 0 0</pose>{inertial}</link>
+  <link name="foot"><pose>0 0 -.4 0 0 0</pose><inertial><mass>0</mass><inertia><ixx>0
+  </ixx><iyy>0</iyy><izz>0</izz></inertia></inertial>{ball}</link>
+  <joint name="knee" type="revolute"><parent>trunk</parent><child>shank</child><axis>
+  <xyz>0 1 0</xyz><limit><lower>{0}</lower><upper>{1}</upper></limit></axis></joint>
+  <joint name="sole" type="fixed"><parent>shank</parent><child>foot</child></joint>
+  </model></sdf>"""
+
+
+def foot(folder, lower=-1, upper=1):
+    """A leg whose foot has a shape and no mass, and may touch the trunk."""
+    inertial = "<inertial><mass>1</mass></inertial>"
+    ball = """<collision name="c"><geometry><sphere><radius>.03</radius></sphere>
+      </geometry></collision>"""
+    text = FOOT.format(lower, upper, inertial=inertial, ball=ball)
+    (folder / "foot.sdf").write_text(text)
+    return load(folder / "foot.sdf")
+
+
+def test_shapes_have_no_mass(tmp_path):
+    """MuJoCo gives a body without an inertia that of its shapes."""
+    path = write_mjcf(foot(tmp_path), tmp_path / "foot.xml")
+    theirs = mujoco.MjModel.from_xml_path(str(path))
+    assert theirs.body_mass == pytest.approx([0, 1, 1, 0])
+    assert load(path).summary.mass == pytest.approx(2)
+
+
 @pytest.mark.parametrize("name", ["beetle", "minitaur"])
 def test_the_same_bodies_may_touch(name, tmp_path):
     """Drake's filters and MuJoCo's exclusions and families leave the same pairs."""
