@@ -298,8 +298,8 @@ class _Writer(Writer):
             self.key[name] = [*RollPitchYaw(rpy).ToQuaternion().wxyz()]
             return
         for step in steps:
-            # MuJoCo knows no limit on one side.
-            is_limited = np.isfinite(step.limits).any()
+            # MuJoCo knows no limit on one side, and takes two equal ones for none.
+            is_limited, (lower, upper) = np.isfinite(step.limits).any(), step.limits
             add(
                 body,
                 "joint",
@@ -307,7 +307,9 @@ class _Writer(Writer):
                 type="slide" if step.slides else "hinge",
                 pos=p,
                 axis=R @ step.axis,
-                range=np.clip(step.limits, -1e3, 1e3) if is_limited else None,
+                range=np.clip([lower, max(upper, lower + SAME)], -1e3, 1e3)
+                if is_limited
+                else None,
                 stiffness=step.stiffness or None,
                 springref=step.rest if step.stiffness else None,
                 damping=step.damping or None,

@@ -99,6 +99,16 @@ def test_shapes_have_no_mass(tmp_path):
     assert load(path).summary.mass == pytest.approx(2)
 
 
+@pytest.mark.parametrize("angle", [0.0, 0.3])
+def test_a_locked_joint_stays_locked(angle, tmp_path):
+    """MuJoCo takes a range without width for none."""
+    path = write_mjcf(foot(tmp_path, angle, angle), tmp_path / "foot.xml")
+    theirs = mujoco.MjModel.from_xml_path(str(path))
+    assert theirs.jnt_limited[theirs.joint("knee").id]
+    found = theirs.jnt_range[theirs.joint("knee").id]
+    np.testing.assert_allclose(found, angle, atol=1e-8)
+
+
 @pytest.mark.parametrize("name", ["beetle", "minitaur"])
 def test_the_same_bodies_may_touch(name, tmp_path):
     """Drake's filters and MuJoCo's exclusions and families leave the same pairs."""
