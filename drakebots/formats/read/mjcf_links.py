@@ -417,10 +417,11 @@ def _excluded(tree: Tree) -> list[SdfFilter]:
 def _family_filters(tree: Tree) -> list[SdfFilter]:
     """Links welded together and those one joint above them do not collide.
 
-    Drake itself filters only the two links of a joint, which are massless where a body
+    Those above do where the file's `filterparent` is disabled. Drake itself filters only the two links of a joint, which are massless where a body
     has several joints.
     """
     roots, members = tree.model.body_weldid, {}
+    apart = tree.model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT
     for body in tree.bodies():
         root = int(roots[body])
         if root and any(map(tree.collides, tree.geoms(body))):
@@ -429,7 +430,7 @@ def _family_filters(tree: Tree) -> list[SdfFilter]:
     for root, links in members.items():
         above = int(roots[tree.parent(root)])
         ignored = [root] if len(links) > 1 else []
-        ignored += [above] if above in members else []
+        ignored += [above] if above in members and not apart else []
         names = tuple(f"around {tree.links[body]}" for body in ignored)
         filters.append(SdfFilter(f"around {tree.links[root]}", tuple(links), names))
     return filters if any(f.ignored for f in filters) else []

@@ -189,7 +189,9 @@ class _Writer(Writer):
         add(root, "compiler", angle="radian", autolimits="true")
         gravity = robot.plant.gravity_field().gravity_vector()
         option = {"integrator": "implicitfast", "solver": "Newton"}
-        add(root, "option", timestep=self.time_step, gravity=gravity, **option)
+        option = add(root, "option", timestep=self.time_step, gravity=gravity, **option)
+        # Drake keeps two links of a joint apart, MuJoCo all that is welded to them.
+        add(option, "flag", filterparent="disable")
         default = add(root, "default")
         stiff = f"{written(2 * self.time_step)} 1"
         # At 10 steps and less the corners of boxes chatter; at 20 a beetle rests on

@@ -109,14 +109,17 @@ def test_a_locked_joint_stays_locked(angle, tmp_path):
     np.testing.assert_allclose(found, angle, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["beetle", "minitaur"])
+@pytest.mark.parametrize("name", ["beetle", "minitaur", "foot"])
 def test_the_same_bodies_may_touch(name, tmp_path):
     """Drake's filters and MuJoCo's exclusions and families leave the same pairs."""
-    path = write_mjcf(load(name), tmp_path / "robot.xml")
+    given = foot(tmp_path) if name == "foot" else load(name)
+    path = write_mjcf(given, tmp_path / "robot.xml")
     model = mujoco.MjModel.from_xml_path(str(path))
     solid = [i for i in range(model.ngeom) if model.geom_contype[i]]
     bodies = {int(model.geom_bodyid[i]) for i in solid} - {0}
     excluded = {int(signature) for signature in model.exclude_signature}
+
+    flag = mujoco.mjtDisableBit.mjDSBL_FILTERPARENT
 
     def may_touch(a: int, b: int) -> bool:
         a, b = sorted((a, b))
@@ -124,11 +127,14 @@ def test_the_same_bodies_may_touch(name, tmp_path):
         above = model.body_weldid[model.body_parentid[model.body_weldid[a]]]
         same = model.body_weldid[a] == model.body_weldid[b]
         related = model.body_weldid[a] == family or model.body_weldid[b] == above
+        related = related and not model.opt.disableflags & flag
         return not (same or related or (a << 16) + b in excluded)
 
-    robot = plain_robot(load(name))
+    robot = plain_robot(given)
     inspector = robot.scene_graph.model_inspector()
-    assert len(bodies) >= 4
+    again = plain_robot(load(path)).scene_graph.model_inspector()
+    pairs = [len(x.GetCollisionCandidates()) for x in (inspector, again)]
+    assert pairs[0] == pairs[1] and len(bodies) >= 2
     for a, b in combinations(sorted(bodies), 2):
         first, second = (
             robot.plant.GetCollisionGeometriesForBody(
