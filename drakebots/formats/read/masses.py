@@ -113,8 +113,10 @@ def repair_inertia(
         diagonal: value of moments that are not given [kg m2].
     """
     name, tensor = link.get("name", ""), link.find("inertial/inertia")
-    if tensor is None:
+    if tensor is None and (mass or diagonal == "0"):
         return
+    # An SDF's mass of 0 alone has an inertia of 1; Drake makes 1 kg of the two.
+    tensor = add(link.find("inertial"), "inertia") if tensor is None else tensor
     texts = [said(tensor, k, diagonal if k[1] == k[2] else "0") for k in MOMENTS]
     values = floats(" ".join(texts)) or []
     if len(values) != len(MOMENTS):

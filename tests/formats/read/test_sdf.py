@@ -235,3 +235,12 @@ def test_friction_of_a_second_direction(tmp_path, ode, static, dynamic, noted):
     assert friction.static_friction() == static
     assert friction.dynamic_friction() == dynamic
     assert reported(model, "becomes <mu>: a") == noted
+
+
+def test_a_mass_of_zero_alone_adds_none(read):
+    """Its inertia is 1 by default, of which Drake made a ball of 1 kg."""
+    model, plant = read(
+        sdf(link("a"), link("b", mass=0), joint("j", "a", "b", "fixed"))
+    )
+    assert model.summary.mass == plant.GetBodyByName("a").default_mass() == 1
+    assert reported(model, "an inertia without a mass is not used", "b")
