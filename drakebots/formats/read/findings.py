@@ -213,6 +213,16 @@ SDF_ATTRIBUTES = frozenset(
 """Attributes that stand in most SDF files."""
 
 
+FOREIGN = frozenset(("gazebo", "plugin", "sensor"))
+"""Elements for other programs, which may hold any values."""
+
+SDF_SILENT = frozenset(
+    """bounce soft_contact torsional bullet fdir1 slip1 slip2 kp kd collide_bitmask
+    collide_without_contact fluid_added_mass density stiffness""".split()
+)
+"""Plain tags of SDF that act in other simulators, and that Drake does not name."""
+
+
 FORCES = ("distance_constraint", "tendon_constraint")
 """Drake's constraints that are springs, or rods where they are stiff; no loops."""
 
@@ -241,7 +251,7 @@ def note_ignored_tags(root: ET.Element, findings: Findings, *, urdf: bool) -> No
     """Notes the tags that Drake ignores; what is inside such a tag is not counted.
 
     And the constraints that Drake's plants know and programs do not. Of an SDF only
-    `drake:` tags are looked at: Drake itself names the others.
+    `drake:` tags and :data:`SDF_SILENT` are looked at: Drake itself names the others.
 
     Args:
         root: of the file, with prefixes as written.
@@ -257,10 +267,10 @@ def note_ignored_tags(root: ET.Element, findings: Findings, *, urdf: bool) -> No
                 tag in drake_tags() or not drake_tags() or (urdf and tag in URDF_TAGS)
             )
         else:
-            known = not urdf or element.tag in URDF_TAGS
+            known = element.tag in URDF_TAGS if urdf else tag not in SDF_SILENT
         if known:
             if prefix == "drake" and tag in FORCES:
                 findings.note("acts in simulations, not in plans", f"<drake:{tag}>")
-            stack.extend(reversed(element))
+            stack.extend(() if element.tag in FOREIGN else reversed(element))
         else:
             findings.note("Drake ignores", f"<{element.tag}>")

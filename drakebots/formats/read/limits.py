@@ -16,7 +16,7 @@ from xml.parsers import expat
 
 from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.core.files import MAX_YAML, check_readable, compose_yaml
-from drakebots.formats.read.findings import Findings
+from drakebots.formats.read.findings import FOREIGN, Findings
 from drakebots.formats.read.tree import read_tree
 
 MAX_BYTES = 50_000_000
@@ -197,10 +197,6 @@ def check_size(path: Path, text: str) -> None:
 
 _TEXTS = frozenset(("name", "filename", "link", "joint", "uri", "model", "version"))
 """Attributes that may hold any text."""
-
-
-FOREIGN = frozenset(("gazebo", "plugin", "sensor"))
-"""Elements for other programs, which may hold any values."""
 
 
 OWNERS = frozenset(("link", "joint", "body"))

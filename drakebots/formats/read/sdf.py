@@ -48,6 +48,10 @@ def repair_sdf(
         findings: to add to.
     """
     note_ignored_tags(root, findings, urdf=False)
+    for joint in root.iter("joint"):
+        for friction in joint.iterfind("*/dynamics/friction"):
+            if any(floats(friction.text or "") or ()):
+                findings.note("Drake ignores joint friction", joint.get("name", ""))
     gearboxes = [e for e in root.iter("joint") if e.get("type") == "gearbox"]
     leave_out(root, gearboxes, findings, "a gearbox joint is left out")
     loops = cut_loops(root, findings, urdf=False)

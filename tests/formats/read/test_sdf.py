@@ -70,6 +70,22 @@ def test_attributes_that_libsdformat_refuses(read):
     assert plant.num_bodies() == 2
 
 
+def test_what_drake_passes_over_in_silence_is_said(read):
+    """Dry friction of joints, restitution, added mass; no numbers of a plugin."""
+    shape = collision(
+        inside="""<surface><bounce><restitution_coefficient>.5</restitution_coefficient>
+        </bounce></surface>"""
+    )
+    dynamics = "<dynamics><friction>.4</friction></dynamics></axis>"
+    hinge = joint("j", "a", "b").replace("</axis>", dynamics)
+    plugin = '<plugin name="p" filename="p.so"><kp>3</kp></plugin>'
+    model, _ = read(sdf(link("a", shape), link("b"), hinge, plugin))
+    assert model.text is None
+    assert reported(model, "joint friction", "j")
+    assert reported(model, "Drake ignores: <bounce>")
+    assert not reported(model, "<kp>")
+
+
 def test_a_mesh_of_another_format_that_is_missing(read):
     shape = "<mesh><uri>model://gone/leg.stl</uri></mesh>"
     model, _ = read(sdf(link("a", collision(shape=shape))))
