@@ -92,22 +92,29 @@ def read_mjcf(path: Path, *, free_base: bool = False) -> Reading:
 def _efforts(tree: Tree) -> dict[str, float]:
     """The effort of every joint with a motor, by its name in the SDF [N m, N].
 
+    What motors have of armature and damping goes to their joints, by their gears'
+    squares.
+
     A motor of gear g on a joint, or of a tendon in which the joint has coefficient g,
     gives it at most |g| times its force range; without such a range at most what its
     law gives over its control range. Several motors of a joint add up. A joint's own
     `actuatorfrcrange` limits their sum. No limit is inf.
     """
     efforts: dict[str, float] = {}
-    for motor in range(len(tree.model.actuator_trntype)):
+    model = tree.model
+    for motor in range(len(model.actuator_trntype)):
         for joint, gear in _driven(tree, motor):
             if not joint.is_single:
                 tree.left_out[f"motors of {joint.kind} joints"] += 1
                 continue
-            effort = abs(gear) * _largest_force(tree.model, motor)
+            dof = model.jnt_dofadr[joint.index]
+            model.dof_armature[dof] += gear**2 * model.actuator_armature[motor]
+            model.dof_damping[dof] += gear**2 * model.actuator_damping[motor]
+            effort = abs(gear) * _largest_force(model, motor)
             efforts[joint.name] = efforts.get(joint.name, 0.0) + effort
-    limited = tree.model.jnt_actfrclimited
+    limited = model.jnt_actfrclimited
     most = {
-        joint.name: np.abs(tree.model.jnt_actfrcrange[index]).max()
+        joint.name: np.abs(model.jnt_actfrcrange[index]).max()
         for index, joint in tree.joint_of.items()
         if limited[index]
     }

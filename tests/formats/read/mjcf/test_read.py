@@ -284,6 +284,16 @@ def test_what_is_left_out_is_counted(tmp_path):
         assert what in note
 
 
+def test_rotors_and_dampers_of_motors_are_those_of_their_joints(tmp_path):
+    """By the squares of their gears: a_J = a + g^2 a_m, and so for dampers."""
+    motor = '<motor joint="b" gear="5" armature=".001" damping=".2"/>'
+    plant = plant_of(read(tmp_path, f"<actuator>{motor}</actuator>"))
+    (index,) = plant.GetJointActuatorIndices()
+    rotor = plant.get_joint_actuator(index).default_rotor_inertia()
+    assert rotor == pytest.approx(0.02 + 25 * 0.001)
+    assert plant.GetJointByName("b").default_damping() == pytest.approx(25 * 0.2)
+
+
 def test_warnings_of_mujoco_are_notes(tmp_path, monkeypatch):
     """It would write them to a file in the folder in which it runs."""
     monkeypatch.chdir(tmp_path)
