@@ -163,9 +163,10 @@ def _line(line: str, items: Counter[str]) -> str:
 
 
 @cache
-def _kinds() -> list[dict[str, str]]:
-    """Kinds of Drake's messages: pattern, line of a note and item of each."""
-    return read_yaml(Path(__file__).with_name("messages.yaml"))
+def words(name: str) -> Any:
+    """A table of `words.yaml`: the words of a text, else what YAML makes of it."""
+    found = read_yaml(Path(__file__).with_name("words.yaml"))[name]
+    return frozenset(found.split()) if isinstance(found, str) else found
 
 
 def note_messages(messages: Iterable[str], findings: Findings) -> None:
@@ -178,7 +179,7 @@ def note_messages(messages: Iterable[str], findings: Findings) -> None:
         findings: to add to.
     """
     for message in messages:
-        for kind in _kinds():
+        for kind in words("messages"):
             if match := re.match(kind["pattern"], message):
                 findings.note(kind["line"], kind["item"].format(*match.groups()))
                 break
@@ -187,41 +188,8 @@ def note_messages(messages: Iterable[str], findings: Findings) -> None:
             findings.note(f"Drake says: {sentence[:LENGTH]}")
 
 
-URDF_TAGS = frozenset(
-    """robot link joint material transmission inertial visual collision origin mass
-    inertia geometry box cylinder sphere capsule mesh ellipsoid color texture parent
-    child axis calibration dynamics limit mimic safety_controller type actuator
-    mechanicalReduction hardwareInterface frame verbose loop_joint link1 link2
-    force_element linear_spring_damper torsional_spring prismatic_spring
-    collision_filter_group drake_compliance""".split()
-)
-"""Plain tags of URDF, those of old Drake included."""
-
-
-SDF_TAGS = frozenset(
-    """sdf world model include uri static pose frame link inertial mass inertia ixx ixy
-    ixz iyy iyz izz visual collision geometry box size sphere cylinder capsule ellipsoid
-    radius radii length mesh scale material ambient diffuse specular emissive joint
-    parent child axis xyz limit lower upper effort velocity dynamics damping friction
-    spring_reference spring_stiffness""".split()
-)
-"""Plain tags that stand in most SDF files, wherever they stand; there are others."""
-
-SDF_ATTRIBUTES = frozenset(
-    "name type version relative_to attached_to expressed_in canonical_link".split()
-)
-"""Attributes that stand in most SDF files."""
-
-
 FOREIGN = frozenset(("gazebo", "plugin", "sensor"))
 """Elements for other programs, which may hold any values."""
-
-SDF_SILENT = frozenset(
-    """bounce soft_contact torsional bullet fdir1 slip1 slip2 kp kd collide_bitmask
-    collide_without_contact fluid_added_mass density stiffness""".split()
-)
-"""Plain tags of SDF that act in other simulators, and that Drake does not name."""
-
 
 FORCES = ("distance_constraint", "tendon_constraint")
 """Drake's constraints that are springs, or rods where they are stiff; no loops."""
@@ -251,23 +219,21 @@ def note_ignored_tags(root: ET.Element, findings: Findings, *, urdf: bool) -> No
     """Notes the tags that Drake ignores; what is inside such a tag is not counted.
 
     And the constraints that Drake's plants know and programs do not. Of an SDF only
-    `drake:` tags and :data:`SDF_SILENT` are looked at: Drake itself names the others.
+    `drake:` tags and silent ones are looked at: Drake itself names the others.
 
     Args:
         root: of the file, with prefixes as written.
         findings: to add to.
         urdf: whether it is a URDF.
     """
-    stack = [root]
+    stack, plain = [root], words("urdf_tags" if urdf else "sdf_silent")
     while stack:
         element = stack.pop()
         prefix, _, tag = element.tag.rpartition(":")
         if prefix == "drake":
-            known = (
-                tag in drake_tags() or not drake_tags() or (urdf and tag in URDF_TAGS)
-            )
+            known = tag in drake_tags() or not drake_tags() or (urdf and tag in plain)
         else:
-            known = element.tag in URDF_TAGS if urdf else tag not in SDF_SILENT
+            known = (element.tag in plain) == urdf
         if known:
             if prefix == "drake" and tag in FORCES:
                 findings.note("acts in simulations, not in plans", f"<drake:{tag}>")

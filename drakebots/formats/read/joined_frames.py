@@ -192,23 +192,22 @@ def _give_small_masses(root: ET.Element) -> str:
     Args:
         root: the URDF's <robot>.
     """
-    masses = [
-        float(mass.get("value", 0)) for mass in root.iterfind("./link/inertial/mass")
-    ]
-    arms = [
-        np.linalg.norm([float(x) for x in origin.get("xyz", "0 0 0").split()])
-        for origin in root.iterfind("./joint/origin")
-    ]
+    masses = [float(e.get("value", 0)) for e in root.iterfind("link/inertial/mass")]
+    origins = (e.get("xyz", "0 0 0") for e in root.iterfind("joint/origin"))
+    arms = [np.linalg.norm([float(x) for x in xyz.split()]) for xyz in origins]
     mass, arm = 1e-5 * sum(masses), 0.03 * max(arms, default=0.0)
     joints = [j for j in root.iter("joint") if j.get("type") != "fixed"]
     moving = {link_at(joint, "child") for joint in joints}
-    light = []
-    for link in root.iter("link"):
-        inertia = link.find("inertial/inertia")
-        moments = {} if inertia is None else inertia.attrib
-        has_inertia = any(float(moments.get(key, 0)) > 0 for key in _MOMENTS)
-        if link.get("name") in moving and not has_inertia:
-            light.append(link)
+    light = [
+        link
+        for link in root.iter("link")
+        if link.get("name") in moving
+        and not any(
+            float(inertia.get(key, 0)) > 0
+            for inertia in link.iterfind("inertial/inertia")
+            for key in _MOMENTS
+        )
+    ]
     for link in light:
         write_inertial(link, mass, mass * arm**2 * np.eye(3))
     if not light:

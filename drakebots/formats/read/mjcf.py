@@ -23,8 +23,9 @@ from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.core.errors import InvalidInput, ModelProblem, one_line
 from drakebots.core.lazy import late
+from drakebots.core.units import GRAVITY_W
 from drakebots.formats.read.files import check_includes
-from drakebots.formats.read.findings import Findings, Reading
+from drakebots.formats.read.findings import Findings, Reading, words
 from drakebots.formats.read.limits import check_model_file
 from drakebots.formats.read.meshes import check_mesh_file
 from drakebots.formats.read.mjcf_links import Joint, Tree, sdf_model, transform
@@ -44,14 +45,6 @@ mujoco = late("mujoco")
 
 _ROWS = {"connect": "ball", "weld": "weld"}
 """The kind of loop that an equality closes."""
-
-_UNREAD = {
-    "nsensor": "<sensor>",
-    "ncam": "<camera>",
-    "nlight": "<light>",
-    "ntendon": "<tendon>",
-    "npair": "<pair> of <contact>",
-}
 
 
 def read_mjcf(path: Path, *, free_base: bool = False) -> Reading:
@@ -267,11 +260,32 @@ def _positions(joint: Joint, qpos: np.ndarray) -> list[tuple[str, float]]:
 
 def _notes(tree: Tree, efforts: Mapping[str, float]) -> list[str]:
     model, left_out, notes = tree.model, tree.left_out, []
+    options, disabled = model.opt, mujoco.mjtDisableBit
     left_out["shapes of the world"] += len(tree.geoms(0))
-    for count, what in _UNREAD.items():
-        left_out[what] += getattr(model, count)
+    for item in words("mjcf_unread"):
+        rows, default = getattr(model, item.get("rows", ""), ()), item.get("default", 0)
+        changed = np.count_nonzero([np.any(row != default) for row in rows])
+        left_out[item["what"]] += getattr(model, item.get("count", ""), changed)
+    for ranges in (model.actuator_forcerange, model.jnt_actfrcrange):
+        uneven = np.count_nonzero(ranges.sum(axis=1))
+        left_out["limits of force to one side only, or unequal"] += uneven
+    for name in ("density", "viscosity", "wind"):
+        left_out[f"<option> {name}"] += np.any(getattr(options, name))
+    for name in words("mjcf_flags"):
+        bit = getattr(disabled, f"mjDSBL_{name.upper()}")
+        left_out[f"<flag> {name}"] += options.disableflags & bit > 0
+    overrides = options.enableflags & mujoco.mjtEnableBit.mjENBL_OVERRIDE
+    left_out["<flag> override"] += overrides
+    weighs = not options.disableflags & disabled.mjDSBL_GRAVITY
+    gravity = tuple((weighs * options.gravity + 0.0).tolist())
+    if gravity != GRAVITY_W:
+        notes.append(f"the file's gravity, {gravity}, becomes {GRAVITY_W} m/s^2")
     for index, joint in tree.joint_of.items():
         dof = model.jnt_dofadr[index]
+        acts = model.jnt_limited[index] or model.jnt_stiffness[index]
+        acts = acts or (joint.kind == "free" and model.dof_damping[dof])
+        what = f"limits, springs, dampers of {joint.kind} joints"
+        left_out[what] += not joint.is_single and acts > 0
         left_out["friction of joints"] += model.dof_frictionloss[dof] > 0
         left_out["armature of joints without a motor"] += (
             model.dof_armature[dof] > 0 and joint.name not in efforts
@@ -295,18 +309,6 @@ def _notes(tree: Tree, efforts: Mapping[str, float]) -> list[str]:
 
 
 mujoco = late("mujoco")
-
-_FINITE = {
-    "body": ("pos", "quat", "ipos", "iquat", "mass", "inertia"),
-    "jnt": ("pos", "axis", "range", "stiffness", "actfrcrange"),
-    "dof": ("damping", "armature", "frictionloss"),
-    "geom": ("pos", "quat", "size", "friction", "rgba"),
-    "actuator": ("gear", "gainprm", "ctrlrange", "forcerange"),
-    "site": ("pos", "quat"),
-    "eq": ("data",),
-    "key": ("qpos",),
-}
-"""The arrays of a model that are read, which MuJoCo lets be infinite or NaN."""
 
 _LARGEST = 1e50
 """Inertias go with the fifth power of a size, and must be numbers too."""
@@ -452,8 +454,8 @@ def _refused(mesh, path: Path) -> str:
 
 
 def _check_finite(path: Path, model: MjModel) -> None:
-    for kind, names in _FINITE.items():
-        for name in names:
+    for kind, names in words("mjcf_read").items():
+        for name in names.split():
             values = np.abs(getattr(model, f"{kind}_{name}"), dtype=float)
             for index, *_ in np.argwhere(~(values < _LARGEST)):
                 item = _named(model, kind, index)

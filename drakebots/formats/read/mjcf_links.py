@@ -417,8 +417,8 @@ def _excluded(tree: Tree) -> list[SdfFilter]:
 def _family_filters(tree: Tree) -> list[SdfFilter]:
     """Links welded together and those one joint above them do not collide.
 
-    Those above do where the file's `filterparent` is disabled. Drake itself filters only the two links of a joint, which are massless where a body
-    has several joints.
+    Those above do where the file's `filterparent` is disabled. Drake itself filters
+    only the two links of a joint, which are massless where a body has several joints.
     """
     roots, members = tree.model.body_weldid, {}
     apart = tree.model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT
@@ -451,9 +451,13 @@ def _mask_filters(tree: Tree) -> list[SdfFilter]:
     filters = []
     for masks, links in members.items():
         apart = tuple(names[other] for other in members if not _collide(masks, other))
+        tree.left_out["contact masks of single shapes"] += any(
+            _collide(masks, other) and not _collide(masks, other, all)
+            for other in members
+        )
         filters.append(SdfFilter(names[masks], tuple(links), apart))
     return filters if any(f.ignored for f in filters) else []
 
 
-def _collide(a: frozenset[tuple[int, int]], b: frozenset[tuple[int, int]]) -> bool:
-    return any(s[0] & t[1] or t[0] & s[1] for s in a for t in b)
+def _collide(a: frozenset[tuple[int, int]], b: frozenset[tuple[int, int]], which=any):
+    return which(s[0] & t[1] or t[0] & s[1] for s in a for t in b)

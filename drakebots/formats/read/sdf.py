@@ -14,10 +14,9 @@ from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.formats.read.files import Packages
 from drakebots.formats.read.findings import (
-    SDF_ATTRIBUTES,
-    SDF_TAGS,
     Findings,
     note_ignored_tags,
+    words,
 )
 from drakebots.formats.read.masses import WORLD, fix_weightless, repair_inertia
 from drakebots.formats.read.meshes import repair_shapes
@@ -180,8 +179,9 @@ def _drop_unknown(root: ET.Element, findings: Findings) -> None:
 
     Drake parses the file for that once more, unless all that it has is usual.
     """
-    tags = {element.tag for element in root.iter()} - SDF_TAGS
-    attributes = {key for e in root.iter() for key in e.attrib} - SDF_ATTRIBUTES
+    tags = {element.tag for element in root.iter()} - words("sdf_tags")
+    attributes = {key for e in root.iter() for key in e.attrib}
+    attributes -= words("sdf_attributes")
     if all(":" in name for name in tags | attributes):
         return
     while True:

@@ -153,7 +153,7 @@ class _Writer(Writer):
         is_at_joint = (
             c.parent is gimbal.a
             and c.joint.type_name() == "ball_rpy"
-            and _near(c.X_PF @ c.X_BM.inverse(), gimbal.X_A @ gimbal.X_C.inverse())
+            and c.X_PB.IsNearlyEqualTo(gimbal.X_A @ gimbal.X_C.inverse(), SAME)
             and np.allclose(gimbal.X_C.translation(), c.X_BM.translation(), atol=SAME)
         )
         if is_at_joint:
@@ -480,10 +480,6 @@ def _welded_mass(part: Part) -> float:
     """Mass of the bodies that are welded to a part, directly or by others [kg]."""
     welded = [child for child in part.children if not child.steps]
     return sum(child.inertia()[0] + _welded_mass(child) for child in welded)
-
-
-def _near(A: RigidTransform, B: RigidTransform) -> bool:
-    return A.IsNearlyEqualTo(B, SAME)
 
 
 def _pose(X: RigidTransform) -> dict[str, np.ndarray | None]:

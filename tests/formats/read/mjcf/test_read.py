@@ -284,6 +284,44 @@ def test_what_is_left_out_is_counted(tmp_path):
         assert what in note
 
 
+@pytest.mark.parametrize(
+    "inside, what",
+    [
+        ('<option gravity="0 0 -1.62"/>', "gravity, (0.0, 0.0, -1.62), becomes"),
+        ('<option><flag gravity="disable"/></option>', "gravity, (0.0, 0.0, 0.0)"),
+        ('<option><flag damper="disable"/></option>', "1 x <flag> damper"),
+        ('<option density="1.2" wind="1 0 0"/>', "1 x <option> wind"),
+        ('<default><geom condim="6"/></default>', "contacts of other than 3 dim"),
+        ('<default><geom solref=".1 1"/></default>', "contacts with a solref"),
+        ('<default><joint damping="1 2"/></default>', "dampers that are no lines"),
+        ('<default><joint stiffness="1 2"/></default>', "springs that are no lines"),
+        ('<actuator><position joint="a" kv="2"/></actuator>', "1 x gains of motors"),
+        ('<actuator><intvelocity joint="a"/></actuator>', "1 x states of motors"),
+        ('<actuator><motor joint="a" forcerange="0 2"/></actuator>', "to one side"),
+        (
+            """<worldbody><body name="d" gravcomp="1"><joint type="ball" range="0 40"/>
+            <geom size=".1"/></body></worldbody>""",
+            "1 x limits, springs, dampers of ball joints",
+        ),
+        (
+            """<worldbody><body name="d" gravcomp="1"><freejoint/><geom size=".1"/>
+            </body></worldbody>""",
+            "1 x bodies with gravcomp",
+        ),
+        (
+            """<worldbody><body name="d"><freejoint/><geom size=".1"/><geom size=".2"
+            contype="2" conaffinity="2"/></body></worldbody>""",
+            "contact masks of single shapes",
+        ),
+    ],
+)
+def test_what_would_move_it_otherwise_is_said(tmp_path, inside, what):
+    """And nothing is of a file without it."""
+    assert any(what in note for note in read(tmp_path, inside).notes)
+    plain = read(tmp_path, "").notes
+    assert plain == ("left out of the MJCF: 1 x armature of joints without a motor",)
+
+
 def test_rotors_and_dampers_of_motors_are_those_of_their_joints(tmp_path):
     """By the squares of their gears: a_J = a + g^2 a_m, and so for dampers."""
     motor = '<motor joint="b" gear="5" armature=".001" damping=".2"/>'
