@@ -131,8 +131,8 @@ class Fit:
     def _signals(self, data: Measured) -> None:
         """y (T, ny), NaN where missing, of the signals that the data has."""
         signals, found = self.stepper.signals, {}
-        for row, name in enumerate(signals):
-            column = data.column(self.robot, *name.split(".", 1))
+        for row, (name, (unit, _)) in enumerate(signals.items()):
+            column = data.column(self.robot, unit, *name.split(".", 1))
             if column is not None and np.isfinite(column).any():
                 found[name] = row, column
         if not found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import casadi as ca
@@ -12,9 +12,9 @@ from scipy.interpolate import make_interp_spline
 
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import csv_table, reading
-from drakebots.core.units import si_factor
+from drakebots.core.units import dimensions, si_factor
 from drakebots.identify.stepper import springs
-from drakebots.model import actuators_of, model_names
+from drakebots.model import actuators_of, model_names, slides
 from drakebots.multibody import Robot
 from drakebots.results import LARGEST, Result, columns, load_result
 
@@ -26,10 +26,12 @@ class Measured:
     Attributes:
         time: strictly increasing (T,) [s].
         columns: values (T,) in SI by the name of the signal; NaN where one is missing.
+        units: that were given, by the name of the signal.
     """
 
     time: np.ndarray
     columns: Mapping[str, np.ndarray]
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
         if len(self.time) < 3:
@@ -46,11 +48,23 @@ class Measured:
             if (most := np.abs(values[~np.isnan(values)]).max(initial=0)) >= LARGEST:
                 raise InvalidInput(f"{name}: {most:g} is no measurement")
 
-    def column(self, robot: Robot, kind: str, *names: str) -> np.ndarray | None:
-        """The column "kind.name", or Drake's "kind.model_name", of the first name."""
+    def column(
+        self, robot: Robot, like: str, kind: str, *names: str
+    ) -> np.ndarray | None:
+        """The column "kind.name", or Drake's "kind.model_name", of the first name.
+
+        Raises:
+            InvalidInput: for one in a unit of another dimension than `like`.
+        """
         models = ("", *(f"{model}_" for model in model_names(robot.plant)))
         heads = (f"{kind}.{model}{name}" for name in names for model in models)
-        return next((self.columns[h] for h in heads if h in self.columns), None)
+        head = next((h for h in heads if h in self.columns), "")
+        unit = self.units.get(head, like)
+        if dimensions(unit) != dimensions(like):
+            raise InvalidInput(
+                f"{head} cannot be in {unit!r}; use a unit like {like!r}"
+            )
+        return self.columns.get(head)
 
 
 def read_measured(source: str | Path | Result) -> Measured:
@@ -71,22 +85,29 @@ def read_measured(source: str | Path | Result) -> Measured:
     if ending != ".csv":
         raise FileProblem(path, "is no .csv or .nc file; measurements are")
     with reading(path):
-        heads, table = csv_table(path.read_text(encoding="utf-8"), gaps=True)
+        heads, table = csv_table(path.read_text(encoding="utf-8-sig"), gaps=True)
         return _of_pairs(zip(heads, table.T))
 
 
 def _of_pairs(pairs: Iterable[tuple]) -> Measured:
-    found = {}
+    found, units = {}, {}
     for head, values in pairs:
         name, _, unit = head.strip().removesuffix("]").partition("[")
-        if isinstance(values[0], str):
+        if isinstance(values[0], str) or not head.strip():
             continue
         # A result's own series of angles and lengths are in SI.
-        factor = 1.0 if " or " in unit or unit in ("", "1") else si_factor(unit)
-        found[name.strip()] = factor * np.asarray(values, float)
-    if "time" not in found:
+        (first, *others), name = unit.split(" or "), name.strip()
+        factor = si_factor(first or "1")
+        if name in found or name.endswith(")") or (others and factor != 1):
+            raise InvalidInput(
+                f"column {head!r}: write each name once, as `name [deg]`"
+            )
+        found[name] = factor * np.asarray(values, float)
+        if not others and unit not in ("", "1"):
+            units[name] = unit
+    if "time" not in found or dimensions(units.get("time", "s")) != dimensions("s"):
         raise InvalidInput("has no column `time [s]`; name it so")
-    return Measured(found.pop("time"), found)
+    return Measured(found.pop("time"), found, units)
 
 
 class Drives:
@@ -115,8 +136,10 @@ class Drives:
         self._time, self._curves, self.servos = data.time, [], {}
         for i, motor in enumerate(actuators_of(robot.plant)):
             name, joint = motor.name(), motor.joint().name()
+            likes = ("m", "N") if slides(motor.joint()) else ("rad", "N m")
             target, drive = (
-                data.column(robot, kind, name, joint) for kind in ("target", "torque")
+                data.column(robot, like, kind, name, joint)
+                for like, kind in zip(likes, ("target", "torque"))
             )
             drive, kind = (drive, "torque") if target is None else (target, "target")
             if drive is None:

@@ -95,22 +95,18 @@ def choose_actuators(
     elif patterns or not driven:
         chosen = free if effort is not None else [n for n in free if n in efforts]
     else:
-        return (), list(_without_motor(free, efforts))
+        # They look as if their motor was forgotten.
+        passive = [name for name in free if name in efforts]
+        note = (
+            f"{len(passive)} joints with an effort limit have no motor, though others "
+            f"do: {some(passive)}; --actuate all gives them one"
+        )
+        return (), [note] * bool(passive)
     actuators = tuple(
         Actuator(name, efforts[name] if effort is None else effort) for name in chosen
     )
     asked = bool(patterns)
     return actuators, list(_notes(free, driven, chosen, efforts, effort, asked))
-
-
-def _without_motor(free: Sequence[str], efforts: Mapping[str, float]):
-    """Joints that look as if their motor was forgotten in a file with motors."""
-    passive = [name for name in free if name in efforts]
-    if passive:
-        yield (
-            f"{len(passive)} joints with an effort limit have no motor, though others "
-            f"do: {some(passive)}; --actuate all gives them one"
-        )
 
 
 def _matching(patterns: Sequence[str], joints: Sequence[str]) -> list[str]:

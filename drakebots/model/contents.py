@@ -103,15 +103,10 @@ def _frames(plant: MultibodyPlant) -> list[dict[str, Any]]:
 
 
 def _loops(model: Model) -> list[dict[str, Any]]:
+    heads = ("loop", "A", "B", "kind", "rows")
     return [
-        {
-            "loop": loop.name,
-            "A": loop.body_A,
-            "B": loop.body_B,
-            "kind": loop.rows,
-            "rows": loop.num_rows,
-        }
-        for loop in model.loops
+        dict(zip(heads, (x.name, x.body_A, x.body_B, x.rows, x.num_rows)))
+        for x in model.loops
     ]
 
 

@@ -303,6 +303,47 @@ def test_bad_input_is_named(pendulum, tmp_path):
         load(pendulum.path, parameters={"mass:thigh": -1.0})
 
 
+@pytest.mark.parametrize(
+    "heads, words",
+    [
+        ("position.hip [rad],position.hip [deg],torque.hip", "each name once"),
+        ("position.hip (deg),x,torque.hip", "each name once"),
+        ("position.hip [deg or mm],x,torque.hip", "each name once"),
+        ("position.hip [ms],x,torque.hip", "position.hip cannot.*'ms'.*like 'rad'"),
+        ("velocity.hip [deg],x,torque.hip", "velocity.hip cannot.*like 'rad/s'"),
+        ("position.hip,x,torque.hip [N]", "torque.hip cannot.*'N'.*like 'N m'"),
+        ("position.hip,x,target.hip [mm]", "target.hip cannot.*like 'rad'"),
+    ],
+)
+def test_columns_that_mean_something_else_are_refused(pendulum, tmp_path, heads, words):
+    """They were taken as numbers, the last of two of one name."""
+    path = tmp_path / "run.csv"
+    lines = [f"{k / 100},1,2,0" for k in range(5)]
+    path.write_text("\n".join([f"time [s],{heads}", *lines]))
+    with pytest.raises((InvalidInput, FileProblem), match=words):
+        Fit(asked(pendulum, path, "mass:thigh"), read_measured(path))
+
+
+@pytest.mark.parametrize("time", ["time [m]", "time [Hz]", "time [deg]"])
+def test_time_is_in_a_unit_of_time(tmp_path, time):
+    path = tmp_path / "run.csv"
+    path.write_text(f"{time},position.hip\n0,1\n1,2\n2,3\n")
+    with pytest.raises(FileProblem, match="no column `time"):
+        read_measured(path)
+
+
+def test_a_table_of_a_spreadsheet_is_read(tmp_path):
+    """With the mark of UTF-8 at its start, times in ms and columns in any order."""
+    text = (
+        "\ufefftorque.hip [N mm],position.hip [deg],time [ms]\n1,180,0\n1,0,1\n1,0,2\n"
+    )
+    (tmp_path / "run.csv").write_text(text, encoding="utf-8")
+    data = read_measured(tmp_path / "run.csv")
+    np.testing.assert_allclose(data.time, [0, 1e-3, 2e-3])
+    assert data.columns["position.hip"][0] == pytest.approx(np.pi)
+    assert data.columns["torque.hip"][0] == pytest.approx(1e-3)
+
+
 def test_what_was_reached_is_kept(pendulum, tmp_path):
     data = swing(pendulum, tmp_path / "run.csv", duration=0.2)
     problem = replace(asked(pendulum, data, "mass:thigh"), time_limit=1e-3)

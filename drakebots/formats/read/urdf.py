@@ -12,12 +12,11 @@ from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 
 from drakebots.core.errors import InvalidInput
 from drakebots.formats.read.files import Packages
-from drakebots.formats.read.findings import Findings, note_ignored_tags
+from drakebots.formats.read.findings import Findings, note_ignored_tags, words
 from drakebots.formats.read.masses import WORLD, fix_weightless, repair_inertia
 from drakebots.formats.read.meshes import SHAPES, repair_shapes
 from drakebots.formats.read.strict_xml import arithmetic
 from drakebots.formats.read.tree import (
-    MOMENTS,
     SINGLE,
     cut_loops,
     floats,
@@ -35,28 +34,13 @@ def number(element: ET.Element, key: str) -> float | None:
     return finite_number(element.get(key, ""))
 
 
-_NUMBERS = {
-    "origin": {"xyz": 3, "rpy": 3},
-    "axis": {"xyz": 3},
-    "limit": {"lower": 1, "upper": 1, "effort": 1, "velocity": 1},
-    "dynamics": {"damping": 1, "friction": 1},
-    "mimic": {"multiplier": 1, "offset": 1},
-    "mass": {"value": 1},
-    "inertia": dict.fromkeys(MOMENTS, 1),
-    "box": {"size": 3},
-    "cylinder": {"radius": 1, "length": 1},
-    "capsule": {"radius": 1, "length": 1},
-    "sphere": {"radius": 1},
-}
-"""Counts of the numbers in the attributes of an element."""
-
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 def repair_numbers(root: ET.Element, findings: Findings) -> None:
     """Numbers that other readers take: "0, 1", "pi/2", "-1.57."."""
     for owner, element in _with_owner(root):
-        for key, count in _NUMBERS.get(element.tag, {}).items():
+        for key, count in words("urdf_numbers").get(element.tag, {}).items():
             text = element.get(key)
             if text is None:
                 continue
