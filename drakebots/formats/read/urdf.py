@@ -50,7 +50,7 @@ def repair_numbers(root: ET.Element, findings: Findings) -> None:
                 if len(values) == count:
                     element.set(key, " ".join(map(repr, values)))
                     findings.note("a number is written oddly", f"{text!r} of {owner}")
-            if len(values) > count > 1:
+            if len(values) > count > 1 and "," not in text:
                 values = values[:count]
                 element.set(key, " ".join(map(repr, values)))
                 findings.note("only the first numbers count", f"{text!r} of {owner}")
@@ -67,6 +67,7 @@ def _odd_numbers(text: str, count: int) -> list[float]:
     try:
         return [arithmetic(part) for part in parts]
     except InvalidInput:
+        text = "" if re.search(r"[^\W\deE]", text) else text  # names, as in ${pi/2}
         return [float(match.group()) for match in _NUMBER.finditer(text)]
 
 

@@ -87,6 +87,15 @@ def test_numbers_of_other_readers(read, xyz, meant):
     assert reported(model, "oddly", xyz)
 
 
+@pytest.mark.parametrize("xyz", ["0,1 0,2 0,3", "${pi/2} 0 0", "1,5 0 0"])
+def test_numbers_that_nobody_can_read_are_a_problem(read, xyz):
+    """Of decimal commas the first three digits counted, of expressions their digits."""
+    origin = f'<origin xyz="{xyz}"/>'
+    text = robot(link("a"), link("b"), joint("j", "a", "b", inside=origin))
+    with pytest.raises(ModelProblem, match="needs 3 numbers"):
+        read(text)
+
+
 def test_all_problems_are_told_at_once(read):
     bad = '<inertial><mass value="1"/><inertia ixx="-1" iyy="1" izz="1"/></inertial>'
     text = robot(
