@@ -118,10 +118,7 @@ def _couplers(model: Model) -> list[dict[str, Any]]:
 
 
 def _poses(model: Model) -> list[dict[str, Any]]:
-    return [
-        {"pose": name, "joints": len(positions)}
-        for name, positions in model.poses.items()
-    ]
+    return [{"pose": name, "joints": len(q)} for name, q in model.poses.items()]
 
 
 def _feet(model: Model, links: Links) -> list[dict[str, Any]]:

@@ -76,15 +76,11 @@ class Packages:
         if name in self.given:
             yield self.given[name].absolute()
         yield from (folder for folder, names in self._above.items() if name in names)
-        yield from (
-            f for f in (folder / name for folder in self._above) if os.path.isdir(f)
-        )
+        yield from filter(os.path.isdir, (folder / name for folder in self._above))
         for folder in _search_path():
             if name in _names(folder):
                 yield folder
-            yield from (
-                f for f in (folder / name, folder / "share" / name) if os.path.isdir(f)
-            )
+            yield from filter(os.path.isdir, (folder / name, folder / "share" / name))
         yield from (root for root in [package_root()] if name in _names(root))
 
     @cached_property
@@ -124,10 +120,8 @@ def _split(uri: str) -> tuple[str, str]:
 
 def _search_path() -> list[Path]:
     names = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH")
-    found = [os.environ.get(name, "").split(os.pathsep) for name in names]
-    return [
-        Path(folder).absolute() for folders in found for folder in folders if folder
-    ]
+    found = os.pathsep.join(os.environ.get(name, "") for name in names)
+    return [Path(x).absolute() for x in found.split(os.pathsep) if x]
 
 
 def _names(folder: Path) -> set[str]:

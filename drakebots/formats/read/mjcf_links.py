@@ -451,10 +451,8 @@ def _mask_filters(tree: Tree) -> list[SdfFilter]:
     filters = []
     for masks, links in members.items():
         apart = tuple(names[other] for other in members if not _collide(masks, other))
-        tree.left_out["contact masks of single shapes"] += any(
-            _collide(masks, other) and not _collide(masks, other, all)
-            for other in members
-        )
+        mixed = any(_collide(masks, x) != _collide(masks, x, all) for x in members)
+        tree.left_out["contact masks of single shapes"] += mixed
         filters.append(SdfFilter(names[masks], tuple(links), apart))
     return filters if any(f.ignored for f in filters) else []
 

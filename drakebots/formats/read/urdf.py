@@ -40,7 +40,14 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 def repair_numbers(root: ET.Element, findings: Findings) -> None:
     """Numbers that other readers take: "0, 1", "pi/2", "-1.57."."""
     for owner, element in _with_owner(root):
-        for key, count in words("urdf_numbers").get(element.tag, {}).items():
+        for tag, number in Counter(child.tag for child in element).items():
+            if number > 1 and tag in words("urdf_once"):
+                findings.note("only the first of several counts", f"<{tag}> of {owner}")
+        known = words("urdf_numbers").get(element.tag, {})
+        for key in element.attrib if known else ():
+            if key not in known and key != "joint" and ":" not in key:
+                findings.note("Drake ignores", f"{element.tag} {key}")
+        for key, count in known.items():
             text = element.get(key)
             if text is None:
                 continue
@@ -111,6 +118,11 @@ def _repair_limits(joint: ET.Element, findings: Findings) -> None:
     if limit is None:
         return
     lower, upper = (number(limit, key) for key in ("lower", "upper"))
+    kind = joint.get("type")
+    if kind in ("revolute", "prismatic") and None in (lower, upper):
+        findings.note("a limit that is not given is none, where ROS takes 0", name)
+    if kind == "continuous" and (lower, upper) != (None, None):
+        findings.note("a continuous joint keeps its limits, unlike in ROS", name)
     if lower is not None and upper is not None and lower > upper:
         # Bullet's way to write a joint without limits.
         del limit.attrib["lower"], limit.attrib["upper"]

@@ -302,6 +302,7 @@ class _Writer(Writer):
         for step in steps:
             # MuJoCo knows no limit on one side, and takes two equal ones for none.
             is_limited, (lower, upper) = np.isfinite(step.limits).any(), step.limits
+            span = np.clip([lower, max(upper, lower + SAME)], -1e3, 1e3)
             add(
                 body,
                 "joint",
@@ -309,9 +310,7 @@ class _Writer(Writer):
                 type="slide" if step.slides else "hinge",
                 pos=p,
                 axis=R @ step.axis,
-                range=np.clip([lower, max(upper, lower + SAME)], -1e3, 1e3)
-                if is_limited
-                else None,
+                range=span if is_limited else None,
                 stiffness=step.stiffness or None,
                 springref=step.rest if step.stiffness else None,
                 damping=step.damping or None,

@@ -96,6 +96,21 @@ def test_numbers_that_nobody_can_read_are_a_problem(read, xyz):
         read(text)
 
 
+@pytest.mark.parametrize(
+    "kind, inside, note",
+    [
+        ("revolute", '<dynamics damping="1" spring_stiffness="2"/>', "dynamics spring"),
+        ("revolute", '<dynamics damping="1"/><dynamics damping="2"/>', "<dynamics> of"),
+        ("revolute", '<limit upper="1" effort="1" velocity="1"/>', "ROS takes 0: j"),
+        ("continuous", '<limit lower="-1" upper="1" effort="1"/>', "keeps its limits"),
+    ],
+)
+def test_what_a_joint_says_beside_what_counts_is_said(read, kind, inside, note):
+    text = robot(link("a"), link("b"), joint("j", "a", "b", kind, inside=inside))
+    model, _, _ = read(text)
+    assert reported(model, note)
+
+
 def test_all_problems_are_told_at_once(read):
     bad = '<inertial><mass value="1"/><inertia ixx="-1" iyy="1" izz="1"/></inertial>'
     text = robot(
