@@ -96,7 +96,9 @@ class LinkReader:
             if taken.count(geometry.name) > 1:
                 raise element.problem(f"two shapes are named {geometry.name!r}; rename")
         self.links[name] = SdfLink(name, mass, com, inertia, geometries)
-        self._add_feet(element, [g for g in geometries if _is_foot(g)])
+        foot = ("collision", "sphere", FOOT_RADIUS)
+        shapes = [(g, (g.kind, g.shape, g.values.get("radius"))) for g in geometries]
+        self._add_feet(element, [g for g, shape in shapes if shape == foot])
 
     def _add_feet(self, element: Element, feet: list[SdfGeometry]) -> None:
         link = element.attrib["name"]
@@ -193,11 +195,6 @@ class LinkReader:
             self.note(mesh, f"mesh {filename!r} is none of {known}, {kind} dropped")
             return None
         return {"uri": f"file://{file}", "scale": scale}
-
-
-def _is_foot(geometry: SdfGeometry) -> bool:
-    is_sphere = (geometry.kind, geometry.shape) == ("collision", "sphere")
-    return is_sphere and geometry.values["radius"] == FOOT_RADIUS
 
 
 def _physical(inertia: np.ndarray, element: Element, link: str) -> np.ndarray:

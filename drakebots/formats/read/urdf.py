@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
-from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
+from pydrake.math import RollPitchYaw, RotationMatrix
 
 from drakebots.core.errors import InvalidInput
 from drakebots.formats.read.files import Packages
@@ -25,6 +25,7 @@ from drakebots.formats.read.tree import (
     link_at,
     remove,
     rename_taken,
+    written,
 )
 from drakebots.model import Loop, finite_number
 
@@ -95,9 +96,7 @@ def repair_joint(joint: ET.Element, findings: Findings) -> None:
     if kind in ("spherical", "ball") and joint.tag == "joint":
         joint.tag, kind = "drake:joint", "ball"
         joint.set("type", "ball")
-    if kind is None:
-        findings.problem(f"joint {name!r} has no type; use one of {', '.join(_TYPES)}")
-    elif joint.tag == "joint" and kind not in _TYPES:
+    if joint.tag == "joint" and kind not in _TYPES:
         findings.problem(
             f"joint {name!r} has the type {kind!r}; use one of {', '.join(_TYPES)}"
         )
@@ -394,8 +393,8 @@ def turn_root(root: ET.Element, up: str) -> None:
 
         X_B'C = R X_BC    with R = TURNS[up]
 
-    for every shape, inertia and joint C that the root link B places. Only the frame of
-    the root link is another one afterwards; all others keep theirs.
+    for every shape, inertia, joint, frame and point C that the root link B places. Only
+    the frame of the root link is another one afterwards; all others keep theirs.
 
     Args:
         root: its <robot>, after :func:`repair_numbers`.
@@ -406,19 +405,21 @@ def turn_root(root: ET.Element, up: str) -> None:
     names = {link.get("name") for link in bases} | {"world"} - children
     placed = [e for link in bases for e in link if e.tag in _PLACED]
     placed += [j for j in joint_elements(root) if link_at(j, "parent") in names]
+    places = [frame for frame in root.findall("frame") if frame.get("link") in names]
     for element in placed:
-        _turn_origin(element, RigidTransform(TURNS[up], np.zeros(3)))
+        origin = element.find("origin")
+        places.append(ET.SubElement(element, "origin") if origin is None else origin)
+    for place in places:
+        xyz, rpy = (floats(place.get(key, "0 0 0")) for key in ("xyz", "rpy"))
+        R = TURNS[up] @ RollPitchYaw(rpy).ToRotationMatrix()
+        place.set("xyz", written(TURNS[up] @ xyz))
+        place.set("rpy", written(RollPitchYaw(R).vector()))
+    for element in root:  # springs and loops of Drake's between points of two bodies
+        ends = {part.tag[-6:]: part.get("name") for part in element}
+        for part in element:
+            end = {"p_AP": "body_A", "p_BQ": "body_B"}.get(part.tag[-4:], "")
+            if ends.get(end, "") in names:
+                part.set("value", written(TURNS[up] @ floats(part.get("value", ""))))
 
 
 _PLACED = ("inertial", "visual", "collision")
-
-
-def _turn_origin(element: ET.Element, X: RigidTransform) -> None:
-    origin = element.find("origin")
-    if origin is None:
-        origin = ET.SubElement(element, "origin")
-    xyz, rpy = (floats(origin.get(key, "0 0 0")) for key in ("xyz", "rpy"))
-    turned = X @ RigidTransform(RollPitchYaw(rpy), xyz)
-    angles = turned.rotation().ToRollPitchYaw().vector()
-    for key, values in (("xyz", turned.translation()), ("rpy", angles)):
-        origin.set(key, " ".join(repr(float(value)) for value in values))

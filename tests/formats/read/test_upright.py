@@ -98,6 +98,26 @@ def test_a_fixed_base_is_turned_when_asked(tmp_path):
     np.testing.assert_allclose(hip, [0.2, 0.1, 0.0], atol=1e-12)
 
 
+def test_frames_and_points_of_the_root_turn_with_it(tmp_path):
+    """A frame, and the ball joint of a loop, are where the file has them on the leg."""
+    path = lying_quadruped(tmp_path, "y")
+    tag = "drake:ball_constraint"
+    p = turned("y", (0.2, 0.1, -0.1))
+    extra = f"""<frame name="f" link="trunk" xyz="{p}" rpy="0 0 0"/><{tag}>
+      <{tag}_body_A name="trunk"/><{tag}_p_AP value="{p}"/>
+      <{tag}_body_B name="leg_a"/><{tag}_p_BQ value="{turned("y", (0, 0, -0.1))}"/>
+      </{tag}></robot>"""
+    path.write_text(path.read_text().replace("</robot>", extra))
+    model = load(path, up="y")
+    assert model.summary.loop_gap < 1e-12
+    plant = MultibodyPlant(0.0)
+    model.add_to(plant, close_loops=False)
+    plant.Finalize()
+    frame, context = plant.GetFrameByName("f"), plant.CreateDefaultContext()
+    p_WF = frame.CalcPoseInWorld(context).translation()
+    np.testing.assert_allclose(p_WF, [0.2, 0.1, -0.1], atol=1e-12)
+
+
 @pytest.mark.parametrize("robot", [quadruped, biped])
 def test_robots_with_z_up_stay(tmp_path, robot):
     model = load(robot(tmp_path))
