@@ -260,7 +260,7 @@ def _positions(joint: Joint, qpos: np.ndarray) -> list[tuple[str, float]]:
 
 def _notes(tree: Tree, efforts: Mapping[str, float]) -> list[str]:
     model, left_out, notes = tree.model, tree.left_out, []
-    options, disabled = model.opt, mujoco.mjtDisableBit
+    options, off, on = model.opt, mujoco.mjtDisableBit, mujoco.mjtEnableBit
     left_out["shapes of the world"] += len(tree.geoms(0))
     for item in words("mjcf_unread"):
         rows, default = getattr(model, item.get("rows", ""), ()), item.get("default", 0)
@@ -272,11 +272,10 @@ def _notes(tree: Tree, efforts: Mapping[str, float]) -> list[str]:
     for name in ("density", "viscosity", "wind"):
         left_out[f"<option> {name}"] += np.any(getattr(options, name))
     for name in words("mjcf_flags"):
-        bit = getattr(disabled, f"mjDSBL_{name.upper()}")
+        bit = getattr(off, f"mjDSBL_{name.upper()}")
         left_out[f"<flag> {name}"] += options.disableflags & bit > 0
-    overrides = options.enableflags & mujoco.mjtEnableBit.mjENBL_OVERRIDE
-    left_out["<flag> override"] += overrides
-    weighs = not options.disableflags & disabled.mjDSBL_GRAVITY
+    left_out["<flag> override"] += options.enableflags & on.mjENBL_OVERRIDE
+    weighs = not options.disableflags & off.mjDSBL_GRAVITY
     gravity = tuple((weighs * options.gravity + 0.0).tolist())
     if gravity != GRAVITY_W:
         notes.append(f"the file's gravity, {gravity}, becomes {GRAVITY_W} m/s^2")

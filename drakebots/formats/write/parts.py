@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -48,7 +49,7 @@ from pydrake.multibody.tree import (
 )
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.errors import DrakebotsWarning, FileProblem, InvalidInput
 from drakebots.core.files import check_output, write_text
 from drakebots.core.lazy import late
 from drakebots.formats import load, obj_mesh
@@ -206,6 +207,8 @@ def opened(
 ) -> tuple[Robot, list[Part]]:
     """A robot to be written into a file, and its parts; meshes are copied beside it.
 
+    Constraints that only Drake knows are left out, with a warning.
+
     Args:
         model: as for :func:`drakebots.load`.
         path: the file, in a folder that exists.
@@ -218,6 +221,9 @@ def opened(
         raise FileProblem(path, f"needs the ending {endings[0]}")
     check_output(path)
     robot = plain_robot(model if isinstance(model, Model) else load(model))
+    for note in robot.model.notes:
+        if "acts in simulations" in note:
+            warnings.warn(f"not written: {note}", DrakebotsWarning, stacklevel=3)
     return robot, read_parts(robot, path)
 
 

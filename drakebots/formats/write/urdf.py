@@ -169,7 +169,7 @@ class _Writer(Writer):
         kind, size = sizes(form.shape)
         role = "collision" if form.rgba is None else "visual"
         element = add(link, role, name=form.name)
-        _origin(element, X_LG)
+        add(element, "origin", **_pose(X_LG))
         geometry = add(element, "geometry")
         if kind == "box":
             add(geometry, "box", size=2 * np.array(size))
@@ -227,7 +227,7 @@ class _Writer(Writer):
 
     def _joint(self, name, kind, parent, child, X) -> ET.Element:
         joint = add(self.root, "joint", name=name, type=kind)
-        _origin(joint, X)
+        add(joint, "origin", **_pose(X))
         add(joint, "parent", link=parent)
         add(joint, "child", link=child)
         return joint
@@ -310,10 +310,6 @@ class _Writer(Writer):
             add(element, f"drake:bushing_frame{end}", name=frame)
         for name, value in constants.items():
             add(element, f"drake:bushing_{name}", value=value)
-
-
-def _origin(parent: ET.Element, X: RigidTransform) -> None:
-    add(parent, "origin", **_pose(X))
 
 
 def _pose(X: RigidTransform) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.analysis import Simulator
 
 from drakebots import build_robot, load
-from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.errors import DrakebotsWarning, FileProblem, InvalidInput
 from drakebots.formats import plain_robot, write_mjcf, write_urdf
 from drakebots.formats.read.tree import add
 from drakebots.model import available_models
@@ -97,6 +97,20 @@ def test_shapes_have_no_mass(tmp_path):
     theirs = mujoco.MjModel.from_xml_path(str(path))
     assert theirs.body_mass == pytest.approx([0, 1, 1, 0])
     assert load(path).summary.mass == pytest.approx(2)
+
+
+def test_constraints_that_are_not_written_are_said(tmp_path):
+    tag = "drake:tendon_constraint"
+    said = {"offset": 0, "lower_limit": -1, "upper_limit": 1, "stiffness": 9}
+    said["damping"] = 1
+    values = "".join(f"<{tag}_{k}>{v}</{tag}_{k}>" for k, v in said.items())
+    tendon = f'<{tag}><{tag}_joint name="knee" a="1"/>{values}</{tag}></model>'
+    path = foot(tmp_path).path
+    path.write_text(path.read_text().replace("</model>", tendon))
+    with pytest.warns(DrakebotsWarning, match=r"not written:.*tendon_constraint"):
+        write_mjcf(path, tmp_path / "foot.xml")
+    with pytest.warns(DrakebotsWarning, match=r"not written:.*tendon_constraint"):
+        write_urdf(path, tmp_path / "foot.urdf")
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.3])
