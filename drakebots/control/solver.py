@@ -288,7 +288,8 @@ class MpcSolver:
             )
             values = self._evaluate(trial, self._rows)
             there = self._misses(trial, values, relaxed)
-            value = self._cost(trial, wanted)[0] + np.sum(weights * np.abs(there))
+            with np.errstate(over="ignore"):  # of a step much too long
+                value = self._cost(trial, wanted)[0] + np.sum(weights * np.abs(there))
             if value <= merit + 1e-4 * length * descent + 1e-12 * abs(merit):
                 return trial, K, True
             if np.isfinite(value) and (best is None or value < best[0]):

@@ -79,7 +79,6 @@ def test_track_and_export(plan, tmp_path, capsys):
         (["--motion", "walk", "--lift", "3"], "reach"),
         (["--limits", "torque=0.05"], "cannot hold the weight"),
         (["--motion", "none.csv"], "none.csv"),
-        (["--motion", "none.csv", "--speed", "1"], "write it into none.csv"),
         (["--alternation", "tolerance=-1"], "tolerance"),
         (["-o", "/nowhere/x.nc"], "nowhere"),
         (["--knots", "3"], "--knots"),

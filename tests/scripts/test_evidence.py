@@ -7,8 +7,10 @@ import pytest
 
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.units import GRAVITY
+from tests.helpers.captures import animal, write_capture
 from tests.helpers.scripts import load_script
 
+CAPTURES = load_script("captures")
 TENTACLE = load_script("tentacle")
 INCLINES = load_script("inclines")
 TOSSES = load_script("tosses")
@@ -278,3 +280,23 @@ def test_a_planted_damping_of_the_hinge_is_found(tmp_path):
     toss = np.hstack([damped, toss[:, 8:]])
     assert TOSSES.in_flight(block, toss) > 15
     assert TOSSES.hinge_damping(block, [toss]) == pytest.approx(0.003, rel=0.02)
+
+
+# --- strides from motion capture ---------------------------------------------------
+
+
+@pytest.mark.long
+def test_what_a_capture_asks_of_a_robot(tmp_path):
+    """A made-up animal whose feet land one after the other, of which one flies."""
+    trot = {"fl": 0.1, "rr": 0.1, "fr": 0.6, "rl": 0.6}
+    for name, duty in (("trot", 0.4), ("pace", 0.6)):
+        path = tmp_path / f"{name}_joint_positions.csv"
+        write_capture(path, *animal(trot, duty))
+    words = [str(tmp_path), "--quick"]
+    for case in ("beetle,trot,0.3,-", "beetle,trot,0.3,0.5", "beetle,pace,0.3,-"):
+        words += ["--only", case]
+    said = CAPTURES.main(words)
+    duty = [row["duty"] for row in said["rows"]]
+    assert duty == pytest.approx([0.4, 0.5, 0.6], abs=0.02)
+    assert said["flight_share"]["value"] == pytest.approx([0.2, 0.0, 0.0], abs=0.03)
+    assert [row["asked_m_s"] for row in said["rows"]] == pytest.approx([0.3] * 3)

@@ -105,7 +105,7 @@ class Problem:
     model: str | Path | PlannedRobot = "beetle"
     """Name of the robot, or path to a skeleton with a `.skin.yaml` beside it."""
     motion: Annotated[str | MotionInput, known(MOTIONS)] = "walk"
-    """Name of a motion of the library, or a file (.yaml, .csv)."""
+    """Name of a motion of the library, or a file (.yaml, .csv, .bvh)."""
     speed: Annotated[float | None, finite("m/s")] = None
     """Speed of the body."""
     turning_rate: Annotated[float | None, finite("rad/s")] = None
@@ -155,15 +155,13 @@ class Problem:
             if "lift" in options and self.motion.startswith("lift"):
                 options["height"] = options.pop("lift")
             return library_motion(self.motion, self.robot.quad, **options)
+        if not isinstance(self.motion, MotionInput):
+            return read_motion(self.motion, self.robot.quad, **options)
         if options:
-            name = getattr(self.motion, "name", Path(str(self.motion)).name)
             raise InvalidInput(
-                f"{next(iter(options))} is for motions of the library; write it "
-                f"into {name}"
+                f"{next(iter(options))} changes nothing: {self.motion.name} is made"
             )
-        if isinstance(self.motion, MotionInput):
-            return self.motion
-        return read_motion(self.motion, self.robot.quad)
+        return self.motion
 
     def following(self, motion: MotionInput) -> Problem:
         """The same problem for a motion that is made already."""

@@ -20,7 +20,14 @@ import scipy.sparse as sp
 from pydrake.solvers import ClarabelSolver, MathematicalProgram
 from scipy.interpolate import CubicHermiteSpline, CubicSpline, PchipInterpolator
 
-from drakebots.core.checks import check_memory, check_value, finite, positive, whole
+from drakebots.core.checks import (
+    by_name,
+    check_memory,
+    check_value,
+    finite,
+    positive,
+    whole,
+)
 from drakebots.core.errors import InvalidInput, NoSolution, check_names
 from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
@@ -28,6 +35,7 @@ from drakebots.model import joints_of, plane_rotation
 from drakebots.robots.quads.motion.motion import (
     MotionInput,
     bar_footfall,
+    by_foot,
     gait_footfall,
     margin,
     support_polygon,
@@ -213,13 +221,14 @@ class Gait:
 
     phases: Mapping[str, float]
     """Phase of the touch-down of each foot [periods]."""
-    duty: Annotated[float, positive()]
-    """Duty factor, the share of the period for which a foot is on the ground."""
+    duty: Annotated[float | Mapping[str, float], by_name(positive())]
+    """Duty factor, the share of the period for which a foot is on the ground; of all
+    feet, or by foot, as the next two."""
     period: Annotated[float, positive("s")]
     """Period T."""
-    lift: Annotated[float, finite("m")]
+    lift: Annotated[float | Mapping[str, float], by_name(finite("m"))]
     """Height of the swing feet."""
-    swing: Swing = smooth_swing
+    swing: Swing | Mapping[str, Swing] = smooth_swing
     """Motion of the swing feet."""
     height: Annotated[float, finite("m")] = 0.0
     """Height of the COM above that at rest."""
@@ -302,16 +311,22 @@ def _feet_paths(quad: Quad, gait, cycles, period, body, centre) -> np.ndarray:
     """Positions of all feet over time (N, feet, 3) [m] from the centre (3,) [m] at
     rest; arguments as of :func:`_foot_path`."""
     places = gait.spread * (quad.rest_feet[:, :2] - centre[:2])
+    own = [
+        by_foot(getattr(gait, key), quad.feet, key)
+        for key in ("phases", "duty", "lift", "swing")
+    ]
     paths = [
-        _foot_path(gait, gait.phases[name], cycles, period, body, place)
+        _foot_path(*(value[name] for value in own), cycles, period, body, place)
         for name, place in zip(quad.feet, places)
     ]
     return np.stack(paths, axis=1)
 
 
 def _foot_path(
-    gait: Gait,
     phase: float,
+    duty: float,
+    lift: float,
+    swing: Swing,
     cycles: np.ndarray,
     period: float,
     body: _Path,
@@ -320,8 +335,10 @@ def _foot_path(
     """Positions of a foot over time (N, 3) [m].
 
     Args:
-        gait: the gait.
         phase: phase of the foot's touch-down [periods].
+        duty: duty factor.
+        lift: height of the swing [m].
+        swing: its motion.
         cycles: times (N,) [periods].
         period: the period [s].
         body: path of the body.
@@ -330,12 +347,12 @@ def _foot_path(
     # As in gait_footfall, a step on a boundary belongs to what begins there.
     since = cycles - phase + 1e-9
     landing = np.floor(since)
-    progress = (since - landing - gait.duty) / max(1 - gait.duty, 1e-9)
-    advance, rise = gait.swing(np.clip(progress, 0, 1))
-    middle = (landing + phase + gait.duty / 2) * period
+    progress = (since - landing - duty) / max(1 - duty, 1e-9)
+    advance, rise = swing(np.clip(progress, 0, 1))
+    middle = (landing + phase + duty / 2) * period
     here, there = body.place(middle, place), body.place(middle + period, place)
     ground = here + advance[:, None] * (there - here)
-    return np.column_stack([ground, gait.lift * rise])
+    return np.column_stack([ground, lift * rise])
 
 
 @dataclass(frozen=True)

@@ -23,15 +23,22 @@ A YAML file names a motion of the library, a gait, or feet to lift:
     height: 0.04
     duration: 2.5
 
-A CSV file has one row per step and, by name, the columns
+    capture: trot.bvh            # a stride of an animal, see captured_motion
+    unit: cm
+    speed: 0.45
+
+Options that are given besides take the place of those in the file. A CSV file has one
+row per step and, by name, the columns
 
     time, com.x, com.y, com.z, FL.x, FL.y, FL.z, FL.contact, ...,
     heading (optional), and q.JOINT of reference positions (optional)
+
+or it is a capture, as a BVH file is (:mod:`capture`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +55,12 @@ from drakebots.core.files import (
     read_yaml,
     reading,
     with_numbers,
+)
+from drakebots.robots.quads.motion.capture import (
+    Capture,
+    captured_motion,
+    is_capture,
+    read_capture,
 )
 from drakebots.robots.quads.motion.gait import (
     Gait,
@@ -258,54 +271,71 @@ def library_motion(name: str, quad: Quad, **options) -> MotionInput:
             range.
     """
     check_names("motion", [name], MOTIONS)
-    try:
-        return MOTIONS[name](quad, **options)
-    except TypeError as error:
-        raise InvalidInput(f"motion {name}: {error}") from None
+    return _made(MOTIONS[name], quad, **options)
 
 
 # --- motions in files -----------------------------------------------------------
 
-KINDS = ("motion", "gait", "lift")
+KINDS = ("motion", "gait", "lift", "capture")
 """The entry that says what a YAML file describes."""
 
 
-def read_motion(path: str | Path, quad: Quad) -> MotionInput:
-    """Reads a motion from a YAML or CSV file.
+def read_motion(path: str | Path, quad: Quad, **options: Any) -> MotionInput:
+    """Reads a motion from a YAML, CSV or BVH file.
 
     Args:
-        path: file ending in .yaml, .yml or .csv.
+        path: file ending in .yaml, .yml, .csv or .bvh.
         quad: the robot with its feet and its size.
+        options: entries of a YAML file, in place of its own; of a capture.
 
     Raises:
         FileProblem: when it cannot be read, or describes no motion of this robot;
             the message names the entry, row or column.
     """
-    path = Path(path)
+    path, ending = Path(path), Path(path).suffix.lower()
     with reading(path):
-        if path.suffix.lower() in (".yaml", ".yml"):
-            return _from_yaml(read_yaml(path), quad, path.stem)
-        if path.suffix.lower() == ".csv":
-            return motion_from_csv(path.read_text(encoding="utf-8"), quad, path.stem)
-    raise FileProblem(path, "must end in .yaml or .csv")
+        if ending in (".yaml", ".yml"):
+            return _from_yaml(read_yaml(path), quad, path, options)
+        if ending == ".csv":
+            text = path.read_text(encoding="utf-8")
+            if not is_capture(text):
+                if options:
+                    raise InvalidInput(f"its steps are given; leave out {min(options)}")
+                return motion_from_csv(text, quad, path.stem)
+        if ending in (".csv", ".bvh"):
+            return _captured(read_capture(path), quad, options)
+    raise FileProblem(path, "must end in .yaml, .csv or .bvh")
 
 
-def _from_yaml(raw: Any, quad: Quad, name: str) -> MotionInput:
+def _from_yaml(raw: Any, quad: Quad, path: Path, given: dict[str, Any]) -> MotionInput:
     fields = Fields(raw, TOP)
     kinds = [key for key in KINDS if key in fields]
     if len(kinds) != 1:
         raise InvalidInput(f"needs one of {', '.join(KINDS)}; has {kinds or 'none'}")
     what = fields.get(kinds[0])
-    options = {key: with_numbers(fields.get(key)) for key in fields}
+    options = {key: with_numbers(fields.get(key)) for key in fields} | given
     del options[kinds[0]]
+    if kinds[0] == "motion":
+        return library_motion(str(what), quad, **options)
+    if kinds[0] == "capture":
+        capture = read_capture(path.parent / str(what), unit=options.pop("unit", "m"))
+        return _captured(capture, quad, options)
+    if kinds[0] == "lift":
+        feet = what if isinstance(what, list) else [what]
+        return _made(lift, quad, [str(f) for f in feet], **options)
+    gait = build(Gait, {"name": path.stem} | names_of(what, "gait"), "gait")
+    return _made(synthesize, quad, gait, **{"speed": 0.0} | options)
+
+
+def _captured(capture: Capture, quad: Quad, options: dict[str, Any]) -> MotionInput:
+    crouched = {"height": -CROUCH * leg_height(quad)}
+    return _made(captured_motion, capture, quad, **crouched | options)
+
+
+def _made(make: Callable[..., MotionInput], *args: Any, **options: Any) -> MotionInput:
+    """A motion with options; InvalidInput for one that it does not have."""
     try:
-        if kinds[0] == "motion":
-            return library_motion(str(what), quad, **options)
-        if kinds[0] == "lift":
-            feet = what if isinstance(what, list) else [what]
-            return lift(quad, [str(f) for f in feet], **options)
-        gait = build(Gait, {"name": name} | names_of(what, "gait"), "gait")
-        return synthesize(quad, gait, **{"speed": 0.0} | options)
+        return make(*args, **options)
     except TypeError as error:
         raise InvalidInput(str(error)) from None
 

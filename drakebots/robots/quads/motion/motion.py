@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.ndimage import binary_dilation
@@ -145,7 +145,7 @@ def gait_footfall(
     phases: Mapping[str, float],
     *,
     period: float,
-    duty: float,
+    duty: float | Mapping[str, float],
     steps: int,
     dt: float = 5e-3,
 ) -> Footfall:
@@ -155,7 +155,7 @@ def gait_footfall(
         feet: names of the feet.
         phases: phase phi of every foot [periods].
         period: period T [s].
-        duty: duty factor beta in (0, 1].
+        duty: duty factor beta in (0, 1], of all feet or by foot.
         steps: number of steps N.
         dt: time between steps [s].
 
@@ -163,17 +163,31 @@ def gait_footfall(
         InvalidInput: for a period or duty out of range, or a foot without a phase.
         UnknownName: for a phase of an unknown foot.
     """
-    if not 0 < duty <= 1:
-        raise InvalidInput(f"duty must be in (0, 1], got {duty}")
     check_value("period", period, positive("s"))
-    check_names("foot", phases, feet)
-    missing = [name for name in feet if name not in phases]
-    if missing:
-        raise InvalidInput(f"phases: give one for {', '.join(missing)}")
+    phases, duty = by_foot(phases, feet, "phases"), by_foot(duty, feet, "duty")
+    for value in duty.values():
+        if not 0 < value <= 1:
+            raise InvalidInput(f"duty must be in (0, 1], got {value}")
     t = dt * np.arange(steps) / period
     # A step on a boundary belongs to the phase that begins there.
-    turn = np.stack([(t - phases[f] + 1e-9) % 1.0 for f in feet], axis=1)
-    return Footfall(tuple(feet), turn < duty, dt)
+    down = [(t - phases[f] + 1e-9) % 1.0 < duty[f] for f in feet]
+    return Footfall(tuple(feet), np.stack(down, axis=1), dt)
+
+
+def by_foot(value: Any, feet: Sequence[str], what: str) -> dict[str, Any]:
+    """The value of each foot, of one for all or of one by foot.
+
+    Raises:
+        UnknownName: for an unknown foot.
+        InvalidInput: for a foot without a value.
+    """
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(feet, value)
+    check_names("foot", value, feet)
+    missing = [name for name in feet if name not in value]
+    if missing:
+        raise InvalidInput(f"{what}: give one for {', '.join(missing)}")
+    return dict(value)
 
 
 def bar_footfall(

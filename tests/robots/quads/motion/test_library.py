@@ -289,6 +289,9 @@ def test_bad_csv_is_named(cow, tmp_path):
             motion_from_csv(text, cow)
     with pytest.raises(FileProblem, match="cannot be read"):
         read_motion(tmp_path / "none.csv", cow)
+    (tmp_path / "good.csv").write_text(good)
+    with pytest.raises(FileProblem, match="steps are given; leave out speed"):
+        read_motion(tmp_path / "good.csv", cow, speed=0.1)
 
 
 def test_gaits_that_cannot_be_are_refused(cow):
