@@ -40,16 +40,18 @@ from drakebots.cli.output import (
     tell,
     write_data,
 )
-from drakebots.core.checks import known, positive, whole
+from drakebots.core.checks import finite, known, positive, whole
 from drakebots.core.convert import schema
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import checked, declared
 from drakebots.core.files import check_output, make_folder, read_yaml, write_text
-from drakebots.core.lazy import resolve
+from drakebots.core.lazy import late, resolve
 from drakebots.formats import load
 from drakebots.lattice.shape import names_lattice
 from drakebots.model import available_models, model_contents
 from drakebots.robots import plot, record, robots, scenario_schema
+
+identify = late("drakebots.identify")
 
 # --- models, show -----------------------------------------------------------
 
@@ -160,6 +162,36 @@ def report_result(args: argparse.Namespace) -> int:
     written = write_data(args, result)
     written += [draw() for _, draw in drawings(args, result)]
     return tell(args, report_of(result), *written)
+
+
+# --- compare ----------------------------------------------------------------
+
+
+@checked()
+class Comparing:
+    """How two runs are set beside each other."""
+
+    shift: Annotated[float, finite("s")] = 0.0
+    """Time of the first at which the second begins."""
+
+
+def _compare_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("first", help="a result (.nc) or a table (.csv)")
+    parser.add_argument("second", help="the same, or a log (.mcap, .db3, .bag)")
+    field_options(parser, Comparing)
+    output_argument(parser, "--plot", picture=True, help="both over time (.png)")
+
+
+@command("compare", "drakebots compare plan.nc log.mcap", _compare_arguments)
+def compare_runs(args: argparse.Namespace) -> int:
+    """Compare a run with a log of it or with a run: differences in SI."""
+    options = field_values(args, Comparing, declared(Comparing))
+    runs = [stored(x) if names_result(x) else x for x in (args.first, args.second)]
+    compared = identify.compare(*runs, **options)
+    rows = [signal.row() for signal in compared]
+    print_rows(f"{args.second} less {args.first}", rows)
+    written = [] if args.plot is None else [identify.plot_compared(compared, args.plot)]
+    return tell(args, {"signals": rows}, *written)
 
 
 # --- completion -------------------------------------------------------------

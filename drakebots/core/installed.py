@@ -34,6 +34,7 @@ EXTRAS = {
     "distributed": "sweeps on a cluster of dask",
     "gymnasium": "environments for reinforcement learning",
     "mcap": "logs for Foxglove",
+    "rosbags": "logs of ROS as measurements",
     "xacrodoc": "xacro files of ROS",
     "cadquery": "STEP files of designed robots",
 }

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import re
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import casadi as ca
 import numpy as np
 from scipy.interpolate import make_interp_spline
+from scipy.spatial.transform import Rotation
 
-from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.errors import DrakebotsWarning, FileProblem, InvalidInput
 from drakebots.core.files import csv_table, reading
+from drakebots.core.installed import extra
 from drakebots.core.units import dimensions, si_factor
 from drakebots.identify.stepper import springs
 from drakebots.model import actuators_of, model_names, slides
 from drakebots.multibody import Robot
 from drakebots.results import LARGEST, Result, columns, load_result
+
+LOGS = (".mcap", ".db3", ".bag")
+"""Endings of logs of ROS 2 and 1."""
+
+ORDERS = ("command", "commands", "target", "targets", "desired", "reference")
+"""Last words of topics of joint states that are targets."""
 
 
 @dataclass(frozen=True)
@@ -68,22 +80,26 @@ class Measured:
 
 
 def read_measured(source: str | Path | Result) -> Measured:
-    """Samples from a table (.csv) or a result (.nc), or of a result.
+    """Samples from a table (.csv), a result (.nc) or a ROS log, or of a result.
 
     Heads are "time [s]" and names of a result's own series with their units,
     "position.FL_knee [deg]"; those without a unit are in SI. Empty cells and NaN are
-    samples that are missing.
+    samples that are missing. Logs are .mcap, .db3, .bag and folders of ROS 2 bags; see
+    :func:`_of_log`.
 
     Raises:
         FileProblem: naming the line and the column that is wrong.
+        InvalidInput: for a log without the package `rosbags`.
     """
     if isinstance(source, Result):
         return _of_pairs(columns(source.data))
     path, ending = Path(source), Path(source).suffix.lower()
     if ending == ".nc":
         return read_measured(load_result(path))
+    if ending in LOGS or os.path.isdir(path):
+        return _of_log(path)
     if ending != ".csv":
-        raise FileProblem(path, "is no .csv or .nc file; measurements are")
+        raise FileProblem(path, f"is none of .csv, .nc, {', '.join(LOGS)}")
     with reading(path):
         heads, table = csv_table(path.read_text(encoding="utf-8-sig"), gaps=True)
         return _of_pairs(zip(heads, table.T))
@@ -96,18 +112,115 @@ def _of_pairs(pairs: Iterable[tuple]) -> Measured:
         if isinstance(values[0], str) or not head.strip():
             continue
         # A result's own series of angles and lengths are in SI.
-        (first, *others), name = unit.split(" or "), name.strip()
+        (first, *others), name = re.split(" or |, ", unit), name.strip()
         factor = si_factor(first or "1")
         if name in found or name.endswith(")") or (others and factor != 1):
             raise InvalidInput(
                 f"column {head!r}: write each name once, as `name [deg]`"
             )
-        found[name] = factor * np.asarray(values, float)
+        values = factor * np.asarray(values, float)
+        # What a solver did not reach is infinite in its result.
+        found[name] = np.where(np.isinf(values), np.nan, values)
         if not others and unit not in ("", "1"):
             units[name] = unit
     if "time" not in found or dimensions(units.get("time", "s")) != dimensions("s"):
         raise InvalidInput("has no column `time [s]`; name it so")
     return Measured(found.pop("time"), found, units)
+
+
+# --- logs of ROS ----------------------------------------------------------------
+
+
+def _of_log(path: Path) -> Measured:
+    """Samples of a log of ROS.
+
+    Joint states give position, velocity and torque (or, on a topic of orders such as
+    /joint_commands, target), controllers' states target, odometry and stamped poses
+    the base's position and roll, pitch and yaw. The samples are those of the joint
+    states; a target holds until the next, what else is measured is a line between its
+    own samples.
+
+    Raises:
+        FileProblem: for a log that cannot be read, or has no joint states.
+    """
+    Log, series, unused = extra("rosbags.highlevel").AnyReader, {}, set()
+    try:
+        with Log([path]) as log:
+            for connection, logged, raw in log.messages():
+                message, found = log.deserialize(raw, connection.msgtype), {}
+                if read := _MESSAGES.get(connection.msgtype.rpartition("/")[2]):
+                    found = read(message, re.split("[/_]", connection.topic)[-1])
+                if not found:
+                    unused.add(connection.topic)
+                stamp = getattr(getattr(message, "header", None), "stamp", None)
+                stamp = stamp and stamp.sec + 1e-9 * stamp.nanosec
+                for name, value in found.items():
+                    series.setdefault(name, []).append((stamp or 1e-9 * logged, value))
+    except Exception as error:  # of rosbags and its codecs, of many kinds
+        raise FileProblem(path, f"is no log of ROS: {error}") from error
+    if unused:
+        text = f"{path}: topics left out: {', '.join(sorted(unused))}"
+        warnings.warn(DrakebotsWarning(text), stacklevel=4)
+    series = {name: np.array(sorted(rows)).T for name, rows in series.items()}
+    if not any(name.startswith("position.") for name in series):
+        raise FileProblem(path, "has no joint states (sensor_msgs/JointState)")
+    return _on_one_clock(series)
+
+
+def _on_one_clock(series: Mapping[str, np.ndarray]) -> Measured:
+    """Series (2, T) of times and values at the times of the positions."""
+    states = [own for name, (own, _) in series.items() if name.startswith("position.")]
+    targets = [name for name in series if name.startswith("target.")]
+    begin = max((series[name][0, 0] for name in targets), default=-np.inf)
+    time = np.unique(np.concatenate(states))
+    time, columns = time[time >= begin], {}
+    for name, (own, values) in series.items():
+        if name in targets:
+            columns[name] = values[np.searchsorted(own, time, side="right") - 1]
+        else:
+            values = np.unwrap(values) if name.startswith("base_rpy.") else values
+            columns[name] = np.interp(time, own, values, left=np.nan, right=np.nan)
+    return Measured(time - time[:1], columns)
+
+
+def _joints(message: Any, topic: str) -> dict[str, float]:
+    """Of sensor_msgs/JointState."""
+    kinds = {"position": "position", "velocity": "velocity", "effort": "torque"}
+    if topic in ORDERS:
+        kinds = {"position": "target", "effort": "torque"}
+    return {
+        f"{kind}.{name}": float(value)
+        for key, kind in kinds.items()
+        for name, value in zip(message.name, getattr(message, key))
+    }
+
+
+def _controller(message: Any, topic: str) -> dict[str, float]:
+    """Of control_msgs/JointTrajectoryControllerState; its part has had two names."""
+    point = getattr(message, "reference", None) or message.desired
+    targets = zip(message.joint_names, point.positions)
+    return {f"target.{name}": float(value) for name, value in targets}
+
+
+def _base(message: Any, topic: str) -> dict[str, float]:
+    """Of nav_msgs/Odometry and geometry_msgs/PoseStamped."""
+    pose = getattr(message.pose, "pose", message.pose)
+    q, p = pose.orientation, pose.position
+    angles = Rotation.from_quat([q.x, q.y, q.z, q.w]).as_euler("xyz")
+    found = dict(zip(("roll", "pitch", "yaw"), map(float, angles)))
+    found = {f"base_rpy.{name}": angle for name, angle in found.items()}
+    return found | {f"base_position.{x}": float(getattr(p, x)) for x in "xyz"}
+
+
+_MESSAGES = {
+    "JointState": _joints,
+    "JointTrajectoryControllerState": _controller,
+    "Odometry": _base,
+    "PoseStamped": _base,
+}
+
+
+# --- what drove the motors --------------------------------------------------------
 
 
 class Drives:

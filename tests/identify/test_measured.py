@@ -1,0 +1,156 @@
+"""Logs of ROS are read as measurements; runs are compared signal by signal."""
+
+from __future__ import annotations
+
+import json
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from drakebots.cli import main
+from drakebots.core.errors import DrakebotsWarning, FileProblem, InvalidInput
+from drakebots.core.files import write_csv
+from drakebots.formats import load
+from drakebots.identify import (
+    Identification,
+    compare,
+    identify,
+    read_measured,
+    write_parameters,
+)
+from tests.helpers.ros_logs import joints, odometry, write_log
+from tests.helpers.swings import pendulum_in, swing
+
+TIMES = 0.01 * np.arange(31)
+
+
+def states(time):
+    """Positions and efforts of two joints."""
+    return {"position": [np.sin(time), time], "effort": [2 * time, 0.0]}
+
+
+@pytest.mark.parametrize("mcap", [True, False], ids=["mcap", "sqlite"])
+def test_a_log_has_the_samples_of_its_joint_states(tmp_path, mcap):
+    said = [
+        ("/joint_states", t, joints(t, ["hip", "knee"], **states(t))) for t in TIMES
+    ]
+    # Turned by half a turn and more: no jump.
+    yaw = 3.0 + TIMES
+    said += [
+        ("/base", t + 0.005, odometry(t + 0.005, (t, 0, 1), y))
+        for t, y in zip(TIMES, yaw)
+    ]
+    said.sort(key=lambda row: row[1])
+    path = write_log(tmp_path / "bag", said, mcap=mcap)
+    for source in (path, path.parent):
+        read = read_measured(source)
+        np.testing.assert_allclose(read.time, TIMES, atol=1e-6)
+        np.testing.assert_allclose(read.columns["position.hip"], np.sin(TIMES))
+        np.testing.assert_allclose(read.columns["torque.hip"], 2 * TIMES)
+        assert "velocity.hip" not in read.columns
+        assert np.isnan(read.columns["base_position.x"][0])
+        np.testing.assert_allclose(
+            read.columns["base_position.x"][1:], TIMES[1:] - 0.005, atol=1e-6
+        )
+        np.testing.assert_allclose(
+            read.columns["base_rpy.yaw"][1:], yaw[1:] - 0.005, atol=1e-6
+        )
+
+
+def test_a_results_series_of_several_units_are_in_si(tmp_path):
+    run = tmp_path / "run.csv"
+    write_csv(run, ["time [s]", "velocity.hip [rad/s, m/s]"], [[t, t] for t in TIMES])
+    np.testing.assert_allclose(read_measured(run).columns["velocity.hip"], TIMES)
+
+
+def test_a_target_holds_until_the_next_and_other_topics_are_named(tmp_path):
+    said = [("/joint_states", t, joints(t, ["hip"], position=[t])) for t in TIMES]
+    said += [
+        ("/leg/joint_commands", t, joints(t, ["hip"], position=[10 * t]))
+        for t in (0.045, 0.12)
+    ]
+    said.append(("/other/pose_of_a_ball", 0.1, joints(0.1, [])))
+    said.sort(key=lambda row: row[1])
+    path = write_log(tmp_path / "bag", said)
+    with pytest.warns(DrakebotsWarning, match="left out: /other/pose_of_a_ball"):
+        read = read_measured(path)
+    # It begins with the first target.
+    np.testing.assert_allclose(read.columns["position.hip"], TIMES[5:])
+    steps = np.where(TIMES[5:] < 0.12 - 1e-9, 0.45, 1.2)
+    np.testing.assert_allclose(read.columns["target.hip"], steps)
+
+
+@pytest.mark.long
+def test_a_fit_of_a_log_is_that_of_the_table(tmp_path):
+    model = pendulum_in(tmp_path)
+    table = swing(model, tmp_path / "run.csv", mass_thigh=1.2)
+    rows = np.genfromtxt(table, delimiter=",", skip_header=1)
+    said = [
+        ("/joint_states", t, joints(t, ["hip"], position=[q], effort=[u]))
+        for t, q, u in rows
+    ]
+    log = write_log(tmp_path / "bag", said)
+    values = [
+        float(identify(Identification(model, data, ("mass:thigh",))).data.value[0])
+        for data in (table, log)
+    ]
+    assert values[0] == pytest.approx(1.2, rel=0.02)
+    # Stamps are whole nanoseconds.
+    assert values[1] == pytest.approx(values[0], rel=1e-5)
+
+
+def test_what_is_no_log_is_said(tmp_path):
+    (tmp_path / "bad.mcap").write_bytes(b"no log")
+    with pytest.raises(FileProblem, match=r"bad\.mcap: is no log of ROS"):
+        read_measured(tmp_path / "bad.mcap")
+    said = [("/pose", 0, odometry(0, (0, 0, 0), 0))]
+    with pytest.raises(FileProblem, match="has no joint states"):
+        read_measured(write_log(tmp_path / "bag", said))
+    with pytest.raises(FileProblem, match=r"is none of \.csv, \.nc, \.mcap"):
+        read_measured(tmp_path / "run.txt")
+
+
+# --- beside each other --------------------------------------------------------------
+
+
+def table(path, shift=0.0, off=0.0, rate=0.01):
+    """Two signals, the second of which is off, of which the clock began later."""
+    t = np.arange(0, 1.0001, rate)
+    heads = ["time [s]", "position.hip [deg]", "position.knee [rad]"]
+    hip = np.degrees(np.sin(5 * (t + shift)))
+    return write_csv(path, heads, np.column_stack([t, hip, t + shift + off]))
+
+
+def test_differences_are_those_of_the_signals(tmp_path):
+    first = table(tmp_path / "a.csv")
+    second = table(tmp_path / "b.csv", shift=0.3, off=0.05, rate=0.004)
+    found = {signal.name: signal for signal in compare(first, second, shift=0.3)}
+    assert found.keys() == {"position.hip", "position.knee"}
+    assert found["position.hip"].rms < 1e-3  # lines between samples
+    knee = found["position.knee"]
+    assert knee.rms == pytest.approx(0.05)
+    assert knee.time[[0, -1]] == pytest.approx([0.3, 1.0])
+    assert knee.share == pytest.approx(0.05 / knee.first.std())
+    assert knee.row()["mean"] == pytest.approx(0.05)
+    with pytest.raises(InvalidInput, match=r"nothing to compare.*0 to 1 s"):
+        compare(first, second, shift=2.0)
+
+
+@pytest.mark.long
+def test_a_result_beside_a_log_of_it(tmp_path, capsys):
+    """A result has the model's name before that of the joint, a log has not."""
+    model = pendulum_in(tmp_path)
+    data = swing(model, tmp_path / "run.csv", noise=0.0, mass_thigh=1.2)
+    found = tmp_path / "found.yaml"
+    write_parameters(identify(Identification(model, data, ("mass:thigh",))), found)
+    again, picture = tmp_path / "again.nc", tmp_path / "both.png"
+    words = ["simulate", str(found), "--duration", "0.6", "-o", str(again)]
+    assert main([*words, "--actuate", "all", "--effort", "20"]) == 0
+    capsys.readouterr()
+    words = ["compare", str(again), str(data), "--plot", str(picture), "--json"]
+    assert main(words) == 0
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert {row["signal"] for row in said["signals"]} == {"position.hip", "torque.hip"}
+    assert matplotlib.image.imread(picture).std() > 0.01
+    assert load(found).parameters["mass:thigh"] == pytest.approx(1.2, rel=1e-3)
