@@ -17,8 +17,9 @@ from drakebots.control.references import STEPS, Gait, ReferenceMotion, follow_fe
 from drakebots.multibody import Flat, Robot, Terrain
 
 LEAD = 0.3
-"""The heading asked for is at most so far from the robot's [rad]: a robot that was
-turned round does not owe the way back."""
+"""The heading asked for is at most so far from the robot's [rad], and the place at most
+as far as the pace goes in this time [s]: a robot that was turned round, or pushed away,
+does not owe the way back."""
 
 NUDGE = 0.3
 """Share of the pace from which on a robot that was asked for nothing steps."""
@@ -98,6 +99,7 @@ class SteeredMotion(ReferenceMotion):
             self._clocks[name] = self.gait, self.phases, self._lifts, still, moving
         self._take(self._usual)
         self._nudge, self._risen = NUDGE * pace, (0.0, self.q)
+        self._usual_pace, self._place = pace, np.array(q)[self._plane]
         self._heading, self._time, self._until = 0.0, 0.0, -np.inf
 
     def _take(self, name: str) -> None:
@@ -123,7 +125,7 @@ class SteeredMotion(ReferenceMotion):
             self._until = t + self.gait.period
         elif orders.gait == "stand":
             self._until = -np.inf
-        times = t + self._times
+        times, before = t + self._times, self._time
         base = self._raised(orders.rise)
         out = np.tile(base, (len(times), 1))
         rates = np.zeros_like(out)
@@ -132,7 +134,7 @@ class SteeredMotion(ReferenceMotion):
         ahead, left = orders.ahead, orders.left
         velocity = np.stack([ahead * c - left * s, ahead * s + left * c], axis=1)
         rates[:, plane] = velocity[:, : len(plane)]
-        out[:, plane] = q[plane]
+        out[:, plane] = self._moved(q[plane], rates[0, plane], t - before)
         means = (rates[1:, plane] + rates[:-1, plane]) / 2
         out[1:, plane] += np.cumsum(self._step * means, axis=0)
         if "yaw" in self.axes:
@@ -155,6 +157,13 @@ class SteeredMotion(ReferenceMotion):
             self._over_ground(times, share, out, rates)
         self.wind(out, q)
         return out, rates
+
+    def _moved(self, here: np.ndarray, rate: np.ndarray, took: float) -> np.ndarray:
+        """The place asked for, from where the robot is (2,) [m]."""
+        due = self._place + rate * max(took, 0.0) - here
+        far = float(np.linalg.norm(due)) / (LEAD * self._usual_pace)
+        self._place = here + due / max(far, 1.0)
+        return self._place
 
     def _turned(self, t: float, q: np.ndarray, rate: float) -> float:
         """The heading asked for at a time, from that of the standing pose [rad]."""

@@ -59,6 +59,24 @@ def test_the_base_goes_where_it_is_told_by_its_heading(motion, standing):
     )
 
 
+def test_the_place_asked_for_goes_on_without_the_robot_for_a_while(motion, standing):
+    """So a robot that goes too slowly, or too fast, is corrected; one that was pushed
+    away does not owe the way back."""
+    q, at = standing[1].copy(), [motion.axes[name] for name in "xy"]
+    v, start = np.zeros(len(q)), q[at].copy()
+    motion.orders = Orders(ahead=0.3)
+    leads = [motion(STEP * k, q, v)[0][0, at] - start for k in range(40)]
+    far = np.linalg.norm(leads, axis=1)
+    most = 0.3 * 0.4  # that which the pace goes in 0.3 s
+    assert far == pytest.approx(np.minimum(0.3 * STEP * np.arange(40), most))
+    # As fast as it was asked for, it keeps what it is behind.
+    q[at[0]] += 0.3 * STEP
+    assert motion(40 * STEP, q, v)[0][0, at] - q[at] == pytest.approx([most, 0.0])
+    q[at] = start + np.array([0.0, 1.0])
+    lead = motion(41 * STEP, q, v)[0][0, at] - q[at]
+    assert np.linalg.norm(lead) == pytest.approx(most) and lead[1] < 0
+
+
 @pytest.mark.parametrize(
     "orders",
     [
