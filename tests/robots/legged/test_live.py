@@ -44,24 +44,25 @@ def velocity(run, begin: float, end: float) -> np.ndarray:
 
 @pytest.mark.long
 def test_it_goes_as_fast_as_it_is_told(tmp_path):
-    """Within 20 % after a second, ahead, to the side and turning; the other
+    """Within 5 % after a second, ahead, to the side and turning; the other
     velocities stay small."""
     text = "0 ahead 0.5; 2 ahead 0; 2 left 0.2; 4 left 0; 4 turn 0.8"
     run = driven(tmp_path, text, duration=6.0)
     assert run.ok and run.metrics["falls"] == 0, run.message
     for begin, wanted in ((1, (0.5, 0, 0)), (3, (0, 0.2, 0)), (5, (0, 0, 0.8))):
         found, k = velocity(run, begin, begin + 0.95), np.argmax(wanted)
-        assert found[k] == pytest.approx(max(wanted), rel=0.2)
+        assert found[k] == pytest.approx(max(wanted), rel=0.05)
         assert np.abs(np.delete(found, k)).max() < 0.1
 
 
 @pytest.mark.long
 def test_it_crawls_on_three_feet(tmp_path):
     """One foot after the other, as fast as it is told, and no faster than its legs are
-    long: at most a third of the largest speed."""
-    run = driven(tmp_path, "0 gait 3; 0 ahead 0.3; 2 ahead 1", duration=3.5)
+    long: at most a third of the largest speed. (From 0.3 m/s on a foot leaves the
+    ground before the last has landed.)"""
+    run = driven(tmp_path, "0 gait 3; 0 ahead 0.2; 2 ahead 1", duration=3.5)
     assert run.ok and run.metrics["falls"] == 0, run.message
-    assert velocity(run, 1, 2)[0] == pytest.approx(0.3, rel=0.2)
+    assert velocity(run, 1, 2)[0] == pytest.approx(0.2, rel=0.1)
     assert velocity(run, 2.5, 3.5)[0] == pytest.approx(0.35, rel=0.2)
     robot = build_robot(load("mini_cheetah"), base="euler", time_step=0)
     context, heights = robot.plant.CreateDefaultContext(), []
@@ -70,7 +71,7 @@ def test_it_crawls_on_three_feet(tmp_path):
         heights.append(robot.feet_positions(context)[:, 2])
     radii = [foot.radius for foot in robot.model.feet]
     swings = (np.array(heights) - radii > 0.01)[100:200]
-    assert (swings.sum(axis=1) <= 1).mean() > 0.9
+    assert (swings.sum(axis=1) <= 1).mean() > 0.95
     assert swings.mean(axis=0) == pytest.approx(0.25, abs=0.1)
 
 
