@@ -22,7 +22,7 @@ Lemke solver solves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -82,7 +82,8 @@ class StepTerms:
 class TimeStepper:
     """Steps a robot's plant with hard contact on the plane z = 0.
 
-    All quantities are in the plant's units.
+    All quantities are in the plant's units. Friction is that of a pyramid: mu along x
+    and y, but 0.71 mu across a foot that slides at 45 degrees to them.
 
     Args:
         robot: robot on any base.
@@ -117,15 +118,16 @@ class TimeStepper:
             if joint.type_name() == "quaternion_floating"
         ]
 
-    def step(
-        self, q: np.ndarray, v: np.ndarray, u: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, StepForces]:
+    def step(self, q, v, u, push=0.0) -> tuple[np.ndarray, np.ndarray, StepForces]:
         """One step: (q+, v+, forces) from positions, velocities and inputs.
+
+        `push` is a further generalized force (nv,).
 
         Raises:
             NoSolution: when the complementarity problem is not solved.
         """
         terms = self.terms(q, v, u)
+        terms = replace(terms, tau=terms.tau + push)
         v_next, loops, normal, beta, zeta = self.solved(terms, v)
         friction = beta.reshape(-1, 4) @ PYRAMID[:, :2]
         forces = StepForces(loops, normal, friction, terms.L.T @ zeta)
@@ -171,24 +173,14 @@ class TimeStepper:
         tau = self.generalized_forces(q, v, u)  # also sets q and v
         c, C = self.robot.closure.evaluate(context)
         nv = plant.num_velocities()
-        phi, N, P = np.zeros(len(self._feet)), [], []
+        nc = len(self._feet)
+        phi, N, P = np.zeros(nc), np.zeros((nc, nv)), np.zeros((nc, len(PYRAMID), nv))
         for i, (point, radius) in enumerate(self._feet):
             J = point_jacobian(plant, context, *point)
             phi[i] = point_in_world(plant, context, *point)[2] - radius
-            N.append(J[2])
-            P.append(PYRAMID @ J)
-        limit, L = self._limit_rows(q)
-        return StepTerms(
-            plant.CalcMassMatrix(context),
-            tau,
-            c,
-            C,
-            phi,
-            np.array(N).reshape(-1, nv),
-            np.array(P).reshape(-1, nv),
-            limit,
-            L,
-        )
+            N[i], P[i] = J[2], PYRAMID @ J
+        M, limits = plant.CalcMassMatrix(context), self._limit_rows(q)
+        return StepTerms(M, tau, c, C, phi, N, P.reshape(-1, nv), *limits)
 
     def _limit_rows(self, q: np.ndarray):
         index, sign, bound = self._limits
