@@ -112,6 +112,7 @@ class TimeStepper:
         radii = [foot.radius / robot.scaling.length for foot in feet]
         self._feet = list(zip(robot.frames(feet), radii))
         self._limits = _joint_limits(plant)
+        self._efforts = plant.GetEffortLowerLimits(), plant.GetEffortUpperLimits()
         self._quaternions = [
             slice(joint.position_start(), joint.position_start() + 4)
             for joint in joints_of(plant)
@@ -156,7 +157,10 @@ class TimeStepper:
         return q
 
     def generalized_forces(self, q, v, u) -> np.ndarray:
-        """tau (nv,): inputs, gravity, springs, damping and velocity terms."""
+        """tau (nv,): inputs, gravity, springs, damping and velocity terms.
+
+        Inputs act within the motors' limits of effort, as in Drake's plant.
+        """
         plant, context = self.plant, self.context
         if not all(np.isfinite(x).all() for x in (q, v, u)):
             raise InvalidInput("positions, velocities and inputs must be finite")
@@ -165,6 +169,7 @@ class TimeStepper:
         applied = MultibodyForces(plant)
         plant.CalcForceElementsContribution(context, applied)
         rest = np.zeros(plant.num_velocities())
+        u = np.clip(u, *self._efforts, out=np.array(u, float))
         return self.actuation @ u - plant.CalcInverseDynamics(context, rest, applied)
 
     def terms(self, q, v, u) -> StepTerms:

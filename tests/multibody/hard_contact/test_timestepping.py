@@ -262,6 +262,31 @@ def test_joint_limit_holds(tmp_path):
     assert max(dataclasses.astuple(residual)) < 1e-10
 
 
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory):
+    """A link on a vertical hinge, from -0.5 to 0.5 rad, by a motor of 1 N m."""
+    path = tmp_path_factory.mktemp("arm") / "arm.urdf"
+    path.write_text(
+        """<robot name="arm"><link name="base"/><link name="bar"><inertial>
+        <mass value="0.5"/><inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0"
+        izz="0.01"/></inertial></link><joint name="j" type="revolute">
+        <parent link="base"/><child link="bar"/><axis xyz="0 0 1"/>
+        <limit lower="-0.5" upper="0.5" effort="1" velocity="9"/></joint></robot>"""
+    )
+    return build_robot(drakebots.load(path), base="fixed", time_step=0)
+
+
+def test_motors_keep_their_limits_of_effort(arm):
+    """As in Drake's plant: 5 N m asked of a motor of 1 N m turn 0.01 kg m^2 by
+    100 rad/s^2."""
+    stepper = TimeStepper(arm, 1e-3)
+    for asked in (5.0, -5.0, 0.5):
+        _, v, _ = stepper.step(np.zeros(1), np.zeros(1), np.array([asked]))
+        assert v[0] == pytest.approx(0.1 * np.clip(asked, -1, 1), rel=1e-12)
+    with pytest.raises(ValueError):
+        stepper.step(np.zeros(1), np.zeros(1), np.zeros(2))
+
+
 CUBE = """<robot name="cube"><link name="cube"><inertial><mass value="0.37"/>
 <inertia ixx="8e-4" ixy="0" ixz="0" iyy="7e-4" iyz="0" izz="6e-4"/>
 </inertial></link></robot>"""
