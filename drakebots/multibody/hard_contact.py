@@ -38,7 +38,8 @@ from drakebots.multibody.plant import Robot
 from drakebots.multibody.simulate import Sampled
 
 _LIMIT_REACH = 0.1
-"""Joint limits closer than this are part of a step, in the plant's units."""
+"""Joint limits closer than this, beyond what its speed makes of a step, are part of it,
+in the plant's units."""
 
 PYRAMID = np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]])
 """Directions of the friction pyramid (rows), in the ground plane."""
@@ -184,13 +185,14 @@ class TimeStepper:
             J = point_jacobian(plant, context, *point)
             phi[i] = point_in_world(plant, context, *point)[2] - radius
             N[i], P[i] = J[2], PYRAMID @ J
-        M, limits = plant.CalcMassMatrix(context), self._limit_rows(q)
+        M, limits = plant.CalcMassMatrix(context), self._limit_rows(q, v)
         return StepTerms(M, tau, c, C, phi, N, P.reshape(-1, nv), *limits)
 
-    def _limit_rows(self, q: np.ndarray):
+    def _limit_rows(self, q: np.ndarray, v: np.ndarray):
         index, sign, bound = self._limits
         gap = sign * (bound - q[index])
-        near = gap < _LIMIT_REACH
+        ahead = sign * self.plant.MapVelocityToQDot(self.context, v)[index]
+        near = gap < _LIMIT_REACH + self.h * np.maximum(ahead, 0.0)
         if not near.any():
             return gap[near], np.zeros((0, self.plant.num_velocities()))
         rates = self.plant.MakeVelocityToQDotMap(self.context).toarray()

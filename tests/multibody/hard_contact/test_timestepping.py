@@ -287,6 +287,20 @@ def test_motors_keep_their_limits_of_effort(arm):
         stepper.step(np.zeros(1), np.zeros(1), np.zeros(2))
 
 
+@pytest.mark.parametrize("speed", [50.0, 350.0, -3000.0])
+def test_a_stop_holds_whatever_comes(arm, speed):
+    """A joint that passes its stop within a step would come back faster than by any
+    bounce; the stop takes its angular momentum."""
+    stepper = TimeStepper(arm, 1e-3)
+    q, v, taken = np.zeros(1), np.array([speed]), 0.0
+    for _ in range(20):
+        q, v, forces = stepper.step(q, v, np.zeros(1))
+        taken -= 1e-3 * forces.limits[0]
+        assert abs(q[0]) <= 0.5 + 1e-12
+    assert v[0] == pytest.approx(0.0, abs=1e-10)
+    assert taken == pytest.approx(0.01 * speed, rel=1e-9)
+
+
 CUBE = """<robot name="cube"><link name="cube"><inertial><mass value="0.37"/>
 <inertia ixx="8e-4" ixy="0" ixz="0" iyy="7e-4" iyz="0" izz="6e-4"/>
 </inertial></link></robot>"""
