@@ -41,6 +41,9 @@ _LIMIT_REACH = 0.1
 """Joint limits closer than this, beyond what its speed makes of a step, are part of it,
 in the plant's units."""
 
+_OPEN = 1e-6
+"""Largest residual of the loops' rows after a step, in the plant's units."""
+
 PYRAMID = np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]])
 """Directions of the friction pyramid (rows), in the ground plane."""
 
@@ -303,13 +306,15 @@ class _ClosedLoops:
         if C.size:
             try:
                 self._solve_loops = _factored(C @ self._MiCt)
+                w = w - self._MiCt @ self._solve_loops(c / h + C @ w)
+                # Rows that depend on each other may pass by rounding.
+                if not np.abs(c + h * C @ w).max() < _OPEN:
+                    raise scipy.linalg.LinAlgError("rows that contradict each other")
             except scipy.linalg.LinAlgError as error:
                 raise InvalidInput(
                     "the loops' rows depend on each other; give the loops "
                     "`rows: planar` or leave redundant ones out"
                 ) from error
-            correction = self._solve_loops(c / h + C @ w)
-            w = w - self._MiCt @ correction
         self.free = w
 
     def _project(self, x: np.ndarray) -> np.ndarray:

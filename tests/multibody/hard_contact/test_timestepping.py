@@ -16,7 +16,7 @@ import drakebots
 from drakebots import build_robot
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.units import MM_G_MS
-from drakebots.model import Point
+from drakebots.model import Loop, Point
 from drakebots.multibody import TimeStepper, solve_lcp
 from drakebots.robots.hamr.model import parameters
 from drakebots.robots.hamr.model.piezo import bender
@@ -299,6 +299,45 @@ def test_a_stop_holds_whatever_comes(arm, speed):
         assert abs(q[0]) <= 0.5 + 1e-12
     assert v[0] == pytest.approx(0.0, abs=1e-10)
     assert taken == pytest.approx(0.01 * speed, rel=1e-9)
+
+
+@pytest.mark.parametrize("mass", [0.1, 0.3, 0.37, 1.7])
+def test_loops_that_contradict_each_other_are_refused(tmp_path, mass):
+    """A body held at two points 1 mm apart: rows that depend on each other may pass
+    Cholesky's method by rounding, as they do at three of these masses."""
+    path = tmp_path / "slides.urdf"
+    joints = "".join(
+        f"""<joint name="{a}" type="prismatic"><parent link="{parent}"/>
+        <child link="{child}"/><axis xyz="{axis}"/>
+        <limit lower="-1" upper="1" effort="1" velocity="1"/></joint>"""
+        for a, parent, child, axis in (
+            ("x", "base", "a", "1 0 0"),
+            ("z", "a", "b", "0 0 1"),
+        )
+    )
+    path.write_text(
+        f"""<robot name="slides"><link name="base"/><link name="a"/><link name="b">
+        <inertial><mass value="{mass}"/><inertia ixx="1" ixy="0" ixz="0" iyy="1"
+        iyz="0" izz="1"/></inertial></link>{joints}</robot>"""
+    )
+    y = np.array([0, 1.0, 0])
+    loops = tuple(
+        Loop(
+            f"at {x}",
+            "b",
+            "base",
+            np.zeros(3),
+            np.array([x, 0, 0]),
+            y,
+            y,
+            rows="planar",
+        )
+        for x in (0.0, 1e-3)
+    )
+    model = dataclasses.replace(drakebots.load(path), loops=loops)
+    stepper = TimeStepper(build_robot(model, base="fixed", time_step=0), 1e-3)
+    with pytest.raises(InvalidInput, match="depend on each other"):
+        stepper.step(*np.zeros((3, 2)))
 
 
 CUBE = """<robot name="cube"><link name="cube"><inertial><mass value="0.37"/>
