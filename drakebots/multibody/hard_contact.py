@@ -27,6 +27,7 @@ from functools import partial
 
 import numpy as np
 import scipy.linalg
+from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import MultibodyForces
 from pydrake.solvers import MathematicalProgram, MobyLcpSolver
 from pydrake.systems.framework import Context
@@ -115,7 +116,7 @@ class TimeStepper:
         feet = robot.model.feet if friction is not None else ()
         radii = [foot.radius / robot.scaling.length for foot in feet]
         self._feet = list(zip(robot.frames(feet), radii))
-        self._limits = _joint_limits(plant)
+        self._limits = joint_limits(plant)
         self._efforts = plant.GetEffortLowerLimits(), plant.GetEffortUpperLimits()
         self._quaternions = [
             slice(joint.position_start(), joint.position_start() + 4)
@@ -192,14 +193,7 @@ class TimeStepper:
         return StepTerms(M, tau, c, C, phi, N, P.reshape(-1, nv), *limits)
 
     def _limit_rows(self, q: np.ndarray, v: np.ndarray):
-        index, sign, bound = self._limits
-        gap = sign * (bound - q[index])
-        ahead = sign * self.plant.MapVelocityToQDot(self.context, v)[index]
-        near = gap < _LIMIT_REACH + self.h * np.maximum(ahead, 0.0)
-        if not near.any():
-            return gap[near], np.zeros((0, self.plant.num_velocities()))
-        rates = self.plant.MakeVelocityToQDotMap(self.context).toarray()
-        return gap[near], -sign[near, None] * rates[index[near]]
+        return limit_rows(self.plant, self.context, self._limits, q, v * self.h)
 
     def _solve_contact(self, terms: StepTerms, closed: _ClosedLoops):
         """Solves the complementarity problem of a step: gam, beta and zeta.
@@ -246,7 +240,8 @@ class TimeStepper:
         return z[:n], z[n:b], z[s:]
 
 
-def _joint_limits(plant) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def joint_limits(plant: MultibodyPlant) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Positions with limits (k,), 1 for upper and -1 for lower ones, and the limits."""
     lower, upper = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
     up = np.flatnonzero(np.isfinite(upper))
     down = np.flatnonzero(np.isfinite(lower))
@@ -255,6 +250,31 @@ def _joint_limits(plant) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         np.concatenate([np.ones(len(up)), -np.ones(len(down))]),
         np.concatenate([upper[up], lower[down]]),
     )
+
+
+def limit_rows(
+    plant: MultibodyPlant,
+    context: Context,
+    limits: tuple[np.ndarray, np.ndarray, np.ndarray],
+    q: np.ndarray,
+    motion: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Distances (k,) of the limits in reach of a step, and their Jacobian (k, nv).
+
+    Args:
+        plant, context: finalized plant, posed.
+        limits: of :func:`joint_limits`.
+        q: positions (nq,).
+        motion: what a step is expected to be, h v (nv,).
+    """
+    index, sign, bound = limits
+    gap = sign * (bound - q[index])
+    ahead = sign * plant.MapVelocityToQDot(context, motion)[index]
+    near = gap < _LIMIT_REACH + np.maximum(ahead, 0.0)
+    if not near.any():
+        return gap[near], np.zeros((0, plant.num_velocities()))
+    rates = plant.MakeVelocityToQDotMap(context).toarray()
+    return gap[near], -sign[near, None] * rates[index[near]]
 
 
 # --- the loops, eliminated ---

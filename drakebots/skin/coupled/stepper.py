@@ -133,15 +133,8 @@ class CoupledStepper(DrivenSkeleton):
         space = model.space
         piece = connected_pieces(space.mesh.tets, len(space.mesh.vertices))[1]
         self._piece = np.append(piece, piece[space.midside[:, 0]])
-        self._solver = StepSolver(
-            model,
-            glue,
-            contacts,
-            precision,
-            keep_factors,
-            name=solver,
-            threads=threads or solver_threads(),
-        )
+        how = {"name": solver, "threads": threads or solver_threads()}
+        self._solver = StepSolver(model, glue, contacts, precision, keep_factors, **how)
         self.solver = self._solver.exact
 
     def start(
@@ -163,16 +156,9 @@ class CoupledStepper(DrivenSkeleton):
         self.pose(home if q is None else q, self.home[1] if v is None else v)
         q = self.plant.GetPositions(self.context).copy()
         v = self.plant.GetVelocities(self.context).copy()
-        positions = warm_start(
-            self.plant,
-            self.context,
-            self.model,
-            self.glue,
-            home,
-            q,
-            gravity=self.gravity,
-            solver=self.solver.name,
-        )
+        own = self.plant, self.context, self.model, self.glue
+        how = {"gravity": self.gravity, "solver": self.solver.name}
+        positions = warm_start(*own, home, q, **how)
         self.pose(q, v)
         _, J = glue_points(self.plant, self.context, self.glue)
         velocities = np.zeros_like(positions)
