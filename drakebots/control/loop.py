@@ -76,11 +76,15 @@ class Push:
         fields = zip(declared(cls).values(), words)
         return cls(*(finite_word(w, f"{what} {f.name}", f.unit) for f, w in fields))
 
-    def at(self, time: float) -> np.ndarray:
-        """The force at a time, in the world (3,) [N]."""
-        acts = self.time - 1e-9 <= time < self.time + self.duration - 1e-9
+    def at(self, time: float, step: float) -> np.ndarray:
+        """Its mean force over a time step from `time` on, in the world (3,) [N].
+
+        So the impulse is the one asked for, whatever the steps.
+        """
+        begin, end = max(time, self.time), min(time + step, self.time + self.duration)
+        share = round(max(end - begin, 0.0) / step, 9)
         ahead = [np.cos(self.direction), np.sin(self.direction), 0.0]
-        return acts * self.force * np.array(ahead)
+        return share * self.force * np.array(ahead)
 
 
 class Controller(Protocol):
@@ -302,7 +306,7 @@ class ControlRun(SimulatedRun):
         command = self.controller.command(time, *self.plant.state())
         if self._update_time < time + _SAME:
             self._update()
-        forces = [push.at(time) for push in self.pushes]
+        forces = [push.at(time, dt) for push in self.pushes]
         try:
             self.plant.advance(command, [f for f in forces if f.any()])
         except RuntimeError as error:

@@ -21,7 +21,7 @@ from pydrake.systems.framework import DiagramBuilder
 from drakebots.control.system import Command
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
-from drakebots.model import Model, actuators_of, bodies_of
+from drakebots.model import Model, actuators_of, bodies_of, point_jacobian
 from drakebots.multibody import (
     Flat,
     Ground,
@@ -244,12 +244,17 @@ class HardPlant:
         return self._force
 
     def advance(self, command: Command, forces: Sequence[np.ndarray] = ()) -> None:
-        """One time step under a command, without other forces.
+        """One time step under a command and forces (3,) at the trunk's centre of mass.
 
         Raises:
             NoSolution: when the contact problem is not solved.
         """
-        found = self._stepper.step(self._q, self._v, command.efforts)
+        stepper, trunk = self._stepper, base_body(self.plant)
+        self.plant.SetPositions(stepper.context, self._q)
+        at = trunk.body_frame(), trunk.default_com()
+        J = point_jacobian(self.plant, stepper.context, *at)
+        push = J.T @ sum(forces, np.zeros(3))
+        found = stepper.step(self._q, self._v, command.efforts, push)
         self._q, self._v, contact = found
         self._force = np.column_stack([contact.friction, contact.normal])
 
@@ -282,7 +287,7 @@ class Sap(ContactModel):
 
 @checked("ground")
 class Hard(ContactModel):
-    """Time stepping with hard contact."""
+    """Time stepping with hard contact; its friction is that of a pyramid in x and y."""
 
     def plant(self, model, base, time_step, ground):
         """The robot in time stepping."""
@@ -291,5 +296,6 @@ class Hard(ContactModel):
                 f"hard contact knows flat ground at z = 0, not {ground.terrain}; "
                 "take ground Sap"
             )
-        own = {"base": base, "time_step": time_step, "friction": ground.friction}
-        return HardPlant(model, **own)
+        return HardPlant(
+            model, base=base, time_step=time_step, friction=ground.friction
+        )

@@ -286,7 +286,7 @@ class FittedStepper(TimeStepper):
         M, tau, c, C, phi, N, P = map(np.asarray, parts)
         self.friction = float(mu) if len(phi) else None
         flat = [part.ravel() for part in (tau, c, phi)]
-        limit, L = self._limit_rows(q)
+        limit, L = self._limit_rows(q, v)
         return StepTerms(M, flat[0], flat[1], C, flat[2], N, P, limit, L)
 
     def levels(

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
         SteppedPlant,
         StepTerms,
         TimeStepper,
+        joint_limits,
+        limit_rows,
         solve_lcp,
     )
     from drakebots.multibody.judging import (

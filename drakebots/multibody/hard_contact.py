@@ -22,11 +22,12 @@ Lemke solver solves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import scipy.linalg
+from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import MultibodyForces
 from pydrake.solvers import MathematicalProgram, MobyLcpSolver
 from pydrake.systems.framework import Context
@@ -38,7 +39,11 @@ from drakebots.multibody.plant import Robot
 from drakebots.multibody.simulate import Sampled
 
 _LIMIT_REACH = 0.1
-"""Joint limits closer than this are part of a step, in the plant's units."""
+"""Joint limits closer than this, beyond what its speed makes of a step, are part of it,
+in the plant's units."""
+
+_OPEN = 1e-6
+"""Largest residual of the loops' rows after a step, in the plant's units."""
 
 PYRAMID = np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]])
 """Directions of the friction pyramid (rows), in the ground plane."""
@@ -82,7 +87,8 @@ class StepTerms:
 class TimeStepper:
     """Steps a robot's plant with hard contact on the plane z = 0.
 
-    All quantities are in the plant's units.
+    All quantities are in the plant's units. Friction is that of a pyramid: mu along x
+    and y, but 0.71 mu across a foot that slides at 45 degrees to them.
 
     Args:
         robot: robot on any base.
@@ -110,22 +116,24 @@ class TimeStepper:
         feet = robot.model.feet if friction is not None else ()
         radii = [foot.radius / robot.scaling.length for foot in feet]
         self._feet = list(zip(robot.frames(feet), radii))
-        self._limits = _joint_limits(plant)
+        self._limits = joint_limits(plant)
+        self._efforts = plant.GetEffortLowerLimits(), plant.GetEffortUpperLimits()
         self._quaternions = [
             slice(joint.position_start(), joint.position_start() + 4)
             for joint in joints_of(plant)
             if joint.type_name() == "quaternion_floating"
         ]
 
-    def step(
-        self, q: np.ndarray, v: np.ndarray, u: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, StepForces]:
+    def step(self, q, v, u, push=0.0) -> tuple[np.ndarray, np.ndarray, StepForces]:
         """One step: (q+, v+, forces) from positions, velocities and inputs.
+
+        `push` is a further generalized force (nv,).
 
         Raises:
             NoSolution: when the complementarity problem is not solved.
         """
         terms = self.terms(q, v, u)
+        terms = replace(terms, tau=terms.tau + push)
         v_next, loops, normal, beta, zeta = self.solved(terms, v)
         friction = beta.reshape(-1, 4) @ PYRAMID[:, :2]
         forces = StepForces(loops, normal, friction, terms.L.T @ zeta)
@@ -154,7 +162,10 @@ class TimeStepper:
         return q
 
     def generalized_forces(self, q, v, u) -> np.ndarray:
-        """tau (nv,): inputs, gravity, springs, damping and velocity terms."""
+        """tau (nv,): inputs, gravity, springs, damping and velocity terms.
+
+        Inputs act within the motors' limits of effort, as in Drake's plant.
+        """
         plant, context = self.plant, self.context
         if not all(np.isfinite(x).all() for x in (q, v, u)):
             raise InvalidInput("positions, velocities and inputs must be finite")
@@ -163,6 +174,7 @@ class TimeStepper:
         applied = MultibodyForces(plant)
         plant.CalcForceElementsContribution(context, applied)
         rest = np.zeros(plant.num_velocities())
+        u = np.clip(u, *self._efforts, out=np.array(u, float))
         return self.actuation @ u - plant.CalcInverseDynamics(context, rest, applied)
 
     def terms(self, q, v, u) -> StepTerms:
@@ -171,33 +183,17 @@ class TimeStepper:
         tau = self.generalized_forces(q, v, u)  # also sets q and v
         c, C = self.robot.closure.evaluate(context)
         nv = plant.num_velocities()
-        phi, N, P = np.zeros(len(self._feet)), [], []
+        nc = len(self._feet)
+        phi, N, P = np.zeros(nc), np.zeros((nc, nv)), np.zeros((nc, len(PYRAMID), nv))
         for i, (point, radius) in enumerate(self._feet):
             J = point_jacobian(plant, context, *point)
             phi[i] = point_in_world(plant, context, *point)[2] - radius
-            N.append(J[2])
-            P.append(PYRAMID @ J)
-        limit, L = self._limit_rows(q)
-        return StepTerms(
-            plant.CalcMassMatrix(context),
-            tau,
-            c,
-            C,
-            phi,
-            np.array(N).reshape(-1, nv),
-            np.array(P).reshape(-1, nv),
-            limit,
-            L,
-        )
+            N[i], P[i] = J[2], PYRAMID @ J
+        M, limits = plant.CalcMassMatrix(context), self._limit_rows(q, v)
+        return StepTerms(M, tau, c, C, phi, N, P.reshape(-1, nv), *limits)
 
-    def _limit_rows(self, q: np.ndarray):
-        index, sign, bound = self._limits
-        gap = sign * (bound - q[index])
-        near = gap < _LIMIT_REACH
-        if not near.any():
-            return gap[near], np.zeros((0, self.plant.num_velocities()))
-        rates = self.plant.MakeVelocityToQDotMap(self.context).toarray()
-        return gap[near], -sign[near, None] * rates[index[near]]
+    def _limit_rows(self, q: np.ndarray, v: np.ndarray):
+        return limit_rows(self.plant, self.context, self._limits, q, v * self.h)
 
     def _solve_contact(self, terms: StepTerms, closed: _ClosedLoops):
         """Solves the complementarity problem of a step: gam, beta and zeta.
@@ -244,7 +240,8 @@ class TimeStepper:
         return z[:n], z[n:b], z[s:]
 
 
-def _joint_limits(plant) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def joint_limits(plant: MultibodyPlant) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Positions with limits (k,), 1 for upper and -1 for lower ones, and the limits."""
     lower, upper = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
     up = np.flatnonzero(np.isfinite(upper))
     down = np.flatnonzero(np.isfinite(lower))
@@ -253,6 +250,31 @@ def _joint_limits(plant) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         np.concatenate([np.ones(len(up)), -np.ones(len(down))]),
         np.concatenate([upper[up], lower[down]]),
     )
+
+
+def limit_rows(
+    plant: MultibodyPlant,
+    context: Context,
+    limits: tuple[np.ndarray, np.ndarray, np.ndarray],
+    q: np.ndarray,
+    motion: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Distances (k,) of the limits in reach of a step, and their Jacobian (k, nv).
+
+    Args:
+        plant, context: finalized plant, posed.
+        limits: of :func:`joint_limits`.
+        q: positions (nq,).
+        motion: what a step is expected to be, h v (nv,).
+    """
+    index, sign, bound = limits
+    gap = sign * (bound - q[index])
+    ahead = sign * plant.MapVelocityToQDot(context, motion)[index]
+    near = gap < _LIMIT_REACH + np.maximum(ahead, 0.0)
+    if not near.any():
+        return gap[near], np.zeros((0, plant.num_velocities()))
+    rates = plant.MakeVelocityToQDotMap(context).toarray()
+    return gap[near], -sign[near, None] * rates[index[near]]
 
 
 # --- the loops, eliminated ---
@@ -304,13 +326,15 @@ class _ClosedLoops:
         if C.size:
             try:
                 self._solve_loops = _factored(C @ self._MiCt)
+                w = w - self._MiCt @ self._solve_loops(c / h + C @ w)
+                # Rows that depend on each other may pass by rounding.
+                if not np.abs(c + h * C @ w).max() < _OPEN:
+                    raise scipy.linalg.LinAlgError("rows that contradict each other")
             except scipy.linalg.LinAlgError as error:
                 raise InvalidInput(
                     "the loops' rows depend on each other; give the loops "
                     "`rows: planar` or leave redundant ones out"
                 ) from error
-            correction = self._solve_loops(c / h + C @ w)
-            w = w - self._MiCt @ correction
         self.free = w
 
     def _project(self, x: np.ndarray) -> np.ndarray:

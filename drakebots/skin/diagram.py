@@ -107,7 +107,7 @@ def add_skin(
     geometry that cameras and visualizers see. Skin and robot touch all other bodies of
     the plant that have collision geometry, free, jointed or fixed, and these touch each
     other (:mod:`drakebots.skin.coupled.scene`). Their shapes lose the proximity role in
-    the scene graph: other plants are seen, not touched. Limits of joints are not held.
+    the scene graph: other plants are seen, not touched.
 
     Args:
         builder: builder of the diagram, with the scene graph.

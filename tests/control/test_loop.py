@@ -119,6 +119,14 @@ def test_pushes_act_on_the_plant():
     assert run.plant.v == pytest.approx(0.04)
 
 
+@pytest.mark.parametrize(("begin", "duration"), [(0.03, 0.004), (0.034, 0.017)])
+def test_pushes_give_their_impulse_whatever_the_steps(begin, duration):
+    """Shorter than a step of 10 ms, or across parts of steps: F t, no more, no less."""
+    run = Run(push(0.0), pushes=(Push(2.0, begin, duration, 0.0),))
+    run.simulate()
+    assert run.plant.v == pytest.approx(2.0 * duration)
+
+
 def test_a_fall_ends_the_run_with_a_last_sample():
     run = Run(push(1.0), falls_at=0.045)
     result = run.simulate()

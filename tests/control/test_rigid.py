@@ -62,6 +62,22 @@ def test_our_plant_lands_by_coulombs_law(puck):
         assert worst(plant, h) == pytest.approx(FRICTION, rel=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["hard", "sap"])
+def test_pushes_give_their_impulse(puck, kind):
+    """Several forces in some steps, on a body that flies: m v is their impulse."""
+    plant = HardPlant(puck, base="quaternion", time_step=1e-3, friction=FRICTION)
+    if kind == "sap":
+        ground = stiff_ground(puck, 0.05, FRICTION, GRAVITY, Flat())
+        plant = SapPlant(puck, base="quaternion", time_step=1e-3, ground=ground)
+    plant.start(np.r_[1, 0, 0, 0, 0, 0, 1], np.zeros(6))
+    pushes = [np.array([2.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.5])]
+    for k in range(60):
+        forces = pushes if 10 <= k < 50 else []
+        plant.advance(Command(np.zeros(0), np.zeros(0)), forces)
+    gained = 0.37 * (plant.state()[1][3:] + np.array([0, 0, 0.06 * GRAVITY]))
+    assert gained == pytest.approx(0.04 * sum(pushes), rel=1e-9)
+
+
 def test_friction_and_payload_change_while_it_runs(puck):
     """It slides by the friction of now, and the ground carries what it carries: by
     momentum, since "similar" throws up what slides."""

@@ -408,8 +408,8 @@ class Run(ControlRun):
         plant = self.plant.plant
         motors = actuators_of(plant)
         order = [motor.input_start() for motor in motors]
-        pushes, none = self.pushes, np.zeros(3)
-        force = np.array([sum((p.at(t) for p in pushes), none) for t in times])
+        dt, none = self.plant.time_step, np.zeros(3)
+        force = [sum((p.at(t, dt) for p in self.pushes), none) for t in times]
         data = data.assign_coords(motor=[motor.name() for motor in motors])
         data = data.assign(
             torque=(("time", "motor"), efforts[:, order], {"units": "N m or N"}),

@@ -255,9 +255,8 @@ class SkinnedPlant:
         """Forces on the nodes of the skin (N, 3) [N]."""
         total = np.zeros_like(self.robot.skinned.fem.rest)
         for force in forces:
-            total[self._under(force / np.linalg.norm(force))] += force
-        touched = np.flatnonzero(total.any(axis=1))
-        total[touched] /= len(touched)
+            under = self._under(force / np.linalg.norm(force))
+            total[under] += force / len(under)
         return total
 
     def _under(self, along: np.ndarray) -> np.ndarray:

@@ -10,7 +10,9 @@ the depth d in the ground with the normal n, or about to be in it, act
 
     f = k d n - K du,  K = (k + c/dt) n n' + mu f_n0/max(|v_t|, v_s)/dt (1 - n n')
 
-with f_n0 the normal force and v_t the slip at the start of the step.
+with f_n0 the normal force and v_t the slip at the start of the step, or at its end
+where that makes another friction: where it lands, a step would be braked by what stops
+it, up to h^2 k/m times mu.
 """
 
 from __future__ import annotations
@@ -172,6 +174,10 @@ def link_contact(
 PULL = 1e-3
 """Largest pull on a vertex in terms of the largest push on another."""
 
+RUB, RUBBED = 0.1, 3
+"""Error of the friction of a piece of skin for which a step is solved again, as a share
+of mu times the normal forces, and the largest number of these solves."""
+
 
 @dataclass(frozen=True)
 class Touched:
@@ -184,6 +190,8 @@ class Touched:
         J: Jacobian in v of the touched points of bodies (c, 3, nv).
         K: stiffness (c, 3, 3) [N/m].
         push: forces without motion, k d n (c, 3) [N].
+        friction: Coulomb's coefficients mu (c,).
+        slip: v_s dt (c,) [m].
         normal: normals of the shapes (c, 3).
     """
 
@@ -193,7 +201,33 @@ class Touched:
     J: np.ndarray
     K: np.ndarray
     push: np.ndarray
+    friction: np.ndarray
+    slip: np.ndarray
     normal: np.ndarray
+
+    def rubbed(self, solution: StepSolution, piece: np.ndarray) -> Touched:
+        """The vertices with the friction of a solved step's normal forces and slips.
+
+        They are themselves where this is, in sum over each piece of skin, the friction
+        that they have, up to :data:`RUB` of its bound. Where they land, the step before
+        knows nothing of it.
+
+        Args:
+            solution: the solved step.
+            piece: number of each node's piece (N,).
+        """
+        across = np.eye(3) - self.normal[:, :, None] * self.normal[:, None, :]
+        slide = np.einsum("cij,cj->ci", across, self.apart(solution))
+        slide = np.linalg.norm(slide, axis=1)
+        press = np.einsum("ci,ci->c", self.forces(solution), self.normal)
+        bound = self.friction * np.maximum(press, 0.0)
+        more = bound / np.maximum(slide, self.slip)
+        more -= np.einsum("cij,cij->c", self.K, across) / 2
+        of = piece[self.nodes]
+        off, most = (np.bincount(of, each) for each in (np.abs(more) * slide, bound))
+        more[~(off > RUB * most)[of]] = 0.0
+        K = self.K + more[:, None, None] * across
+        return replace(self, K=K) if more.any() else self
 
     def pushing(self, solution: StepSolution) -> Touched | None:
         """The vertices that are pushed in a solved step: all of them, or None.
@@ -226,8 +260,11 @@ class Touched:
 
     def forces(self, solution: StepSolution) -> np.ndarray:
         """Forces on the skin in a solved step (c, 3) [N], world."""
-        apart = solution.du[self.nodes] - self.J @ solution.dq
-        return self.push - np.einsum("cij,cj->ci", self.K, apart)
+        return self.push - np.einsum("cij,cj->ci", self.K, self.apart(solution))
+
+    def apart(self, solution: StepSolution) -> np.ndarray:
+        """Motions of the vertices against what they touch (c, 3) [m]."""
+        return solution.du[self.nodes] - self.J @ solution.dq
 
     def on_skin(self, owners: Sequence[str], solution: StepSolution) -> SceneForces:
         """Forces on the skin in a solved step by the owners of the shapes."""
@@ -261,9 +298,9 @@ class SkinGround(CompliantGround):
             return None
         nodes, n, along = nodes[stays], n[stays], along[stays]
         slide = v[nodes] - along[:, None] * n
-        K, push = self.springs(-phi[stays], n, along, slide, dt, self.damping)
+        law = self.springs(-phi[stays], n, along, slide, dt, self.damping)
         J, shapes = np.zeros((len(nodes), 3, nv)), np.full(len(nodes), -1)
-        return Touched(nodes, shapes, x[nodes], J, K, push, n)
+        return Touched(nodes, shapes, x[nodes], J, *law, n)
 
     def springs(self, depth, normal, along, slide, dt, damping, friction=None):
         """Stiffness and push of points on what they touch.
@@ -277,7 +314,7 @@ class SkinGround(CompliantGround):
             friction: Coulomb's coefficient in place of the law's own.
 
         Returns:
-            K (c, 3, 3) [N/m] and k d n (c, 3) [N].
+            K, push, friction and slip of :class:`Touched`.
         """
         friction = self.friction if friction is None else friction
         press = np.maximum(self.stiffness * depth - damping * along, 0.0)
@@ -286,7 +323,15 @@ class SkinGround(CompliantGround):
         across = normal[:, :, None] * normal[:, None, :]
         K = np.reshape(self.stiffness + damping / dt, (-1, 1, 1)) * across
         K = K + rub[:, None, None] * (np.eye(3) - across)
-        return K, (self.stiffness * depth)[:, None] * normal
+        friction, slip = np.broadcast_arrays(friction, self.slip_speed * dt, depth)[:2]
+        return K, (self.stiffness * depth)[:, None] * normal, friction, slip
+
+
+def touching(equations: StepEquations, *touched: Touched | None) -> StepEquations:
+    """The equations of the step with the forces of all that touches."""
+    for each in touched:
+        equations = equations if each is None else each.add_to(equations)
+    return equations
 
 
 def with_springs(

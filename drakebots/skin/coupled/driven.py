@@ -19,6 +19,7 @@ from pydrake.systems.framework import Context
 from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.model import find_body
+from drakebots.multibody import joint_limits, limit_rows
 from drakebots.skin.coupled.equations import StepSolution, as_vector
 from drakebots.skin.coupled.laws import (
     ClippedLaw,
@@ -33,6 +34,9 @@ from drakebots.skin.coupled.laws import (
     servo_law,
 )
 from drakebots.skin.coupled.skeleton import Servo, actuated_joints, torque_map
+
+STOP = 1e3
+"""Stiffness of a joint's stop, in that of its inertia over the square of a step."""
 
 
 def _check_limits(limits: np.ndarray, torques: int) -> np.ndarray:
@@ -61,6 +65,7 @@ class Drive:
         torques: given torques (m,) [N m].
         patch: law of the contact points, or None.
         dt: time step [s].
+        stops: law of the joint limits in reach, or None.
     """
 
     servo: ClippedLaw | None
@@ -68,11 +73,13 @@ class Drive:
     torques: np.ndarray
     patch: PatchLaw | None
     dt: float
+    stops: ClippedLaw | None = None
 
     @property
     def laws(self) -> list[Law]:
         """Laws to solve for, contact points excepted."""
-        return [self.servo] if self.implicit else []
+        found = [self.servo] if self.implicit else []
+        return found if self.stops is None else [*found, self.stops]
 
     def right_side(self, system: SmallSystem, forces=None) -> np.ndarray:
         """r (nv + 3 p,) of a step, with the torques that are in no law."""
@@ -137,13 +144,9 @@ class SceneForces:
 
     def __add__(self, other: SceneForces) -> SceneForces:
         """These forces and others."""
-        both = zip(vars(self).values(), vars(other).values())
-        return SceneForces(
-            *(
-                a + b if isinstance(a, tuple) else np.concatenate([a, b])
-                for a, b in both
-            )
-        )
+        parts = zip(vars(self).values(), vars(other).values())
+        both = (a + b if type(a) is tuple else np.append(a, b, 0) for a, b in parts)
+        return SceneForces(*both)
 
     def on(self, name: str, nodes: np.ndarray | None = None) -> np.ndarray:
         """The sum of the forces on a body, or on the "skin" (3,) [N].
@@ -224,10 +227,8 @@ class DrivenSkeleton(ABC):
         # pydrake keeps the root of a diagram alive as long as its plant's context.
         self.plant, self.context, self.dt = plant, context, float(dt)
         self.gravity = plant.gravity_field().gravity_vector()
-        self.home = (
-            plant.GetPositions(context).copy(),
-            plant.GetVelocities(context).copy(),
-        )
+        q, v = plant.GetPositions(context), plant.GetVelocities(context)
+        self.home, self._limits = (q.copy(), v.copy()), joint_limits(plant)
 
     def step(
         self,
@@ -269,11 +270,8 @@ class DrivenSkeleton(ABC):
                 note = result.message + ", tangent projected" * project
                 forces = result.forces + self._under_feet(state, result.patch_forces)
                 return replace(result, message=note, forces=forces)
-        message = (
-            f"step to {state.time + self.dt:g} s failed: {result.message}; use a "
-            f"{self.remedy}"
-        )
-        return replace(result, message=message)
+        failed = f"step to {state.time + self.dt:g} s failed: {result.message}"
+        return replace(result, message=f"{failed}; use a {self.remedy}")
 
     def _under_feet(self, state: Any, f_W: np.ndarray | None) -> SceneForces:
         """Forces of the ground on the contact points (k, 3) [N] in a step."""
@@ -333,6 +331,7 @@ class DrivenSkeleton(ABC):
             torques: given torques (m,) [N m].
             servo: implicit servos, one per torque.
         """
+        stops = self._stops(q)
         q, limit, law = q[self._at], self.effort_limits, None
         limited = limit is not None
         if limited or servo is not None:
@@ -345,7 +344,20 @@ class DrivenSkeleton(ABC):
             patch = self.patch_contact.law(
                 self.plant, self.context, self.patches, self.dt
             )
-        return Drive(law, limited, torques, patch, self.dt)
+        return Drive(law, limited, torques, patch, self.dt, stops)
+
+    def _stops(self, q: np.ndarray) -> ClippedLaw | None:
+        """Stops of the joints, inelastic springs that push only."""
+        plant, context = self.plant, self.context
+        motion = self.dt * plant.GetVelocities(context)
+        gap, L = limit_rows(plant, context, self._limits, q, motion)
+        if not len(gap):
+            return None
+        inverse = np.linalg.solve(plant.CalcMassMatrix(context), L.T)
+        k = STOP / (self.dt**2 * np.einsum("ki,ik->k", L, inverse))
+        # Who begins beyond a limit is not thrown back within a step.
+        push = -k * np.where(gap < 0, 0.2 * gap, gap)
+        return ClippedLaw(L, push, k, 0.0 * k, np.inf * k)
 
     def given_torques(self, torques) -> np.ndarray:
         """torques as (m,), zeros for None; InvalidInput when they do not fit."""

@@ -11,8 +11,9 @@ moves by w = du_i - J_B dq relative to it, and has the force
 
 where c counts only if d > 0, with f_n0 and v_t those at the start of the step; so
 thousands of vertices cost no more than their entries in the skin's matrix, and a body
-that moves one right-hand side for each of its velocities. Nothing is pulled: where a
-vertex would be at the end of the step, the step is solved once more without it.
+that moves one right-hand side for each of its velocities. Where they are others at its
+end, as where the skin lands, the step is solved again with those. Nothing is pulled:
+where a vertex would be at the end of the step, it is solved once more without it.
 
 Rigid shapes touch by their points (corners, the centres of balls, the ends of capsules,
 :func:`~drakebots.model.shape_points`), which are contact points as a foot's are; edges
@@ -130,9 +131,9 @@ class Scene:
             # No damping before they touch, as with the contact of links.
             damping = np.where(depth > 0, law.damping, 0.0)
             mu = _both(law.friction, shape.friction)
-            K, push = law.springs(depth, n, along, slide, dt, damping, mu)
+            own = law.springs(depth, n, along, slide, dt, damping, mu)
             numbers = np.full(len(hit), number)
-            found.append((nodes[hit], numbers, x[hit], J, K, push, n))
+            found.append((nodes[hit], numbers, x[hit], J, *own, n))
         if not any(len(each[0]) for each in found):
             return None
         return Touched(*map(np.concatenate, zip(*found)))

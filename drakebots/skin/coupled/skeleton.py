@@ -8,10 +8,11 @@ Semi-implicit Euler, with Drake's own implicit joint damping D, reads
     A_r dq = b_r + B tau,  A_r = M/dt^2 + D/dt,
     b_r = (M/dt + D) v + tau_ext - C v
 
-where tau_ext contains gravity, springs and -D v. Contacts and joint limits of the
-links, forces on the plant's input ports, controller gains of its actuators (see
-:class:`Servo`) and effort limits are not included. In this scaling the multipliers of
-the paper's eq. (2) are forces [N], as in the skin's A_d = M/dt^2 + ...
+where tau_ext contains gravity, springs and -D v. Contacts of the links, limits of
+joints and efforts (see :mod:`drakebots.skin.coupled.driven`), forces on the plant's
+input ports and controller gains of its actuators (see :class:`Servo`) are not included.
+In this scaling the multipliers of the paper's eq. (2) are forces [N], as in the skin's
+A_d = M/dt^2 + ...
 """
 
 from __future__ import annotations

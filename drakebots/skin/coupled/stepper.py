@@ -26,9 +26,10 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.threads import solver_threads
 from drakebots.fem import Cavity, SkinState, equilibrium
 from drakebots.fem.assembly import FemModel, elastic_energy, worst_tet
+from drakebots.fem.mesh import connected_pieces
 from drakebots.fem.solver import Prescribed
 from drakebots.model import find_body, is_floating, joints_of
-from drakebots.skin.coupled.collisions import Collisions
+from drakebots.skin.coupled.collisions import RUBBED, Collisions, touching
 from drakebots.skin.coupled.driven import (
     CoupledResult,
     DrivenSkeleton,
@@ -129,15 +130,11 @@ class CoupledStepper(DrivenSkeleton):
         self.collisions = Collisions() if collisions is None else collisions
         self.model, self.glue, self.scene = model, glue, scene
         self.cavities = tuple(cavities)
-        self._solver = StepSolver(
-            model,
-            glue,
-            contacts,
-            precision,
-            keep_factors,
-            name=solver,
-            threads=threads or solver_threads(),
-        )
+        space = model.space
+        piece = connected_pieces(space.mesh.tets, len(space.mesh.vertices))[1]
+        self._piece = np.append(piece, piece[space.midside[:, 0]])
+        how = {"name": solver, "threads": threads or solver_threads()}
+        self._solver = StepSolver(model, glue, contacts, precision, keep_factors, **how)
         self.solver = self._solver.exact
 
     def start(
@@ -159,16 +156,9 @@ class CoupledStepper(DrivenSkeleton):
         self.pose(home if q is None else q, self.home[1] if v is None else v)
         q = self.plant.GetPositions(self.context).copy()
         v = self.plant.GetVelocities(self.context).copy()
-        positions = warm_start(
-            self.plant,
-            self.context,
-            self.model,
-            self.glue,
-            home,
-            q,
-            gravity=self.gravity,
-            solver=self.solver.name,
-        )
+        own = self.plant, self.context, self.model, self.glue
+        how = {"gravity": self.gravity, "solver": self.solver.name}
+        positions = warm_start(*own, home, q, **how)
         self.pose(q, v)
         _, J = glue_points(self.plant, self.context, self.glue)
         velocities = np.zeros_like(positions)
@@ -206,7 +196,8 @@ class CoupledStepper(DrivenSkeleton):
                 "not in equations(); use step() or system(), or a stepper without it"
             )
         self.pose(state.q, state.v)
-        return self._equations(state, servo, skin_forces, project, None)
+        own = self._equations(state, servo, skin_forces, project, None)
+        return touching(own, self._on_ground(state))
 
     def system(
         self, state: CoupledState, *, project: bool = False
@@ -228,7 +219,8 @@ class CoupledStepper(DrivenSkeleton):
             )
         self.pose(state.q, state.v)
         pairs = self.collisions.pairs(self.plant, self.context, state.skin, self.dt)
-        equations = self._equations(state, None, None, project, pairs)
+        own = self._equations(state, None, None, project, pairs)
+        equations = touching(own, self._on_ground(state))
         system = ReducedSystem(equations, self.solver)
         if pairs is None:
             return system
@@ -237,29 +229,15 @@ class CoupledStepper(DrivenSkeleton):
 
     def _equations(self, state, servo, skin_forces, project, pairs):
         """The equations of a step at the context's pose, with the pairs' friction."""
-        skeleton = skeleton_equations(
-            self.plant,
-            self.context,
-            self.glue,
-            self.dt,
-            servo=servo,
-        )
+        at = self.plant, self.context, self.glue, self.dt
+        skeleton = skeleton_equations(*at, servo=servo)
         if pairs is not None:
             on_skin, on_links = pairs.friction()
             skin_forces = on_skin if skin_forces is None else on_skin + skin_forces
             skeleton = replace(skeleton, b=skeleton.b + on_links)
-        equations = step_equations(
-            skeleton,
-            self.model,
-            state.skin,
-            self.glue,
-            self.dt,
-            gravity=self.gravity,
-            forces=skin_forces,
-            project=project,
-        )
-        touched = self._on_ground(state)
-        return equations if touched is None else touched.add_to(equations)
+        skin = self.model, state.skin, self.glue, self.dt
+        how = {"gravity": self.gravity, "forces": skin_forces, "project": project}
+        return step_equations(skeleton, *skin, **how)
 
     def _on_ground(self, state):
         """What of the skin touches the ground in a step, or None."""
@@ -267,29 +245,34 @@ class CoupledStepper(DrivenSkeleton):
         return ground and ground.touched(state.skin, nv, self.dt)
 
     def _solved(self, state, equations, drive, contact_forces, pairs):
-        """The solved step, and the forces of the scene."""
+        """The solved step, and the forces of ground and scene."""
         scene, at = self.scene, (self.plant, self.context)
         # The skin goes on as it moved, or as it did when more of it touched.
         found = StepSolution(self.dt * state.v, self.dt * state.skin.velocities, None)
-        x, given = state.skin.positions, (drive, contact_forces, pairs)
-        if scene is None:
-            solved = self._solver.solve(equations, *given, x=x, guess=found)
-            return solved, SceneForces()
-        pressed = scene.pressed(*at, self.dt)
+        x, feet = state.skin.positions, drive.patch
+        pressed = scene and scene.pressed(*at, self.dt)
         if pressed is not None:
-            feet, law = drive.patch, pressed.law
+            law = pressed.law
             drive = replace(drive, patch=feet.beside(law) if feet else law)
         given = drive, contact_forces, pairs
-        touched = scene.touched(*at, state.skin, self.dt)
+        touched = scene and scene.touched(*at, state.skin, self.dt)
+        ground, tries = self._on_ground(state), RUBBED
         while True:
-            whole = equations if touched is None else touched.add_to(equations)
+            whole = touching(equations, ground, touched)
             solved = self._solver.solve(whole, *given, x=x, guess=found)
-            found, before = solved.solution, touched
+            found, before = solved.solution, (ground, touched)
             touched = touched and touched.pushing(found)
-            if touched is before:
+            if tries:
+                ground, touched = (
+                    t and t.rubbed(found, self._piece) for t in (ground, touched)
+                )
+            if ground is before[0] and touched is before[1]:
                 break
+            tries -= 1
         points = len(solved.feet) - (0 if pressed is None else len(pressed.points))
-        forces = scene.forces(touched, pressed, found, solved.feet[points:])
+        forces = SceneForces() if ground is None else ground.on_skin(["ground"], found)
+        if scene is not None:
+            forces += scene.forces(touched, pressed, found, solved.feet[points:])
         return replace(solved, feet=solved.feet[:points]), forces
 
     remedy = "smaller dt or the material 'stable-neo-hookean'"
@@ -328,21 +311,9 @@ class CoupledStepper(DrivenSkeleton):
             reason = f"tet {tet} inverted (det F {ratio:.3g})"
             end = {"solution": found, "worst_tet": tet}
             return CoupledResult(state, False, reason, ratio, **end)
-        touched = self._on_ground(state)
-        if touched is not None:
-            forces += touched.on_skin(["ground"], found)
         applied = drive.applied(skeleton.B, found.dq)
-        return CoupledResult(
-            after,
-            True,
-            solved.note,
-            ratio,
-            applied,
-            solved.feet,
-            found,
-            tet,
-            forces,
-        )
+        end = applied, solved.feet, found, tet, forces
+        return CoupledResult(after, True, solved.note, ratio, *end)
 
     def advance(self, state: CoupledState, solution: StepSolution) -> CoupledState:
         """The state after a solution, with the glue on the links.

@@ -441,13 +441,8 @@ class ReducedStepper(DrivenSkeleton):
             NoSolution: when a point is inverted or the matrix is not positive definite.
         """
         self.pose(state.q, state.v)
-        skeleton = skeleton_equations(
-            self.plant,
-            self.context,
-            self._glue,
-            self.dt,
-            servo=servo,
-        )
+        at = self.plant, self.context, self._glue, self.dt
+        skeleton = skeleton_equations(*at, servo=servo)
         motion = self.links.motion(self.context)
         g, A, low = self.forces.elastic(motion, state.y, self.dt, project)
         mass, push, J = self.forces.inertia(motion, state.y, state.points, self.dt)

@@ -133,7 +133,8 @@ class ComplementaritySolver(ExactIpoptSolver):
 
     A program must have pairs; all else in it may be what :class:`.ExactIpoptSolver`
     takes. Options under the id "Complementarity" are IPOPT's, for every program on the
-    way. A failed solve returns the best point, marked.
+    way, but "max_wall_time", which is that of all. A failed solve returns the best
+    point, marked.
 
     Args:
         tolerance: largest violation of an answer, products G_i H_i included.
@@ -170,13 +171,12 @@ class ComplementaritySolver(ExactIpoptSolver):
 class _Search:
     """One solve: the ladder, then branches."""
 
-    def __init__(
-        self, solver: ComplementaritySolver, read: ReadBack, options, monitor, threads
-    ):
+    def __init__(self, solver, read: ReadBack, options, monitor, threads):
         self.tolerance, self.weights = solver.tolerance, solver.weights
         self.program, self.pairs, self.options = read.program, read.pairs, options
         self.solve = partial(solve, monitor=monitor, threads=threads)
-        self.programs, self.stopped = 0, False
+        self.clock = Clock(options.pop("max_wall_time", None))
+        self.programs, self.stopped = 0, ""
         # 0 or 1: the side of each pair that is held at zero on the best branch.
         self.sides: np.ndarray | None = None
 
@@ -206,7 +206,7 @@ class _Search:
                 status = "Infeasible_Problem_Detected"
             best = Raw(x, status, feasible, ladder.log, ladder.seconds)
         if self.stopped:
-            best = replace(best, status="interrupted", success=False)
+            best = replace(best, status=self.stopped, success=False)
         return best
 
     def _lower(self, one: Raw, other: Raw) -> bool:
@@ -247,9 +247,11 @@ class _Search:
         return (near(1e-4, 1e-6) if later else {}) | self.options
 
     def _solved(self, program: Program, x: np.ndarray, options) -> Solution:
-        found = self.solve(program, x, options=options)
+        left = self.clock.left and max(self.clock.left, 1e-3)
+        found = self.solve(program, x, options=options, time_limit=left)
         self.programs += 1
-        self.stopped = self.stopped or found.verdict is Verdict.INTERRUPTED
+        if found.verdict in (Verdict.INTERRUPTED, Verdict.TIME_LIMIT):
+            self.stopped = found.verdict.value
         return found
 
     def _violation(self, solution: Solution) -> float:
@@ -305,11 +307,8 @@ class _Search:
             for i in np.argsort(-slopes):
                 sides = self.sides.copy()
                 sides[i] = 1 - sides[i]
-                if (
-                    slopes[i] > 1e-6
-                    and not self.stopped
-                    and sides.tobytes() not in tried
-                ):
+                new = sides.tobytes() not in tried
+                if slopes[i] > 1e-6 and new and not self.stopped:
                     break
             else:
                 return best

@@ -29,6 +29,7 @@ from pydrake.solvers import (
 )
 
 from drakebots.core.errors import InvalidInput
+from drakebots.core.run import Verdict
 from drakebots.trajopt.solvers.ipopt_exact import Iteration, Monitor, Raw, solve_exact
 from drakebots.trajopt.solvers.read_back import ReadBack
 
@@ -43,6 +44,7 @@ _RESULTS = {
     "Maximum_Iterations_Exceeded": SolutionResult.kIterationLimit,
     "Maximum_CpuTime_Exceeded": SolutionResult.kIterationLimit,
     "Maximum_WallTime_Exceeded": SolutionResult.kIterationLimit,
+    Verdict.TIME_LIMIT.value: SolutionResult.kIterationLimit,
     "Not_Enough_Degrees_Of_Freedom": SolutionResult.kInvalidInput,
     "Invalid_Problem_Definition": SolutionResult.kInvalidInput,
     "Invalid_Option": SolutionResult.kInvalidInput,

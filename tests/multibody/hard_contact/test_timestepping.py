@@ -16,7 +16,7 @@ import drakebots
 from drakebots import build_robot
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.units import MM_G_MS
-from drakebots.model import Point
+from drakebots.model import Loop, Point
 from drakebots.multibody import TimeStepper, solve_lcp
 from drakebots.robots.hamr.model import parameters
 from drakebots.robots.hamr.model.piezo import bender
@@ -260,6 +260,84 @@ def test_joint_limit_holds(tmp_path):
     assert forces.limits[0] == pytest.approx(0.5 * GRAVITY)
     residual = step_residual(stepper, *before, np.zeros(0), v)
     assert max(dataclasses.astuple(residual)) < 1e-10
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory):
+    """A link on a vertical hinge, from -0.5 to 0.5 rad, by a motor of 1 N m."""
+    path = tmp_path_factory.mktemp("arm") / "arm.urdf"
+    path.write_text(
+        """<robot name="arm"><link name="base"/><link name="bar"><inertial>
+        <mass value="0.5"/><inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0"
+        izz="0.01"/></inertial></link><joint name="j" type="revolute">
+        <parent link="base"/><child link="bar"/><axis xyz="0 0 1"/>
+        <limit lower="-0.5" upper="0.5" effort="1" velocity="9"/></joint></robot>"""
+    )
+    return build_robot(drakebots.load(path), base="fixed", time_step=0)
+
+
+def test_motors_keep_their_limits_of_effort(arm):
+    """As in Drake's plant: 5 N m asked of a motor of 1 N m turn 0.01 kg m^2 by
+    100 rad/s^2."""
+    stepper = TimeStepper(arm, 1e-3)
+    for asked in (5.0, -5.0, 0.5):
+        _, v, _ = stepper.step(np.zeros(1), np.zeros(1), np.array([asked]))
+        assert v[0] == pytest.approx(0.1 * np.clip(asked, -1, 1), rel=1e-12)
+    with pytest.raises(ValueError):
+        stepper.step(np.zeros(1), np.zeros(1), np.zeros(2))
+
+
+@pytest.mark.parametrize("speed", [50.0, 350.0, -3000.0])
+def test_a_stop_holds_whatever_comes(arm, speed):
+    """A joint that passes its stop within a step would come back faster than by any
+    bounce; the stop takes its angular momentum."""
+    stepper = TimeStepper(arm, 1e-3)
+    q, v, taken = np.zeros(1), np.array([speed]), 0.0
+    for _ in range(20):
+        q, v, forces = stepper.step(q, v, np.zeros(1))
+        taken -= 1e-3 * forces.limits[0]
+        assert abs(q[0]) <= 0.5 + 1e-12
+    assert v[0] == pytest.approx(0.0, abs=1e-10)
+    assert taken == pytest.approx(0.01 * speed, rel=1e-9)
+
+
+@pytest.mark.parametrize("mass", [0.1, 0.3, 0.37, 1.7])
+def test_loops_that_contradict_each_other_are_refused(tmp_path, mass):
+    """A body held at two points 1 mm apart: rows that depend on each other may pass
+    Cholesky's method by rounding, as they do at three of these masses."""
+    path = tmp_path / "slides.urdf"
+    joints = "".join(
+        f"""<joint name="{a}" type="prismatic"><parent link="{parent}"/>
+        <child link="{child}"/><axis xyz="{axis}"/>
+        <limit lower="-1" upper="1" effort="1" velocity="1"/></joint>"""
+        for a, parent, child, axis in (
+            ("x", "base", "a", "1 0 0"),
+            ("z", "a", "b", "0 0 1"),
+        )
+    )
+    path.write_text(
+        f"""<robot name="slides"><link name="base"/><link name="a"/><link name="b">
+        <inertial><mass value="{mass}"/><inertia ixx="1" ixy="0" ixz="0" iyy="1"
+        iyz="0" izz="1"/></inertial></link>{joints}</robot>"""
+    )
+    y = np.array([0, 1.0, 0])
+    loops = tuple(
+        Loop(
+            f"at {x}",
+            "b",
+            "base",
+            np.zeros(3),
+            np.array([x, 0, 0]),
+            y,
+            y,
+            rows="planar",
+        )
+        for x in (0.0, 1e-3)
+    )
+    model = dataclasses.replace(drakebots.load(path), loops=loops)
+    stepper = TimeStepper(build_robot(model, base="fixed", time_step=0), 1e-3)
+    with pytest.raises(InvalidInput, match="depend on each other"):
+        stepper.step(*np.zeros((3, 2)))
 
 
 CUBE = """<robot name="cube"><link name="cube"><inertial><mass value="0.37"/>

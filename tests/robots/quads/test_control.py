@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from pydrake.multibody.tree import MultibodyForces
 
-from drakebots.control import Gait, Mpc, Push, ReferenceMotion
+from drakebots.control import Command, Gait, Mpc, Push, ReferenceMotion
 from drakebots.core.errors import FileProblem, InvalidInput, NoSolution, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.multibody import Flat, Mesh, Slope, Step
 from drakebots.results import load_result
 from drakebots.robots.quads import Control, Skinned, build, control
 from drakebots.robots.quads.control import BoxOn
-from drakebots.robots.quads.plant import nominal_robot, standing
+from drakebots.robots.quads.plant import SkinnedPlant, nominal_robot, standing
 from drakebots.robots.quads.robot import load_planned
-from drakebots.skin.coupled import PatchContact
+from drakebots.skin.coupled import PatchContact, whole_com
 from tests.helpers.small_quad import small_quad
 
 
@@ -129,6 +129,31 @@ def test_strides_are_within_reach_on_steep_slopes(degrees):
         down = clock.swing(t, reference.phases) == 0
         gaps = ground.evaluate(nominal.feet_positions(context)[down])[0]
         assert np.abs(gaps).max() < 3e-3
+
+
+def test_hands_from_two_sides_push_with_their_sum(robot):
+    """In flight, whoever else pushes: the centre of mass moves by h^2 (F/m + g)."""
+    h, stepper = 5e-3, robot.skinned.stepper(5e-3)
+    skinned, home = robot.skinned, stepper.home[0]
+    target = home[stepper.actuated]
+
+    def moved(*forces):
+        plant = SkinnedPlant(robot, stepper, stepper.start(), target)
+        places = []
+        for step in (False, True):
+            if step:
+                plant.advance(Command(np.zeros(len(target)), target), forces)
+            _, q, _, x = plant.seen()
+            stepper.pose(q, np.zeros_like(stepper.home[1]))
+            places.append(whole_com(stepper.plant, stepper.context, skinned.fem, x))
+        return robot.mass / h**2 * (places[1] - places[0])
+
+    weight = moved()
+    assert weight == pytest.approx([0, 0, -9.81 * robot.mass], abs=1e-4)
+    ahead, aside = np.array([1.0, 0, 0]), np.array([0, 2.0, 0])
+    for forces in ((ahead,), (aside,), (ahead, aside), (ahead, aside, -3 * ahead)):
+        gained = moved(*forces) - weight
+        assert gained == pytest.approx(sum(forces), abs=1e-3)
 
 
 @pytest.fixture(scope="module")

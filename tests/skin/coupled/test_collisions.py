@@ -283,6 +283,39 @@ def test_ground_brakes_a_sliding_skin(angle):
     assert abs((state.skin.velocities[:count] @ n).mean()) < 0.02
 
 
+@pytest.mark.parametrize(("cells", "stiffness"), [((6, 6, 2), 500.0), ((3, 3, 1), 2e3)])
+def test_a_skin_lands_by_coulombs_law(cells, stiffness):
+    """A free skin lands at 1 m/s ahead and down: while it slides, friction's impulse is
+    mu times the ground's. By the forces at the start of each step it were up to 2.5
+    times that."""
+    leg, mu = Leg(), 0.2
+    block = box_mesh((0.06, 0.06, 0.02), cells)
+    rest = TetMesh(block.vertices + np.array([1.0, 0, 0.0113]), block.tets)
+    count = len(rest.vertices)
+    both = TetMesh(  # of which another far away is glued
+        np.concatenate([rest.vertices, rest.vertices + np.array([0, 0, 0.6])]),
+        np.concatenate([rest.tets, rest.tets + count]),
+    )
+    soft = Material(youngs_modulus=1e6, poisson_ratio=0.3, stiffness_damping=1e-3)
+    at = np.arange(count, 2 * count)
+    glue = Glue(at, ("world",) * count, both.vertices[count:])
+    ground = SkinGround(mu, stiffness, damping=stiffness / 1e3)
+    run = CoupledStepper(
+        leg.plant, build_model(both, soft), glue, DT, context=leg.context,
+        collisions=Collisions(ground=ground),
+    )  # fmt: skip
+    state, impulse = run.start(), np.zeros(3)
+    v = np.zeros_like(state.skin.positions)
+    v[:count] = [1.0, 0, -1.0]
+    state = CoupledState(state.q, state.v, SkinState(0.0, state.skin.positions, v))
+    for _ in range(8):
+        result = run.step(state)
+        assert result.converged, result.message
+        state, impulse = result.state, impulse + result.forces.on("skin")
+    assert state.skin.velocities[:count, 0].mean() > 0.5  # it slides on
+    assert -impulse[0] == pytest.approx(mu * impulse[2], rel=0.1)
+
+
 def test_links_without_a_scene_are_refused(model):
     plant = Leg(build=False).plant
     glue = Glue(np.array([0]), ("thigh",), np.array([model.rest[0]]))

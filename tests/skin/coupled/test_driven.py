@@ -71,3 +71,24 @@ def test_limits_refused(model):
         limits = np.array(bad) if len(bad) > 1 else np.ones(3)
         with pytest.raises(InvalidInput, match=said):
             stepper(Leg(), model, effort_limits=limits)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("limited", [None, np.array([1.0, 1.0])])
+def test_joints_stop_at_their_limits(model, sign, limited):
+    """Thrown and driven into its stop a knee stays there, to about a thousandth of what
+    its torque would turn it by in a step; the stop pushes, and never holds."""
+    leg = Leg(gravity=False)
+    knee = leg.plant.GetJointByName("knee")
+    knee.set_position_limits([-0.15], [0.15])
+    run = stepper(leg, model, effort_limits=limited)
+    state, knees = run.start(v=np.array([0.0, 8.0 * sign])), []
+    for _ in range(60):
+        result = run.step(state, np.array([0.0, 0.8 * sign]))
+        assert result.converged, result.message
+        state = result.state
+        knees.append(sign * state.q[1])
+    assert max(knees) < 0.152
+    assert knees[-1] > 0.149 and abs(state.v[1]) < 0.05
+    back = run.step(state, np.array([0.0, -0.5 * sign])).state
+    assert sign * back.v[1] < -0.1

@@ -18,7 +18,7 @@ from pydrake.geometry import (
 from pydrake.math import RigidTransform, RotationMatrix
 from pydrake.multibody.math import SpatialVelocity
 from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, CoulombFriction
-from pydrake.multibody.tree import PrismaticJoint, SpatialInertia
+from pydrake.multibody.tree import PrismaticJoint, SpatialInertia, UnitInertia
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import InvalidInput
@@ -232,6 +232,21 @@ def test_a_box_on_a_slope_sticks_or_slides(slope):
         return
     fall = np.polyfit(stepper.dt * np.arange(40, 80), speeds[40:], 1)[0]
     assert fall == pytest.approx(G * (np.sin(angle) - mu * np.cos(angle)), rel=1e-3)
+
+
+def test_a_slab_lands_on_a_pad_by_coulombs_law():
+    """At 1 m/s ahead and down, on stiff springs: friction's impulse is mu times the
+    pad's, of the step's own forces (by those at its start it were 1.26 mu)."""
+    pad, mu = Pad(slides=False), 0.3
+    inertia = SpatialInertia(0.2, np.zeros(3), UnitInertia(1e6, 1e6, 1e6))
+    pad.body("slab", inertia, Box(1, 1, 0.02), mu)
+    pad.poses = {"slab": RigidTransform([0.05, 0.05, 0.0713])}
+    pad.speeds = {"slab": [1.0, 0, -1.0]}
+    law = SkinGround(friction=mu, stiffness=5e3, damping=5.0)
+    stepper = pad.built(5e-3, skin=law)
+    pushes = [r.forces.on("slab") for r in runs(stepper, stepper.start(), 8)]
+    impulse = np.sum(pushes, axis=0)
+    assert -impulse[0] == pytest.approx(mu * impulse[2], rel=0.05)
 
 
 @pytest.fixture(scope="module")

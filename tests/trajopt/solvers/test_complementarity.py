@@ -1,5 +1,6 @@
 """Programs with complementarity constraints, given as MathematicalPrograms."""
 
+import time
 from itertools import product
 
 import numpy as np
@@ -10,6 +11,7 @@ from pydrake.solvers import (
     IpoptSolver,
     MathematicalProgram,
     SolutionResult,
+    SolverOptions,
     UnrevisedLemkeSolver,
 )
 
@@ -196,6 +198,25 @@ def test_stopped_solves_are_marked():
     prog = problem.mathematical_program()
     prog.SetSolverOption(ComplementaritySolver.id(), "max_iter", 1)
     assert not ComplementaritySolver().Solve(prog).is_success()
+
+
+def test_a_time_limit_is_that_of_all_programs():
+    """None of a dozen programs takes as long as the limit, and together they do."""
+    problem = next(p for p in macmpec.PROBLEMS if p.name == "gnash19m")
+    prog, calls = problem.mathematical_program(), []
+
+    def wait(x):
+        calls.append(time.perf_counter())
+        time.sleep(0.02)
+
+    prog.AddVisualizationCallback(wait, prog.decision_variables())
+    options = SolverOptions()
+    options.SetOption(ComplementaritySolver.id(), "max_wall_time", 0.6)
+    result = ComplementaritySolver().Solve(prog, None, options)
+    assert calls[-1] - calls[0] < 0.6
+    assert result.get_solution_result() == SolutionResult.kIterationLimit
+    assert result.get_solver_details().status.startswith("time limit after")
+    assert np.isfinite(result.get_x_val()).all()
 
 
 def test_refusals():
