@@ -411,7 +411,7 @@ def draw_ground_lines(scene: Scene, data: xr.Dataset) -> tuple[str, float]:
 def draw_squares(
     meshcat: Meshcat, path: str, low, high, spacing: float, height: float, colour: Rgba
 ) -> None:
-    """Lines on the ground at whole multiples of a spacing [m], from low to high (2,)."""
+    """Lines on the ground at whole multiples of a spacing [m], low to high (2,)."""
     x, y = (np.arange(low[k], high[k] + 1) for k in range(2))
     starts = [(a, low[1]) for a in x] + [(low[0], b) for b in y]
     ends = [(a, high[1]) for a in x] + [(high[0], b) for b in y]
