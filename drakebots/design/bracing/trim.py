@@ -101,12 +101,8 @@ def _is_sole(link: Link, solid) -> bool:
 
 def _shrunk(surface: Surface, distance: float) -> Surface:
     """A surface with its vertices moved inward, along their normals [m]."""
-    normals = np.zeros_like(surface.vertices)
-    for k in range(3):
-        weighted = surface.areas[:, None] * surface.normals
-        np.add.at(normals, surface.triangles[:, k], weighted)
-    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    return Surface(surface.vertices - distance * normals, surface.triangles)
+    moved = surface.vertices - distance * surface.mean_normals
+    return Surface(moved, surface.triangles)
 
 
 def _trimmed(link: Link, solid: Solid, body, room, build: Build):
