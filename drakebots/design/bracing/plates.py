@@ -303,7 +303,7 @@ class _Cutter:
             far = np.linalg.norm(other.size) / 2 + slab
             if abs((origin + other.p_BG - p_WC) @ ring.R_BC[:, 2]) > far:
                 continue
-            solid = other.body().translate(origin.tolist()).scale([sections.MM] * 3)
+            solid = sections.in_robot(other.body(), origin)
             away = sections.shadow(sections.local(solid, p_WC, ring.R_BC), slab)
             grown = away if name == link.name else sections.grown(away, self.gap)
             flat = sections.less(flat, [grown])
