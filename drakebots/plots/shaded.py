@@ -23,6 +23,7 @@ from scipy.sparse import csr_array
 
 from drakebots.core.kernels import njit
 from drakebots.core.lazy import late
+from drakebots.model import plane_rotation
 
 trimesh = late("trimesh")
 
@@ -66,8 +67,7 @@ def box(corners: np.ndarray, colour: tuple[float, float, float]) -> Solid:
 
 def turned(solids: Sequence[Solid], degrees: float) -> list[Solid]:
     """The solids, turned about the vertical."""
-    c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
-    R = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]])
+    R = plane_rotation(np.radians(degrees), size=3)
     return [replace(x, vertices=np.asarray(x.vertices) @ R.T) for x in solids]
 
 

@@ -12,6 +12,7 @@ from pydrake.geometry import (
     Box,
     Cylinder,
     HalfSpace,
+    Meshcat,
     MeshcatCone,
     Rgba,
     Sphere,
@@ -399,19 +400,24 @@ def draw_ground_lines(scene: Scene, data: xr.Dataset) -> tuple[str, float]:
     base = data.base_position.values
     low = np.floor((base.min(axis=0) - 2 * scene.reach) / spacing)
     high = np.ceil((base.max(axis=0) + 2 * scene.reach) / spacing)
+    scene.caption.add(_LINES, f"lines every {spacing * 1e3:g} mm")
+    path = f"{ROOT}/lines_every_{spacing * 1e3:g}_mm"
+    draw_squares(
+        scene.meshcat, path, low, high, spacing, 0.001 * scene.reach, colour=_LINES
+    )
+    return path, spacing
+
+
+def draw_squares(
+    meshcat: Meshcat, path: str, low, high, spacing: float, height: float, colour: Rgba
+) -> None:
+    """Lines on the ground at whole multiples of a spacing [m], low to high (2,)."""
     x, y = (np.arange(low[k], high[k] + 1) for k in range(2))
     starts = [(a, low[1]) for a in x] + [(low[0], b) for b in y]
     ends = [(a, high[1]) for a in x] + [(high[0], b) for b in y]
-    height = np.full(len(starts), 0.001 * scene.reach)
-    scene.caption.add(_LINES, f"lines every {spacing * 1e3:g} mm")
-    path = f"{ROOT}/lines_every_{spacing * 1e3:g}_mm"
-    scene.meshcat.SetLineSegments(
-        path,
-        *(np.vstack([spacing * np.transpose(k), height]) for k in (starts, ends)),
-        1.0,
-        _LINES,
-    )
-    return path, spacing
+    z = np.full(len(starts), height)
+    corners = (np.vstack([spacing * np.transpose(k), z]) for k in (starts, ends))
+    meshcat.SetLineSegments(path, *corners, 1.0, colour)
 
 
 def round_distance(length: float) -> float:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from manifold3d import CrossSection
 from pydrake.common.eigen_geometry import AngleAxis
-from pydrake.math import RotationMatrix
+from pydrake.math import RigidTransform, RotationMatrix
 
 from drakebots.core.errors import InvalidInput
 from drakebots.design.bracing import sections
@@ -162,7 +162,7 @@ def _swept_boxes(skeleton: Skeleton, link: Link) -> list[list[np.ndarray]]:
     Returns:
         for each box and sequence of poses, its corners in each pose (8, 3) [m].
     """
-    turns = {link.name: [[_STILL]]}
+    turns = {link.name: [[RigidTransform()]]}
     outward = {link.name}
     for hinge, other, back in _neighbours(skeleton, link.name):
         turns[other] = [_turns(hinge, back, 7)]
@@ -172,7 +172,7 @@ def _swept_boxes(skeleton: Skeleton, link: Link) -> list[list[np.ndarray]]:
         for further, last, around in _neighbours(skeleton, other):
             if last not in turns:
                 turns[last] = [
-                    [_after(first, then) for then in _turns(further, around, 7)]
+                    [first @ then for then in _turns(further, around, 7)]
                     for first in _turns(hinge, back, 3)
                 ]
                 outward |= set() if back or around else {last}
@@ -185,12 +185,9 @@ def _swept_boxes(skeleton: Skeleton, link: Link) -> list[list[np.ndarray]]:
             if other.name == link.name or solid.kind not in kinds:
                 continue
             box = other.origin + solid.corners()
-            for sequence in turns.get(other.name, [[_STILL]]):
-                rows.append([box @ R.T + p for R, p in sequence])
+            for sequence in turns.get(other.name, [[RigidTransform()]]):
+                rows.append([(X @ box.T).T for X in sequence])
     return rows
-
-
-_STILL = (np.eye(3), np.zeros(3))
 
 
 def _neighbours(skeleton, name):
@@ -203,19 +200,13 @@ def _neighbours(skeleton, name):
 
 
 def _turns(hinge, back, count):
-    """Rotations about a hinge: x -> R x + p."""
+    """Rotations about a hinge, as poses."""
     low, high = max(hinge.lower, -SWING), min(hinge.upper, SWING)
     turns = []
     for angle in np.linspace(low, high, count):
-        R = RotationMatrix(AngleAxis(-angle if back else angle, hinge.axis)).matrix()
-        turns.append((R, hinge.p_WJ - R @ hinge.p_WJ))
+        R = RotationMatrix(AngleAxis(-angle if back else angle, hinge.axis))
+        turns.append(RigidTransform(R, hinge.p_WJ - R @ hinge.p_WJ))
     return turns
-
-
-def _after(first, then):
-    """`then` about its own hinge, carried along by `first`."""
-    (R, p), (Q, q) = first, then
-    return R @ Q, R @ q + p
 
 
 # The outlines.
@@ -312,7 +303,7 @@ class _Cutter:
             far = np.linalg.norm(other.size) / 2 + slab
             if abs((origin + other.p_BG - p_WC) @ ring.R_BC[:, 2]) > far:
                 continue
-            solid = other.body().translate(origin.tolist()).scale([sections.MM] * 3)
+            solid = sections.in_robot(other.body(), origin)
             away = sections.shadow(sections.local(solid, p_WC, ring.R_BC), slab)
             grown = away if name == link.name else sections.grown(away, self.gap)
             flat = sections.less(flat, [grown])

@@ -29,6 +29,11 @@ def inside_of(surface: Surface) -> m.Manifold:
     return to_manifold(Surface(MM * surface.vertices, surface.triangles), "inside")
 
 
+def in_robot(body: m.Manifold, origin: np.ndarray) -> m.Manifold:
+    """A solid of a link [m], in the robot's frame [mm]; the link is at `origin` [m]."""
+    return body.scale([MM] * 3).translate((MM * origin).tolist())
+
+
 def local(body: m.Manifold, p_WC: np.ndarray, R_WC: np.ndarray) -> m.Manifold:
     """A solid [mm] in the frame C."""
     return body.transform(np.column_stack([R_WC.T, -MM * R_WC.T @ p_WC]))

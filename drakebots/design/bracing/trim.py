@@ -101,31 +101,26 @@ def _is_sole(link: Link, solid) -> bool:
 
 def _shrunk(surface: Surface, distance: float) -> Surface:
     """A surface with its vertices moved inward, along their normals [m]."""
-    normals = np.zeros_like(surface.vertices)
-    for k in range(3):
-        weighted = surface.areas[:, None] * surface.normals
-        np.add.at(normals, surface.triangles[:, k], weighted)
-    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    return Surface(surface.vertices - distance * normals, surface.triangles)
+    moved = surface.vertices - distance * surface.mean_normals
+    return Surface(moved, surface.triangles)
 
 
 def _trimmed(link: Link, solid: Solid, body, room, build: Build):
     """The solid trimmed to `room`, or None where it stays as it is."""
-    to_skin = link.origin * sections.MM
-    part = solid.body().scale([sections.MM] * 3).translate(to_skin.tolist())
+    part = sections.in_robot(solid.body(), link.origin)
     if (part - body).volume() < _SLIVER:
         return None
     out = part - room
     stays = _kept(link, solid, build)
     if stays is not None:
-        out -= stays.scale([sections.MM] * 3).translate(to_skin.tolist())
+        out -= sections.in_robot(stays, link.origin)
     left = part - out
     pieces = [piece for piece in left.decompose() if piece.volume() > _CRUMB]
     if len(pieces) != 1 or pieces[0].volume() < (1 - _MOST) * part.volume():
         return None
-    back = pieces[0].translate((-to_skin).tolist())
-    surface = to_surface(back)
-    return trimmed(solid, Surface(surface.vertices / sections.MM, surface.triangles))
+    surface = to_surface(pieces[0])
+    in_link = surface.vertices / sections.MM - link.origin
+    return trimmed(solid, Surface(in_link, surface.triangles))
 
 
 def _kept(link: Link, solid: Solid, build: Build) -> m.Manifold | None:
@@ -233,8 +228,7 @@ def through_skin(
     rows = []
     for link in skeleton.links:
         for solid in link.solids:
-            body = solid.body().translate(link.origin.tolist())
-            body = body.scale([sections.MM] * 3)
+            body = sections.in_robot(solid.body(), link.origin)
             inner, outer = (_passed(body, *one) for one in bodies)
             if inner.volume > 0:
                 rows.append(Through(link.name, solid.name, solid.kind, inner, outer))

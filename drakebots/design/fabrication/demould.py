@@ -22,6 +22,7 @@ SLACK = 1e-4
 _CELL = 4e-3
 """Size of the columns into which triangles are sorted [m]."""
 
+
 _UNIT = direction()
 
 

@@ -245,23 +245,8 @@ class Hole:
     depth: float
 
 
-@dataclass(frozen=True)
-class Part:
-    """A printed part.
-
-    Attributes:
-        link: name of its link.
-        surface: its closed surface in the link's frame [m].
-        holes: its pilot holes.
-    """
-
-    link: str
-    surface: Surface
-    holes: tuple[Hole, ...]
-
-
-def link_part(link: Link, build: Build) -> Part:
-    """The part of one link.
+def link_part(link: Link, build: Build) -> Surface:
+    """The closed surface of the printed part of one link, in the link's frame [m].
 
     Raises:
         InvalidInput: when it is empty, not closed, in loose pieces or has closed voids.
@@ -276,8 +261,8 @@ def link_part(link: Link, build: Build) -> Part:
         return [plate.body(_JOIN / 2)]
 
     boxes, cuts = _printed(link, box, prism, _stretched, _JOIN)
-    holes = pilot_holes(link, build)
-    cuts += [_drill(hole) for hole in (*holes, *_drain_holes(link))]
+    holes = (*pilot_holes(link, build), *_drain_holes(link))
+    cuts += [_drill(hole) for hole in holes]
     body = m.Manifold.batch_boolean(boxes, m.OpType.Add)
     if cuts:
         body -= m.Manifold.batch_boolean(cuts, m.OpType.Add)
@@ -292,7 +277,7 @@ def link_part(link: Link, build: Build) -> Part:
             f"part {link.name}: loose pieces or closed voids of {sizes} cm^3; move "
             "what does not touch the rest, or make build.wall thicker"
         )
-    return Part(link.name, to_surface(body), holes)
+    return to_surface(body)
 
 
 def _stretched(solid: Trimmed) -> m.Manifold:
@@ -308,7 +293,7 @@ def write_parts(skeleton: Skeleton, build: Build, folder: Path | str) -> list[Pa
     paths = []
     for link in skeleton.links:
         paths.append(folder / f"{link.name}.stl")
-        write_surface(paths[-1], link_part(link, build).surface, "mm")
+        write_surface(paths[-1], link_part(link, build), "mm")
     return paths
 
 

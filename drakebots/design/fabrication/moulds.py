@@ -63,7 +63,6 @@ class Mould:
     Its bodies add up to the box, except for holes and pins.
 
     Attributes:
-        piece: name of the piece that is cast.
         upper, lower: halves of the mould; the lower one carries the pins.
         core: loose core; None if there is none, or if it is part of the lower half.
         cast: surface of the piece.
@@ -77,7 +76,6 @@ class Mould:
         vents: middles of the vents' mouths (k, 3) [m].
     """
 
-    piece: str
     upper: Surface
     lower: Surface
     core: Surface | None
@@ -144,7 +142,6 @@ def two_part_mould(
     if pin:
         upper, lower = _pinned(upper, lower, low, high, pin)
     return Mould(
-        piece.name,
         to_surface(_whole(piece.name, "upper", upper)),
         to_surface(_whole(piece.name, "lower", lower)),
         None if core is None else to_surface(core),

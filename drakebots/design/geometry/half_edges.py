@@ -49,12 +49,6 @@ def previous_edge(h):
     return h + 2 if h % 3 == 0 else h - 1
 
 
-@njit(cache=True, inline="always")
-def beside(h, m):
-    """The next half-edge that leaves the vertex of h, around it."""
-    return m.twin[previous_edge(h)]
-
-
 # Not cached: Numba does not find the body of a generator that it has read from its
 # cache, and fails where a function that uses one is to be compiled.
 @njit

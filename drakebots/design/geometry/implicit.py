@@ -210,13 +210,13 @@ class Implicit:
         """
         half = 0.5 * (_BLOCK - 1) * h
         blocks = [-(-n // _BLOCK) for n in shape]
-        middles = self(origin + half + _BLOCK * h * _nodes(np.ones(blocks, bool)))
+        middles = self(origin + half + _BLOCK * h * np.argwhere(np.ones(blocks)))
         values = middles.reshape(blocks)
         for axis in range(3):
             values = values.repeat(_BLOCK, axis=axis)
         values = values[tuple(map(slice, shape))]
         near = np.abs(values) <= 2.5 * half * np.sqrt(3.0) + 2 * h
-        values[near] = self(origin + h * _nodes(near))
+        values[near] = self(origin + h * np.argwhere(near))
         return values
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -239,8 +239,3 @@ def smooth_minimum(a, b, k: float):
     """The minimum, smaller by up to k/4 where the two are nearly equal."""
     least = np.minimum(a, b)
     return least - np.maximum(k - np.abs(a - b), 0.0) ** 2 / (4 * k) if k else least
-
-
-def _nodes(mask: np.ndarray) -> np.ndarray:
-    """Indices of a mask's nodes, as numbers (n, 3)."""
-    return np.argwhere(mask).astype(float)

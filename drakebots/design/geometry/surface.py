@@ -92,6 +92,13 @@ class Surface:
         length = np.linalg.norm(normals, axis=1, keepdims=True)
         return normals / np.maximum(length, np.finfo(float).tiny)
 
+    @property
+    def mean_normals(self) -> np.ndarray:
+        """Unit means (n, 3) of the triangles' normals, weighted by their areas."""
+        normals = np.zeros_like(self.vertices)
+        np.add.at(normals, self.triangles.T, _cross(self))
+        return normals / np.linalg.norm(normals, axis=1, keepdims=True).clip(1e-300)
+
     def turned(self, forward: str, up: str) -> Surface:
         """The surface rotated so that two of its axes become x and z.
 

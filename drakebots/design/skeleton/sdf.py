@@ -18,6 +18,7 @@ import numpy as np
 from pydrake.math import RotationMatrix
 
 from drakebots.core.files import write_text
+from drakebots.design.geometry import Surface
 from drakebots.design.skeleton.links import axes
 from drakebots.design.skeleton.skeleton import (
     Hinge,
@@ -103,11 +104,8 @@ def link_meshes(skeleton: Skeleton) -> dict[str, str]:
                 lines.append(f"o {solid.name}")
                 lines += [f"v {x:.6f} {y:.6f} {z:.6f}" for x, y, z in surface.vertices]
                 # Drake's cameras draw no mesh without normals.
-                a, b, c = surface.vertices.round(6)[surface.triangles].swapaxes(0, 1)
-                normals = np.zeros_like(surface.vertices)
-                for corner in surface.triangles.T:
-                    np.add.at(normals, corner, np.cross(b - a, c - a))
-                normals /= np.linalg.norm(normals, axis=1, keepdims=True).clip(1e-300)
+                written = Surface(surface.vertices.round(6), surface.triangles)
+                normals = written.mean_normals
                 lines += [f"vn {x:.3f} {y:.3f} {z:.3f}" for x, y, z in normals]
                 faces = surface.triangles + first
                 lines += [f"f {a}//{a} {b}//{b} {c}//{c}" for a, b, c in faces]

@@ -16,8 +16,11 @@ import manifold3d as m
 import numpy as np
 
 from drakebots.core.errors import check_names
+from drakebots.core.lazy import late
 from drakebots.design.geometry import Surface, to_manifold, to_surface
 from drakebots.design.skeleton.parameters import Servo
+
+trimesh = late("trimesh")
 
 _KINDS = ("shell", "servo", "payload", "rib")
 
@@ -121,33 +124,25 @@ class Trimmed(Solid):
     shape: Surface
 
     @cached_property
-    def _moments(self):
-        """Volume [m^3], centroid from p_BG (3,) [m], integral of r r' (3, 3) [m^5]."""
-        # Tets from p_BG to the triangles, exactly (Tonon, J. Math. Stat. 1, 2004).
-        a, b, c = np.moveaxis(
-            (self.shape.vertices - self.p_BG)[self.shape.triangles], 1, 0
-        )
-        det, s = np.einsum("ni,ni->n", a, np.cross(b, c)), a + b + c
-        volume = det.sum() / 6
-        second = sum(np.einsum("n,ni,nj->ij", det, r, r) for r in (a, b, c, s)) / 120
-        return float(volume), det @ s / 24 / volume, second
+    def _mesh(self):
+        """Its surface, as a body with a density of 1, about p_BG."""
+        x, f = self.shape.vertices - self.p_BG, self.shape.triangles
+        return trimesh.Trimesh(x, f, process=False)
 
     @property
     def volume(self) -> float:
         """Volume of what is left [m^3]."""
-        return self._moments[0]
+        return float(self._mesh.volume)
 
     @property
     def p_BGcm(self) -> np.ndarray:
         """Its centre of mass in the link (3,) [m]."""
-        return self.p_BG + self._moments[1]
+        return self.p_BG + self._mesh.center_mass
 
-    @cached_property
+    @property
     def inertia(self) -> np.ndarray:
         """Inertia about its centre of mass, in the link's axes (3, 3) [kg m^2]."""
-        volume, r, second = self._moments
-        about = self.mass * (second / volume - np.outer(r, r))
-        return np.trace(about) * np.eye(3) - about
+        return self.mass / self.volume * self._mesh.moment_inertia
 
     def surface(self) -> Surface:
         """Its closed surface, in the link [m]."""

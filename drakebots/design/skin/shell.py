@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from drakebots.core.checks import check_value, whole
-from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.errors import NoSolution
 from drakebots.core.kernels import cross, dot, minus, njit
 from drakebots.core.lazy import late
 from drakebots.design.geometry import (
@@ -31,9 +31,6 @@ from drakebots.design.skin.fold import Fold, fold_depths, fold_of_triangles, fol
 from drakebots.fem.mesh import TetMesh, prism_tets, tet_quality
 
 trimesh = late("trimesh")
-
-Thickness = float | Callable[[np.ndarray], np.ndarray]
-"""Thickness of a wall [m], or a function of points (n, 3) -> (n,) [m]."""
 
 GOAL = 0.35
 """Quality to which tets are improved, where the wall allows it."""
@@ -111,7 +108,7 @@ class Shell:
 
 def shell_mesh(
     grid: DistanceGrid,
-    thickness: Thickness = 4e-3,
+    thickness: Callable[[np.ndarray], np.ndarray],
     *,
     target_vertices: int = 14000,
     layers: int = 1,
@@ -128,7 +125,7 @@ def shell_mesh(
 
     Args:
         grid: signed distance of the body before it is folded.
-        thickness: thickness of the wall.
+        thickness: thickness of the wall at points (n, 3) -> (n,) [m], > 0.
         target_vertices: number of vertices of the tet mesh.
         layers: number of layers of prisms through the wall.
         folds: regions of teeth.
@@ -136,9 +133,8 @@ def shell_mesh(
         fold_refine: length of edges in folds over that of the others.
 
     Raises:
-        InvalidInput: for thickness <= 0, fewer than 100 vertices, a fold that does not
-            meet the body or is too deep for it, or a body thinner than a wall
-            everywhere.
+        InvalidInput: for fewer than 100 vertices, a fold that does not meet the body or
+            is too deep for it, or a body thinner than a wall everywhere.
         NoSolution: when the quality of a tet stays below FLOOR, with its place.
     """
     check_value("target_vertices", target_vertices, whole(100))
@@ -147,7 +143,7 @@ def shell_mesh(
     sizes = _sizes(grid, fine, folds, fold_refine)
     count = max(round(target_vertices / (layers + 1)), 40)
     surface, kind = remesh(grid, sizes, fine, count, fold_rings(folds) + rings)
-    wall = _thickness_at(thickness, surface.vertices)
+    wall = thickness(surface.vertices)
     if folds:
         surface = Surface(fold_depths(folds, surface, wall), surface.triangles)
     fold = fold_of_triangles(folds, surface)
@@ -294,21 +290,6 @@ def _graded(values, edges, length):
             np.minimum.at(values, edges[:, i], values[edges[:, j]] + 0.5 * length)
         if np.array_equal(before, values):
             break
-    return values
-
-
-def _thickness_at(thickness, points):
-    if callable(thickness):
-        values = np.asarray(thickness(points), float)
-        if values.shape != (len(points),):
-            raise InvalidInput(
-                f"thickness: the function gave shape {values.shape} for "
-                f"{len(points)} points, must give ({len(points)},)"
-            )
-    else:
-        values = np.full(len(points), float(thickness))
-    if not np.isfinite(values).all() or values.min() <= 0:
-        raise InvalidInput("thickness: must be finite and > 0 m everywhere")
     return values
 
 

@@ -149,7 +149,6 @@ class NewtonResult:
         converged: whether the residual is below the tolerance.
         iterations: number of linear systems solved.
         residual: largest residual force of a free dof [N].
-        worst_node: node of the largest residual.
         worst_tet: tet with the smallest det F.
         smallest_ratio: det F of that tet.
         message: one line on the outcome.
@@ -159,7 +158,6 @@ class NewtonResult:
     converged: bool
     iterations: int
     residual: float
-    worst_node: int
     worst_tet: int
     smallest_ratio: float
     message: str
@@ -264,11 +262,11 @@ def minimise(
             converged, message = True, f"converged to rounding in {iterations}"
             break
     tet, ratio = worst_tet(model, phi.positions(d))
-    left = np.where(phi.free, np.abs(np.nan_to_num(r, nan=np.inf)), 0)
-    node = int(np.argmax(left) // 3)
     if not converged:
+        left = np.where(phi.free, np.abs(np.nan_to_num(r, nan=np.inf)), 0)
+        node = int(np.argmax(left) // 3)
         message += f"; worst tet {tet} (det F {ratio:.3g}), worst node {node}"
-    return NewtonResult(d, converged, iterations, worst, node, tet, ratio, message)
+    return NewtonResult(d, converged, iterations, worst, tet, ratio, message)
 
 
 def _step_length(

@@ -34,7 +34,14 @@ from drakebots.robots.gecko.playback import (
     in_half_cycles,
     obstacles_of,
 )
-from drakebots.view import ROOT, Stage, check_playback, make_stage, play
+from drakebots.view import (
+    ROOT,
+    Stage,
+    check_playback,
+    draw_squares,
+    make_stage,
+    play,
+)
 
 PIECES = 8
 """Number of pieces of a limb's chain: 0.2 mm from the arc at 90 degrees."""
@@ -252,17 +259,9 @@ def draw_course(
 
 def draw_grid(meshcat: Meshcat, low: np.ndarray, high: np.ndarray) -> None:
     """Lines on the ground, one every GRID, over a box with corners (3,) [m]."""
-    first, last = (np.round(c[:2] / GRID).astype(int) for c in (low, high))
-    z = _LAYER["grid"] / GRID
-    columns = [
-        (x, y, z) for x in range(first[0], last[0] + 1) for y in (first[1], last[1])
-    ]
-    rows = [
-        (x, y, z) for y in range(first[1], last[1] + 1) for x in (first[0], last[0])
-    ]
-    ends = GRID * np.transpose(columns + rows)
-    name = f"{COURSE}/lines_every_{100 * GRID:g}_cm"
-    meshcat.SetLineSegments(name, ends[:, ::2], ends[:, 1::2], 1.0, _LINES)
+    ends = np.round(low / GRID), np.round(high / GRID)
+    path = f"{COURSE}/lines_every_{100 * GRID:g}_cm"
+    draw_squares(meshcat, path, *ends, GRID, _LAYER["grid"], _LINES)
 
 
 def _disc(meshcat: Meshcat, path: str, point, radius: float, color: Rgba) -> None:

@@ -47,7 +47,13 @@ from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.core.units import SI
 from drakebots.formats import load
-from drakebots.model import LoopClosure, find_body, given, parameters_of
+from drakebots.model import (
+    LoopClosure,
+    find_body,
+    given,
+    parameters_of,
+    plane_rotation,
+)
 from drakebots.multibody import (
     Finding,
     Ground,
@@ -468,11 +474,10 @@ def travel(data: xr.Dataset, settle: float, cycle: float) -> dict:
     for k in range(done):
         part = data.sel(time=slice(settle + k * cycle - 1e-6, None))
         part = part.sel(time=slice(None, settle + (k + 1) * cycle + 1e-6))
-        dx, dy = (part.base_position[-1] - part.base_position[0]).values[:2]
+        moved = (part.base_position[-1] - part.base_position[0]).values[:2]
         yaw = float(part.base_rpy[:, 2].mean()) + np.pi / 4
-        c, s = np.cos(yaw), np.sin(yaw)
         turn = float(part.base_rpy[-1, 2] - part.base_rpy[0, 2])
-        steps.append((1e3 * (c * dx + s * dy), 1e3 * (c * dy - s * dx), turn))
+        steps.append((*(1e3 * plane_rotation(-yaw) @ moved), turn))
     steady = np.array(steps[1:] or steps)
     forward, left, turn = steady.mean(axis=0)
     return {

@@ -36,6 +36,7 @@ from drakebots.core.convert import as_yaml
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, RunEnd, Verdict
 from drakebots.core.stages import spent, timed
+from drakebots.model import plane_rotation
 from drakebots.multibody import Logged, add_loggers, advance
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.engines.controllers import (
@@ -435,11 +436,11 @@ def _last_cycle(data: xr.Dataset, period: float) -> dict[str, float]:
     if done < 1:
         return {}
     a, b = (data.sel(time=k * period, method="nearest") for k in (done - 1, done))
-    dx, dy = (b.marker_position - a.marker_position).sel(marker="front").values
-    c, s = np.cos(float(a.heading)), np.sin(float(a.heading))
+    moved = (b.marker_position - a.marker_position).sel(marker="front").values
+    forward, left = plane_rotation(-float(a.heading)) @ moved
     return {
         "rotation_per_cycle_rad": float(b.heading - a.heading),
-        "forward_per_cycle_m": float(c * dx + s * dy),
-        "left_per_cycle_m": float(-s * dx + c * dy),
-        "distance_per_cycle_m": float(np.hypot(dx, dy)),
+        "forward_per_cycle_m": float(forward),
+        "left_per_cycle_m": float(left),
+        "distance_per_cycle_m": float(np.hypot(*moved)),
     }

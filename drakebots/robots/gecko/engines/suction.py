@@ -35,7 +35,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Stop, failed
 from drakebots.core.units import GRAVITY
-from drakebots.model import find_body, given
+from drakebots.model import find_body, given, plane_rotation
 from drakebots.robots.gecko.model import FEET, MODEL
 
 
@@ -198,9 +198,7 @@ class SuctionFeet:
         for k, lock in enumerate(self._locks):
             # Reactions are in the order of the plant's joints.
             force = reactions[order.index(lock.index())].translational()[:2]
-            turn = lock.get_rotation(context)
-            c, s = np.cos(turn), np.sin(turn)
-            forces[k] = [c * force[0] - s * force[1], s * force[0] + c * force[1]]
+            forces[k] = plane_rotation(lock.get_rotation(context)) @ force
         return np.where(self.held(context)[:, None], forces, 0.0)
 
 

@@ -49,6 +49,7 @@ from drakebots.core.checks import (
     whole,
 )
 from drakebots.core.errors import InvalidInput
+from drakebots.model import plane_rotation
 from drakebots.robots.gecko.generator.motion import MotionModel, MotionPolynomial
 
 SUMS = ("corrected", "paper")
@@ -113,8 +114,7 @@ def in_body_frame(target, position, heading) -> np.ndarray:
 
 def rotated_back(gap: np.ndarray, heading: float) -> np.ndarray:
     """R(-heading) gap (2,), without checks."""
-    c, s = np.cos(heading), np.sin(heading)
-    return np.array([c * gap[0] + s * gap[1], c * gap[1] - s * gap[0]])
+    return plane_rotation(-heading) @ gap
 
 
 def distance(target, q1, q2, n: int, model: MotionModel, *, sum: str = "corrected"):
