@@ -236,10 +236,6 @@ def _haunches(skeleton: Skeleton) -> list[Part]:
     return parts
 
 
-def _limbs(skeleton: Skeleton) -> list[Part]:
-    return [*_haunches(skeleton), *_limb_sleeves(skeleton), *_feet(skeleton)]
-
-
 def _tail_cones(tail: Link, radii: Sequence[float], tip: Sequence[float]) -> list[Part]:
     """The skin of a tail: around its link, and from there to its tip."""
     ends = [tail.p_WA + 0.03 * np.eye(3)[0], tail.p_WB + 0.05 * np.eye(3)[0], tip]
@@ -279,6 +275,7 @@ def body_named(name: str, skeleton: Skeleton) -> Implicit:
     parts = [*_parts(said["body"]), *mirrored(_parts(said.get("pairs", ())))]
     if "tail_cones" in said:
         parts += _tail_cones(skeleton.link("tail"), **said["tail_cones"])
-    parts += [*_limbs(skeleton), *_toes(skeleton, said.get("toes", ()))]
+    parts += [*_haunches(skeleton), *_limb_sleeves(skeleton), *_feet(skeleton)]
+    parts += _toes(skeleton, said.get("toes", ()))
     ground = HalfSpaceCut([0.0, 0.0, 0.0], [0.0, 0.0, -1.0], 0.002)
     return Implicit(tuple(parts), (ground,), blend=said["blend"])

@@ -85,7 +85,8 @@ def sweep(
     count = check_value("workers", cores() if workers is None else workers, whole(1))
     with ExitStack() as stack:
         spare = stack.enter_context(tempfile.TemporaryDirectory())
-        folder = _folder(spare if out is None else out)
+        folder = make_folder(spare if out is None else out)
+        check_output(folder / "sweep.nc")
         stack.enter_context(claimed([folder / "sweep.nc"]))
         found, stopped = _found(cases, folder), False
         outcomes = dict(found)
@@ -136,12 +137,6 @@ def _save(table: Result, folder: Path) -> None:
         table.save(folder / "sweep.nc")
         with replacing(folder / "sweep.csv") as part:
             table.data.drop_vars("time").to_dataframe().to_csv(part)
-
-
-def _folder(path: str | Path) -> Path:
-    folder = make_folder(path)
-    check_output(folder / "sweep.nc")
-    return folder
 
 
 def _path(folder: Path, case: Case) -> str:

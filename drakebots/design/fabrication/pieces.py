@@ -17,7 +17,6 @@ from drakebots.design.fabrication.demould import held_back
 from drakebots.design.geometry import (
     Surface,
     contains,
-    face_on_plane,
     frame_of,
     heavy_parts,
     to_manifold,
@@ -54,9 +53,10 @@ class Opening:
     radius: float = np.inf
 
     def faces(self, surface: Surface) -> np.ndarray:
-        """Whether each triangle of a surface lies in the opening (m,)."""
-        on = face_on_plane(surface, self.p_W, self.normal)
-        return on & (np.linalg.norm(surface.middles - self.p_W, axis=1) < self.radius)
+        """Whether each triangle of a surface lies in the opening, to 0.1 um (m,)."""
+        on = np.abs((surface.vertices - self.p_W) @ self.normal) < 1e-7
+        near = np.linalg.norm(surface.middles - self.p_W, axis=1) < self.radius
+        return on[surface.triangles].all(axis=1) & near
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         Surface,
         check_surface,
         contains,
-        face_on_plane,
         frame_of,
         heavy_parts,
         read_surface,

@@ -467,15 +467,3 @@ def contains(body, p: np.ndarray) -> bool:
 def heavy_parts(body) -> list:
     """A solid's connected parts, without the crumbs that cuts along faces leave."""
     return [part for part in body.decompose() if abs(part.volume()) > _CRUMB]
-
-
-def face_on_plane(surface: Surface, p: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Whether each triangle lies in a plane (m,), within 0.1 um.
-
-    Args:
-        surface: surface with m triangles.
-        p: a point of the plane (3,) [m].
-        normal: its unit normal (3,).
-    """
-    on = np.abs((surface.vertices - p) @ normal) < 1e-7
-    return on[surface.triangles].all(axis=1)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         SparseSolver,
         installed_solvers,
         make_solver,
+        symmetric_lu,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

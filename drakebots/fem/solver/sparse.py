@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
-from scipy.sparse.linalg import splu
+from scipy.sparse import csc_array
+from scipy.sparse.linalg import SuperLU, splu
 
 from drakebots.core import threads as mkl
 from drakebots.core.checks import check_value, one_of
@@ -27,6 +28,17 @@ from drakebots.fem.assembly import SymmetricPattern
 from drakebots.fem.solver import mumps
 from drakebots.fem.solver.base import Engine, SolverFault, kept_dofs
 from drakebots.fem.solver.pardiso import PardisoEngine
+
+
+def symmetric_lu(A: csc_array) -> SuperLU:
+    """SuperLU's factors of a symmetric matrix, without row exchanges: pivots are those
+    of L D L'."""
+    return splu(
+        A,
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
 
 
 class SciPyEngine(Engine):
@@ -51,12 +63,7 @@ class SciPyEngine(Engine):
             self._corner = full[self.kept][:, self.kept].toarray()
             full = rows[:, self._inner]
         try:
-            self._lu = splu(
-                full.tocsc(),
-                permc_spec="MMD_AT_PLUS_A",
-                diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True},
-            )
+            self._lu = symmetric_lu(full.tocsc())
         except RuntimeError as error:
             raise SolverProblem(f"scipy solver: {error}") from error
 

@@ -33,9 +33,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg as sla
 from scipy.sparse import coo_array, csc_array, eye_array
-from scipy.sparse.linalg import splu
 
 from drakebots.core.errors import InvalidInput, NoSolution, some
+from drakebots.fem.solver import symmetric_lu
 from drakebots.lattice.shape.lattice import Lattice
 from drakebots.lattice.shape.planes import AXES, Planes, neighbours, pieces
 
@@ -78,7 +78,7 @@ def null_space(lattice: Lattice) -> np.ndarray:
     count = _eigenvalues_below(A, unit, _ZERO)
     # The seed only picks the basis; the space is the same.
     basis = np.random.default_rng(0).normal(size=(A.shape[0], count))
-    factor = _factor(csc_array(A + _ZERO * unit))
+    factor = symmetric_lu(csc_array(A + _ZERO * unit))
     stretch = np.inf
     for _ in range(20):
         basis, _ = np.linalg.qr(factor.solve(basis))
@@ -129,17 +129,7 @@ def rotations(lattice: Lattice, fields: np.ndarray) -> np.ndarray:
 
 
 def _eigenvalues_below(A: csc_array, unit, level: float) -> int:
-    return int((_factor(csc_array(A - level * unit)).U.diagonal() < 0).sum())
-
-
-def _factor(A: csc_array):
-    # Without row exchanges the pivots are those of L D L^T.
-    return splu(
-        A,
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
+    return int((symmetric_lu(csc_array(A - level * unit)).U.diagonal() < 0).sum())
 
 
 # --- mechanisms ----------------------------------------------------------------

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 import xarray as xr
 from pydrake.geometry import GeometryId
-from pydrake.math import RigidTransform, RotationMatrix
+from pydrake.math import RigidTransform
 from pydrake.multibody.plant import (
     AddMultibodyPlant,
     MultibodyPlant,
@@ -30,6 +30,7 @@ from pydrake.multibody.plant import (
 )
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Diagram, DiagramBuilder
+from scipy.spatial.transform import Rotation
 
 from drakebots.control import Command, ControlRun, Law
 from drakebots.core.checks import (
@@ -398,10 +399,9 @@ def walk_dataset(walk, samples: Sequence[tuple]) -> xr.Dataset:
     rows = [cut.lattice.node(place) for place in MARKERS.values()]
     u = (walk.actuators.rest - commanded) / 2
     pom = VoxelRobot().displacements(u, tuple(MARKERS.values()))
-    rpy = [_rotation(R).ToRollPitchYaw().vector() for R in R_WR]
-    quaternions = [
-        [_rotation(X[:3, :3]).ToQuaternion().wxyz() for X in row] for row in poses
-    ]
+    rpy = Rotation.from_matrix(R_WR).as_euler("xyz")
+    turns = Rotation.from_matrix(poses[..., :3, :3].reshape(-1, 3, 3))
+    xyzw = turns.as_quat(canonical=True).reshape(*poses.shape[:2], 4)
     moved = in_body[:, rows] - in_body[0, rows]
     by_marker, by_actuator = ("time", "marker", "axis"), ("time", "actuator")
     at = {
@@ -412,7 +412,7 @@ def walk_dataset(walk, samples: Sequence[tuple]) -> xr.Dataset:
         "marker_displacement": (by_marker, moved, "m"),
         "marker_displacement_pom": (by_marker, pom, "m"),
         "voxel_position": (("time", "voxel", "axis"), poses[..., :3, 3], "m"),
-        "voxel_quaternion": (("time", "voxel", "wxyz"), np.array(quaternions), "1"),
+        "voxel_quaternion": (("time", "voxel", "wxyz"), xyzw[..., [3, 0, 1, 2]], "1"),
         "foot_force": (("time", "foot", "axis"), forces, "N"),
         "actuator_command": (by_actuator, commanded, "m"),
         "actuator_length": (by_actuator, lengths, "m"),
@@ -426,11 +426,6 @@ def walk_dataset(walk, samples: Sequence[tuple]) -> xr.Dataset:
         "node_place": (("node", "axis"), cut.lattice.nodes, {"units": "1"}),
     }
     return data.assign(with_units(at)).assign_coords(names)
-
-
-def _rotation(R: np.ndarray) -> RotationMatrix:
-    # Drake refuses rotations that rounding has made inexact.
-    return RotationMatrix.ProjectToRotationMatrix(R)
 
 
 def body_frame(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -449,11 +444,9 @@ def body_frame(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     core = np.unique(cut.lattice.voxel_nodes[: len(VoxelRobot().core.voxels)])
     places = nodes[:, core]
     middle = places.mean(axis=1)
-    rest = places[0] - middle[0]
-    U, _, Vt = np.linalg.svd(np.einsum("tni,nj->tij", places - middle[:, None], rest))
-    sign = np.linalg.det(U @ Vt)
-    U[..., 2] *= sign[:, None]
-    return middle, U @ Vt
+    around = places - middle[:, None]
+    turns = (Rotation.align_vectors(arms, around[0])[0] for arms in around)
+    return middle, np.array([turn.as_matrix() for turn in turns])
 
 
 def travel(data: xr.Dataset, settle: float, cycle: float) -> dict:

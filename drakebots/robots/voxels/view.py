@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from pydrake.geometry import Cylinder, Rgba
-from pydrake.math import RigidTransform, RotationMatrix
+from pydrake.geometry import Rgba
 
 from drakebots.results import Result, require
 from drakebots.robots.voxels.model import ACTUATORS
 from drakebots.view import ROOT, ContactMarks, Mark, Scene, Stage, record_motion
-from drakebots.view.lattice import rod_colours
+from drakebots.view.lattice import ActuatorRods
 
-_ROD = Rgba(0.75, 0.77, 0.80)
+_STRUT = 0.9e-3
+"""Radius of the struts between which the actuators are drawn [m]."""
+
 _LOADED = Rgba(0.95, 0.25, 0.08)
 
 LOADED = 0.02
@@ -28,7 +29,7 @@ def record_voxel(
 ) -> Stage:
     """Records a walk in a new Meshcat scene.
 
-    It shows the voxels, the actuators in the colours of their names (a housing on
+    It shows the voxels, the actuators in the colours of their names (a sleeve on
     the lower node, a rod on the upper one), feet in red while they carry load, and
     the path of the core's middle on the ground.
 
@@ -60,35 +61,15 @@ def record_voxel(
 
 
 class _Actuators:
-    """A housing and a rod for each actuator."""
+    """The actuators between the nodes of a walk."""
 
     def __init__(self, scene: Scene, data: xr.Dataset):
-        self.meshcat = scene.meshcat
-        places = {tuple(p): k for k, p in enumerate(data.node_place.values.tolist())}
-        self.ends, nodes = [], data.node_position.values
-        self.parts = []
-        colours = rod_colours([actuator.name for actuator in ACTUATORS])
-        for actuator, colour in zip(ACTUATORS, colours):
-            ends = [nodes[:, places[p]] for p in (actuator.node, actuator.other)]
-            self.ends.append(ends)
-            shortest = np.linalg.norm(ends[1] - ends[0], axis=1).min()
-            housing, rod = 0.68 * shortest, 0.55 * shortest
-            path = f"{ROOT}/actuators/{actuator.name}"
-            self.meshcat.SetObject(
-                f"{path}/housing", Cylinder(3.6e-3, housing), Rgba(*colour)
-            )
-            self.meshcat.SetObject(f"{path}/rod", Cylinder(1.8e-3, rod), _ROD)
-            self.parts.append((path, housing, rod))
+        self.nodes, path = data.node_position.values, f"{ROOT}/actuators"
+        rows = {tuple(p): k for k, p in enumerate(data.node_place.values.tolist())}
+        pairs = np.array([[rows[a.node], rows[a.other]] for a in ACTUATORS])
+        names, rest = [a.name for a in ACTUATORS], self.nodes[0]
+        self.rods = ActuatorRods(scene.meshcat, path, names, rest, pairs, _STRUT)
         self.show(0)
 
     def show(self, k: int, time: float | None = None) -> None:
-        for (low, high), (path, housing, rod) in zip(self.ends, self.parts):
-            line = high[k] - low[k]
-            z = line / np.linalg.norm(line)
-            turned = RotationMatrix.MakeFromOneVector(z, 2)
-            for name, middle in (
-                ("housing", low[k] + z * housing / 2),
-                ("rod", high[k] - z * rod / 2),
-            ):
-                pose = RigidTransform(turned, middle)
-                self.meshcat.SetTransform(f"{path}/{name}", pose, time)
+        self.rods.show(self.nodes[k], time)

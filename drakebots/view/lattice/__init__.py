@@ -11,6 +11,7 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.view.lattice.page import rod_colour, rod_colours, show_lattice
     from drakebots.view.lattice.record import (
+        ActuatorRods,
         actuators_of,
         draw_lattice,
         lattice_of,

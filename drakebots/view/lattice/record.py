@@ -158,42 +158,59 @@ class LatticeBody:
     """Struts, nodes and actuators as objects with a pose each."""
 
     def __init__(self, meshcat: Meshcat, lattice: Lattice, actuators, radius: float):
-        self.meshcat, self.beams = meshcat, lattice.beams
-        self.rods = actuator_nodes(lattice, actuators)
-        self.struts = _Turned(lattice.positions, self.beams)
-        self.pushers = _Turned(lattice.positions, self.rods)
-        self.pitch = lattice.pitch
+        self.meshcat, self.beams, rest = meshcat, lattice.beams, lattice.positions
+        self.struts = _Turned(rest, self.beams)
+        names, pairs = [a.name for a in actuators], actuator_nodes(lattice, actuators)
+        self.rods = ActuatorRods(meshcat, LATTICE, names, rest, pairs, radius)
         for i in range(len(self.beams)):
             shape = Cylinder(radius, lattice.beam_length)
             meshcat.SetObject(f"{LATTICE}/strut/{i}", shape, STRUT)
         for i in range(len(lattice.nodes)):
             meshcat.SetObject(f"{LATTICE}/node/{i}", Sphere(2.0 * radius), NODE)
-        for i, colour in enumerate(rod_colours([a.name for a in actuators])):
-            pale = tuple(0.45 * c + 0.55 for c in colour)
-            # Sleeve and rod overlap at any stroke.
-            for part, size, tone in (("sleeve", 4.0, colour), ("rod", 2.6, pale)):
-                shape = Cylinder(size * radius, 0.65 * lattice.pitch)
-                meshcat.SetObject(f"{LATTICE}/{part}/{i}", shape, Rgba(*tone))
-        self.objects = len(self.beams) + len(lattice.nodes) + 2 * len(self.rods)
-        self.show(lattice.positions, None)
+        self.objects = len(self.beams) + len(lattice.nodes) + 2 * len(pairs)
+        self.show(rest, None)
 
     def show(self, places: np.ndarray, time: float | None) -> None:
         """Moves everything to nodes at (N, 3) [m]; recorded at `time` [s] if given."""
         middles = places[self.beams].mean(axis=1)
+        move = self.meshcat.SetTransform
         for i, (turn, at) in enumerate(zip(self.struts.at(places), middles)):
-            self._move(f"strut/{i}", turn, at, time)
+            move(f"{LATTICE}/strut/{i}", RigidTransform(turn, at), time)
         for i, at in enumerate(places):
-            self._move(f"node/{i}", RotationMatrix(), at, time)
-        for i, turn in enumerate(self.pushers.at(places)):
-            low, high = places[self.rods[i]]
-            reach = 0.325 * self.pitch * (high - low) / np.linalg.norm(high - low)
-            self._move(f"sleeve/{i}", turn, low + reach, time)
-            self._move(f"rod/{i}", turn, high - reach, time)
+            move(f"{LATTICE}/node/{i}", RigidTransform(at), time)
+        self.rods.show(places, time)
 
-    def _move(self, name: str, turn: RotationMatrix, place, time) -> None:
-        self.meshcat.SetTransform(
-            f"{LATTICE}/{name}", RigidTransform(turn, place), time
-        )
+
+class ActuatorRods:
+    """Actuators between nodes: a sleeve at the lower one, a rod at the upper one.
+
+    Args:
+        path: where they are drawn, as PATH/sleeve/0 and PATH/rod/0, say.
+        names: of the actuators, for their colours.
+        rest: places of the nodes at rest (N, 3) [m].
+        pairs: lower and upper node of each actuator (M, 2).
+        radius: of a strut [m]; they are thicker.
+    """
+
+    def __init__(self, meshcat: Meshcat, path: str, names, rest, pairs, radius: float):
+        self.meshcat, self.path, self.pairs = meshcat, path, pairs
+        self.turned = _Turned(rest, pairs)
+        # Sleeve and rod overlap at any stroke.
+        self.lengths = 0.65 * np.linalg.norm(np.diff(rest[pairs], axis=1), axis=(1, 2))
+        for i, colour in enumerate(rod_colours(names)):
+            pale = tuple(0.45 * c + 0.55 for c in colour)
+            for part, size, tone in (("sleeve", 4.0, colour), ("rod", 2.6, pale)):
+                shape = Cylinder(size * radius, self.lengths[i])
+                meshcat.SetObject(f"{path}/{part}/{i}", shape, Rgba(*tone))
+
+    def show(self, places: np.ndarray, time: float | None) -> None:
+        """Moves them to nodes at (N, 3) [m]; recorded at `time` [s] if given."""
+        move = self.meshcat.SetTransform
+        for i, turn in enumerate(self.turned.at(places)):
+            low, high = places[self.pairs[i]]
+            reach = self.lengths[i] / 2 * turn.col(2)
+            move(f"{self.path}/sleeve/{i}", RigidTransform(turn, low + reach), time)
+            move(f"{self.path}/rod/{i}", RigidTransform(turn, high - reach), time)
 
 
 class _Turned:

@@ -28,6 +28,7 @@ from drakebots.multibody import polygon
 from drakebots.results import Result, require
 from drakebots.view.motion import (
     LOOKS,
+    MAX_FRAMES,
     LoggedForces,
     check_playback,
     draw_ground,
@@ -47,9 +48,6 @@ from drakebots.view.skin.live import (
     draw_scale,
     skin_values,
 )
-
-MAX_FRAMES = 1500
-"""Largest number of frames of the skeleton's recording."""
 
 MAX_BYTES = 20_000_000
 """A page is no larger: the skin's frames are thinned until it fits."""

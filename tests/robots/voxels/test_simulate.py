@@ -152,7 +152,7 @@ def test_recording(forward):
     stage = record_voxel(forward)
     html = stage.html()
     assert 1e6 < len(html) < 10e6
-    for path in ("actuators/blue/rod", "actuators/green/housing", "contact/BL_heel"):
+    for path in ("actuators/rod/0", "actuators/sleeve/3", "contact/BL_heel"):
         assert stage.meshcat.HasPath(f"{ROOT}/{path}")
     with pytest.raises(InvalidInput, match="slow"):
         record_voxel(forward, slow=0.0)

@@ -70,7 +70,7 @@ from drakebots.robots.gecko.generator.planner import (
     check_point,
     rotated_back,
 )
-from drakebots.robots.gecko.model import MODEL, parameters
+from drakebots.robots.gecko.model import MODEL
 
 STRAIGHT_ON = 5
 """Number of half cycles without steering that leave a circle."""
@@ -95,9 +95,7 @@ class LeastTime(Rule):
 class Published(Rule):
     """The paper's Algorithm 1: the gait that brings the robot nearest to the target."""
 
-    horizon: Annotated[int, whole(1)] = field(
-        default_factory=lambda: int(parameters().number("horizon"))
-    )
+    horizon: Annotated[int, whole(1)] = given(MODEL, "horizon")
     """Largest number n_max of cycles to look ahead."""
     sum: Annotated[str, one_of("sum", SUMS)] = "corrected"
     """Reading of eq. (19): "corrected" counts n displacements for n cycles, "paper" n +

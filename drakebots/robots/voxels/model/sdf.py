@@ -42,7 +42,7 @@ from drakebots.robots.voxels.model.robot import FEET, VoxelRobot
 STRUT_RADIUS, NODE_RADIUS = 1.4e-3, 3.2e-3
 """Radii as drawn [m]; thinner struts would not be visible."""
 
-_CORE = (0.36, 0.47, 0.62, 1.0)
+_BLUE = (0.36, 0.47, 0.62, 1.0)
 _RUBBER = (0.16, 0.17, 0.19, 1.0)
 
 
@@ -113,7 +113,7 @@ def octahedra_sdf(
         colors: rgba of the voxels' struts (V, 4); None for blue.
     """
     model = SdfModel(name)
-    colors = [_CORE] * len(cut.names) if colors is None else colors
+    colors = [_BLUE] * len(cut.names) if colors is None else colors
     for voxel, link in enumerate(cut.names):
         model.links[link] = SdfLink(
             link,
@@ -206,7 +206,6 @@ CORE = 8
 """Number of voxels of the core, the first ones."""
 
 _ORANGE = (0.86, 0.52, 0.20, 1.0)
-_BLUE = (0.36, 0.47, 0.62, 1.0)
 
 
 def walker(front_mass: float = 0.0) -> Octahedra:
@@ -266,11 +265,9 @@ def walker_sdf(
     feet: tuple[Foot, ...] | None = None, cut: Octahedra | None = None
 ) -> str:
     """The SDF text of the robot, with its own feet and voxels or the given ones."""
-    robot = VoxelRobot()
-    core, all_voxels = len(robot.core.voxels), len(robot.lattice.voxels)
-    colors = [_BLUE] * core + [_ORANGE] * (all_voxels - core)
-    feet = Feet().spheres() if feet is None else feet
-    return octahedra_sdf(cut or walker(), feet, name="voxel", colors=colors)
+    cut, feet = cut or walker(), Feet().spheres() if feet is None else feet
+    colors = [_BLUE] * CORE + [_ORANGE] * (len(cut.names) - CORE)
+    return octahedra_sdf(cut, feet, name="voxel", colors=colors)
 
 
 def rest_pose() -> np.ndarray:
