@@ -420,6 +420,16 @@ def narrowest(build: Build, abducts: bool) -> float:
     return Torso.board[0][1] / 2 + build.wall + half + 3e-4
 
 
+def motor_boxes(template: Template) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest corners of the limbs' first motor bays (4, 3) [m].
+
+    The rows are FL, FR, RL and RR.
+    """
+    mounts = [template.limb_parts(name).mount for name in template.limbs]
+    corners = [motor(template.build, *mount)[0].corners() for mount in mounts]
+    return np.min(corners, axis=1), np.max(corners, axis=1)
+
+
 def limb_limits(template: Template, end: str) -> dict[str, tuple[float, float]]:
     """Default limits of a pair of limbs, "front" or "hind", by dotted name.
 
@@ -459,27 +469,15 @@ def torso_limits(template: Template) -> dict[str, tuple[float, float]]:
     """
     torso, build = template.torso, template.build
     centre = template.torso_centre
-    # Of the motors: least |y|, rear end of the front ones, front end of the hind ones,
-    # and the heights of their lower and upper sides.
-    inner = np.inf
-    front, rear = np.inf, -np.inf
-    for name, (_, end, _) in template.limbs.items():
-        points = motor(build, *template.limb_parts(name).mount)[0].corners()
-        low, high = points.min(axis=0), points.max(axis=0)
-        inner = min(inner, np.abs(points[:, 1]).min())
-        if end > 0:
-            front, top_front = low[0], (low[2], high[2])
-        else:
-            rear, top_rear = high[0], (low[2], high[2])
-    x = centre[0]
+    low, high = motor_boxes(template)
     # Along x the box overlaps the motors by 13 mm at the end that is further away.
-    reach = 2 * max(front - x, x - rear) + 0.026
+    reach = 2 * max(low[:2, 0].min() - centre[0], centre[0] - high[2:, 0].max()) + 0.026
     # Battery and board lie in the box.
     payload = np.array([torso.battery[0], torso.board[0]]).max(axis=0) + 2 * build.wall
-    wide = 2 * inner - 2e-4
+    wide = 2 * np.abs([low[:, 1], high[:, 1]]).min() - 2e-4
     # Along z it overlaps each of them by 12 mm.
-    floor = max(top_front[0], top_rear[0]) + 0.012 - centre[2]
-    ceiling = min(top_front[1], top_rear[1]) - 0.012 - centre[2]
+    floor = low[:, 2].max() + 0.012 - centre[2]
+    ceiling = high[:, 2].min() - 0.012 - centre[2]
     tall = max(2 * floor, -2 * ceiling, 0.03)
     middle, strut = torso.brace_centre, torso.strut_width + 0.008
     rows = {

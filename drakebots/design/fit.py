@@ -33,6 +33,7 @@ from drakebots.design.embed import (
     fit_torso,
     largest_protrusions,
     lowest_ankle,
+    motor_boxes,
     narrowest,
     scale_that_fits,
     scaled_field,
@@ -49,7 +50,6 @@ from drakebots.design.skeleton import (
     Template,
     Torso,
     Upright,
-    motor,
 )
 
 LONGEST = (0.35, 1.25)
@@ -121,11 +121,6 @@ class Fit:
     protrusions: Mapping[str, float]
     torque: float
     notes: tuple[str, ...] = ()
-
-    @property
-    def kind(self) -> str:
-        """Name of its template in TEMPLATES."""
-        return type(self.template).__name__.lower()
 
     @property
     def load(self) -> float:
@@ -227,7 +222,7 @@ def enough_scale(
     search, build = _Search(animal, phi, area, settings), found.template.build
 
     def fits(k: float) -> bool:
-        limbs = search.limbs(found.kind, build, k * found.scale)
+        limbs = search.limbs(type(found.template), build, k * found.scale)
         if limbs is None or limbs.protrusion > TOLERANCE:
             return False
         return not search.finished(limbs).protrusions
@@ -240,13 +235,11 @@ class _Limbs(NamedTuple):
     """A template whose limbs were fitted at one scale of the surface.
 
     Attributes:
-        kind: name of the template in TEMPLATES.
         template: the template, with a torso that is not fitted yet.
         scale: factor on the surface.
         protrusion: root mean square of how far its links stick out [m].
     """
 
-    kind: str
     template: Template
     scale: float
     protrusion: float
@@ -277,7 +270,7 @@ class _Search:
         kind = self.settings.template
         tried = [
             self.limbs(kind, build, float(scale))
-            for kind in ([kind] if kind else ["upright", "crouched"])
+            for kind in ([TEMPLATES[kind]] if kind else [Upright, Crouched])
             for scale in scales
         ]
         tried = [limbs for limbs in tried if limbs is not None]
@@ -286,13 +279,14 @@ class _Search:
     def _cost(self, limbs: _Limbs) -> float:
         thicker = limbs.protrusion / (self.longest * limbs.scale)
         change = _CHANGE * abs(np.log(limbs.scale / self.desired))
-        return (thicker + change) / (_FEWER if limbs.kind == "crouched" else 1.0)
+        fewer = isinstance(limbs.template, Crouched)
+        return (thicker + change) / (_FEWER if fewer else 1.0)
 
-    def limbs(self, kind: str, build: Build, scale: float) -> _Limbs | None:
+    def limbs(self, kind: type[Template], build: Build, scale: float) -> _Limbs | None:
         """A template with fitted limbs; None, with a reason, if it cannot be built."""
         here = scaled_field(self.phi, scale)
         try:
-            template = _start(self.animal, TEMPLATES[kind], build, scale)
+            template = _start(self.animal, kind, build, scale)
             excess: list[float] = []
             for end in ENDS:
                 template, most = fit_pair(template, end, here)
@@ -300,7 +294,7 @@ class _Search:
         except DrakebotsError as error:
             self.reasons.append(str(error))
             return None
-        return _Limbs(kind, template, scale, float(np.sqrt(np.mean(np.square(excess)))))
+        return _Limbs(template, scale, float(np.sqrt(np.mean(np.square(excess)))))
 
     def finished(self, limbs: _Limbs) -> Fit:
         """The fit of a template with fitted limbs.
@@ -315,25 +309,18 @@ class _Search:
         template = replace(template, torso=_with_struts(template, here))
         skeleton, build = template.skeleton(), template.build
         most = largest_protrusions(template, skeleton.links, here)
+        out = {name: length for name, length in most.items() if length > TOLERANCE}
         mass = skeleton.mass + _SKIN_DENSITY * build.skin * self.area * scale**2
         torque = _standing_torque(skeleton, mass)
-        found = Fit(
-            template,
-            skeleton,
-            scale,
-            {k: v for k, v in most.items() if v > TOLERANCE},
-            torque,
-        )
         size = " x ".join(f"{s:.2f}" for s in self.animal.size * scale)
-        note = (
-            f"template {found.kind}, servo {build.servo.name}, surface scaled by "
-            f"{scale:.3g} to {size} m; standing takes {torque:.2g} of "
-            f"{build.servo.effort:.3g} N m"
-        )
-        notes = [note]
+        kind = type(template).__name__.lower()
+        notes = [
+            f"template {kind}, servo {build.servo.name}, surface scaled by {scale:.3g} "
+            f"to {size} m; standing takes {torque:.2g} of {build.servo.effort:.3g} N m"
+        ]
         if not template.torso.struts:
             notes.append("no room for a strut in the neck or the tail")
-        return replace(found, notes=tuple(notes))
+        return Fit(template, skeleton, scale, out, torque, tuple(notes))
 
 
 # The limbs of a template on the lines of an animal's legs.
@@ -432,17 +419,14 @@ def _torso(template: Template, phi: Field) -> Torso:
     The box is as deep inside the surface as the motors allow; the rings are made from
     the room around it.
     """
-    x, low, high = {}, [], []
-    for name, (_, end, _) in template.limbs.items():
-        corners = motor(template.build, *template.limb_parts(name).mount)[0].corners()
-        x[end] = corners[:, 0].min() if end > 0 else corners[:, 0].max()
-        low.append(corners[:, 2].min())
-        high.append(corners[:, 2].max())
-    size = np.array([max(abs(x[1] - x[-1]) + 0.03, 0.13), 0.075, 0.06])
+    low, high = motor_boxes(template)
+    front, rear = low[:2, 0].min(), high[2:, 0].max()
+    size = np.array([max(abs(front - rear) + 0.03, 0.13), 0.075, 0.06])
     # The box overlaps each motor's height by 15 mm.
-    lowest, highest = max(low) + 0.015 - size[2] / 2, min(high) - 0.015 + size[2] / 2
+    lowest = low[:, 2].max() + 0.015 - size[2] / 2
+    highest = high[:, 2].min() - 0.015 + size[2] / 2
     places = np.linspace(min(lowest, highest), max(lowest, highest), 12)
-    middles = np.array([[(x[1] + x[-1]) / 2, 0.0, z] for z in places])
+    middles = np.array([[(front + rear) / 2, 0.0, z] for z in places])
     box = np.array(np.meshgrid(*[[-0.5, 0.0, 0.5]] * 3)).reshape(3, -1).T * size
     depth = phi((middles[:, None] + box).reshape(-1, 3)).reshape(len(places), -1)
     middle = middles[int(np.argmin(depth.max(axis=1)))]

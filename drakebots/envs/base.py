@@ -192,9 +192,8 @@ class RobotEnv(gymnasium.Env, ABC):
 
 
 def _bounds(quantities) -> tuple[np.ndarray, np.ndarray]:
-    low = [np.full(quantity.size, quantity.low) for quantity in quantities]
-    high = [np.full(quantity.size, quantity.high) for quantity in quantities]
-    return np.concatenate(low), np.concatenate(high)
+    bounds = [(quantity.low, quantity.high) for quantity in quantities]
+    return np.repeat(bounds, [quantity.size for quantity in quantities], axis=0).T
 
 
 def figure_picture(figure: Figure) -> np.ndarray:

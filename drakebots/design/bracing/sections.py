@@ -7,7 +7,7 @@ points in arguments are in metres.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import manifold3d as m
 import numpy as np
@@ -105,15 +105,15 @@ def box_points(corners_C: np.ndarray, thickness: float) -> np.ndarray:
 
 def obstacle(
     points: np.ndarray, gap: float = 0.0, cast: bool = False
-) -> m.CrossSection | None:
-    """The hull of points (n, 2) [m], grown by a gap [m]; None where it has no area.
+) -> m.CrossSection:
+    """The hull of points (n, 2) [m], grown by a gap [m]; empty where it has no area.
 
     Args:
         cast: whether everything behind it, seen from C's origin, belongs to it, so
             that a plate does not reach around what moves.
     """
     if len(points) < 3 or np.linalg.matrix_rank(points - points[0], tol=1e-6) < 2:
-        return None
+        return m.CrossSection()
     flat = grown(_hull(points), gap) if gap > 0 else _hull(points)
     if cast and not flat.is_empty():
         near = np.concatenate(flat.to_polygons()) / MM
@@ -127,9 +127,9 @@ def _hull(points):
     return m.CrossSection.hull_points(MM * points)
 
 
-def less(flat: m.CrossSection, others: Iterable[m.CrossSection | None]):
+def less(flat: m.CrossSection, others: Iterable[m.CrossSection]):
     """A section without some others."""
-    others = [o for o in others if o is not None and not o.is_empty()]
+    others = [other for other in others if not other.is_empty()]
     return m.CrossSection.batch_boolean([flat, *others], m.OpType.Subtract)
 
 
@@ -153,25 +153,20 @@ def below(flat: m.CrossSection, normal: np.ndarray, reach: float) -> m.CrossSect
     return flat ^ m.CrossSection([np.array(corners)])
 
 
-def touching(flat: m.CrossSection, other: m.CrossSection | None, least: float):
+def touching(flat: m.CrossSection, other: m.CrossSection, least: float):
     """The pieces of a section that touch another and are larger than `least` [m^2]."""
-    if other is None:
-        return m.CrossSection()
     wide = grown(other, 5e-5)
     kept = [
         piece
         for piece in flat.decompose()
         if piece.area() > least * MM**2 and (piece ^ wide).area() > 1e-4
     ]
-    return (
-        m.CrossSection.batch_boolean(kept, m.OpType.Add) if kept else m.CrossSection()
-    )
+    return union(kept)
 
 
-def union(flats: Iterable[m.CrossSection | None]) -> m.CrossSection | None:
-    """The union of sections; None where there is nothing to join."""
-    flats = [f for f in flats if f is not None and not f.is_empty()]
-    return m.CrossSection.batch_boolean(flats, m.OpType.Add) if flats else None
+def union(flats: Sequence[m.CrossSection]) -> m.CrossSection:
+    """The union of sections; empty where there is nothing to join."""
+    return m.CrossSection.batch_boolean(flats, m.OpType.Add)
 
 
 def contours(flat: m.CrossSection) -> tuple[np.ndarray, ...]:

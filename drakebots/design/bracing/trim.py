@@ -26,7 +26,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import manifold3d as m
-import numpy as np
 
 from drakebots.design.bracing import sections
 from drakebots.design.geometry import Surface, distances, to_surface
@@ -129,19 +128,19 @@ def _kept(link: Link, solid: Solid, build: Build) -> m.Manifold | None:
     It reaches beyond the solid where a hole goes through.
     """
     if solid.name.endswith("_bay"):
-        parts = [_box_within(solid, solid.hole + 2 * WALL)]
+        parts = [solid.box(solid.hole + 2 * WALL)]
         along, across = build.servo.screws
         radius = build.pilot_hole / 2 + WALL
         height = float(solid.size[2]) - 2 * _MOUTH
         for x in (-along / 2, along / 2):
             for y in (-across / 2, across / 2):
                 tube = m.Manifold.cylinder(height, radius, radius, _SIDES, True)
-                parts.append(_placed(tube.translate([x, y, 0.0]), solid))
+                parts.append(solid.placed(tube, [x, y, 0.0]))
         return m.Manifold.batch_boolean(parts, m.OpType.Add)
     if solid.name in ("frame", "floor"):
         return _payload_room(link)
     if solid.hole.all():
-        return _box_within(solid, solid.hole + 2 * WALL)
+        return solid.box(solid.hole + 2 * WALL)
     return None
 
 
@@ -152,16 +151,7 @@ def _payload_room(link: Link) -> m.Manifold:
     low = floor.p_BG[2] - frame.p_BG[2] + floor.size[2] / 2 - WALL
     high = frame.size[2] / 2
     x, y, _ = frame.hole + 2 * WALL
-    box = m.Manifold.cube([x, y, high - low], True).translate([0, 0, (low + high) / 2])
-    return _placed(box, frame)
-
-
-def _box_within(solid: Solid, size: np.ndarray) -> m.Manifold:
-    return _placed(m.Manifold.cube(list(map(float, size)), True), solid)
-
-
-def _placed(body: m.Manifold, solid: Solid) -> m.Manifold:
-    return body.transform(np.column_stack([solid.R_BG, solid.p_BG]))
+    return frame.box([x, y, high - low], [0, 0, (low + high) / 2])
 
 
 # What still passes the skin.

@@ -24,7 +24,15 @@ from drakebots.design.fabrication.moulds import Mould, two_part_mould
 from drakebots.design.fabrication.pieces import SkinPiece, limbs_of, skin_pieces
 from drakebots.design.geometry import Surface, frame_of, to_surface, write_surface
 from drakebots.design.problem import Design
-from drakebots.design.skeleton import Build, Hinge, Link, Plate, Skeleton, Trimmed
+from drakebots.design.skeleton import (
+    Build,
+    Hinge,
+    Link,
+    Plate,
+    Skeleton,
+    Solid,
+    Trimmed,
+)
 from drakebots.design.skin import in_folds
 
 _CHANNELS = 32
@@ -252,15 +260,10 @@ def link_part(link: Link, build: Build) -> Surface:
         InvalidInput: when it is empty, not closed, in loose pieces or has closed voids.
     """
 
-    def box(solid, size, p_GV):
-        p = solid.p_BG + solid.R_BG @ p_GV
-        cube = m.Manifold.cube(size.tolist(), True)
-        return cube.transform(np.column_stack([solid.R_BG, p]))
-
     def prism(plate):
         return [plate.body(_JOIN / 2)]
 
-    boxes, cuts = _printed(link, box, prism, _stretched, _JOIN)
+    boxes, cuts = _printed(link, Solid.box, prism, _stretched, _JOIN)
     holes = (*pilot_holes(link, build), *_drain_holes(link))
     cuts += [_drill(hole) for hole in holes]
     body = m.Manifold.batch_boolean(boxes, m.OpType.Add)

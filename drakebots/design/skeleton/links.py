@@ -77,21 +77,20 @@ def _fork(build: Build, R: np.ndarray, reach: float) -> list[Solid]:
         reach: distance from the joint to the far side of the bridge [m].
     """
     back = build.bay[1] / 2
-    origin, length = np.zeros(3), back + reach
     # Plates and bridge do not overlap, so that their masses add up.
     plates = [
         _block(
             build,
             f"fork_plate_{'lr'[side < 0]}",
             "shell",
-            (0.8 * build.bay[1], build.wall, length),
-            origin + R @ [0, side * (build.fork - build.wall) / 2, (reach - back) / 2],
+            (0.8 * build.bay[1], build.wall, back + reach),
+            R @ [0, side * (build.fork - build.wall) / 2, (reach - back) / 2],
             R,
         )
         for side in (1, -1)
     ]
     size = (build.bay[1], build.fork - 2 * build.wall, build.wall)
-    p = origin + R @ [0, 0, reach - build.wall / 2]
+    p = R @ [0, 0, reach - build.wall / 2]
     return [*plates, _block(build, "fork_bridge", "shell", size, p, R)]
 
 

@@ -95,6 +95,15 @@ class Solid:
         signs = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3)).reshape(3, -1).T
         return self.p_BG + (signs * self.size) @ self.R_BG.T
 
+    def placed(self, body: m.Manifold, p_GV: Sequence[float]) -> m.Manifold:
+        """A body from the solid's frame, moved by p_GV (3,) [m] there, in the link."""
+        X_BV = np.column_stack([self.R_BG, self.p_BG + self.R_BG @ p_GV])
+        return body.transform(X_BV)
+
+    def box(self, size: Sequence[float], p_GV: Sequence[float] = (0, 0, 0)):
+        """A box with its middle at p_GV in the solid's frame, in the link [m]."""
+        return self.placed(m.Manifold.cube(np.array(size).tolist(), True), p_GV)
+
     def body(self) -> m.Manifold:
         """Union of :meth:`boxes`, as a solid in the link [m]."""
         cubes = [

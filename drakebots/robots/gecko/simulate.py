@@ -51,6 +51,7 @@ from drakebots.robots.gecko.generator import (
     plan_approach,
     plan_cubic,
     plan_route,
+    wrapped,
 )
 from drakebots.robots.gecko.model import MODEL, Gecko, Pose, gecko, parameters, pose_at
 from drakebots.robots.gecko.plan import Problem, simulated_motion
@@ -363,6 +364,5 @@ def _metrics(problem, course: Course, data: xr.Dataset) -> dict:
     }
     if problem.final_heading is not None:
         error = float(data.heading[-1]) - problem.final_heading
-        wrapped = np.degrees(np.angle(np.exp(1j * error)))
-        metrics["final_heading_error_deg"] = float(wrapped)
+        metrics["final_heading_error_deg"] = float(np.degrees(wrapped(error)))
     return metrics

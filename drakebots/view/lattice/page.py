@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from pydrake.geometry import Meshcat, Rgba
+from pydrake.math import RotationMatrix
 
 from drakebots.core.checks import array, check_value
 from drakebots.core.lazy import late
@@ -197,27 +198,14 @@ def tubes(
         Corners (B, 2, sides, 3), those at the start first, and triangles
         (2 B sides, 3) of the corners counted in that order.
     """
-    along = ends - starts
-    along = along / np.linalg.norm(along, axis=1, keepdims=True)
-    # The axis least along the beam is never parallel to it.
-    least = np.eye(3)[np.argmin(np.abs(along), axis=1)]
-    first = np.cross(along, least)
-    first /= np.linalg.norm(first, axis=1, keepdims=True)
-    second = np.cross(along, first)
+    turns = [RotationMatrix.MakeFromOneVector(axis, 2) for axis in ends - starts]
     angle = 2 * np.pi * np.arange(sides) / sides
-    ring = radius * (
-        np.cos(angle)[:, None] * first[:, None]
-        + np.sin(angle)[:, None] * second[:, None]
-    )
+    circle = radius * np.stack([np.cos(angle), np.sin(angle), 0 * angle])
+    ring = np.array([(turn @ circle).T for turn in turns])
     corners = np.stack([starts[:, None] + ring, ends[:, None] + ring], axis=1)
     k = np.arange(sides)
     after = (k + 1) % sides
-    quads = np.vstack(
-        [
-            np.stack([k, after, sides + k], axis=1),
-            np.stack([after, sides + after, sides + k], axis=1),
-        ]
-    )
+    quads = np.hstack([[k, after, sides + k], [after, sides + after, sides + k]]).T
     offset = 2 * sides * np.arange(len(starts))
     return corners, (offset[:, None, None] + quads).reshape(-1, 3)
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         cycle_count,
         distance,
         rotated_back,
+        wrapped,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -29,7 +29,7 @@ from drakebots.core.checks import array, between, check_value, positive
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.lazy import late
 from drakebots.robots.gecko.generator.generator import check_targets
-from drakebots.robots.gecko.generator.planner import check_point
+from drakebots.robots.gecko.generator.planner import check_point, wrapped
 from drakebots.robots.gecko.model import Gecko, gecko
 
 measure = late("skimage.measure")
@@ -154,7 +154,9 @@ def plan_route(
         nodes = nodes[near >= clearance - _SLACK]
     graph = _visible(nodes, polygons, clearance)
     last = len(targets)
-    lengths, before = dijkstra(graph, indices=range(last), return_predecessors=True)
+    lengths, before = dijkstra(
+        graph, directed=False, indices=range(last), return_predecessors=True
+    )
     order, owner = [], []
     for leg in range(last):
         path = [leg + 1]
@@ -212,8 +214,7 @@ def _visible(nodes, polygons, clearance: float) -> csr_array:
                 clearance - _SLACK
             )
     i, j, length = first[free], second[free], length[free]
-    both = (np.r_[i, j], np.r_[j, i])
-    return csr_array((np.r_[length, length], both), shape=(len(nodes),) * 2)
+    return csr_array((length, (i, j)), shape=(len(nodes),) * 2)
 
 
 def _corners(polygon, clearance: float, step: float) -> np.ndarray:
@@ -222,7 +223,7 @@ def _corners(polygon, clearance: float, step: float) -> np.ndarray:
     angle = np.arctan2(ahead[:, 1], ahead[:, 0])
     out = [np.empty((0, 2))]
     for k, vertex in enumerate(polygon):
-        turn = (angle[k] - angle[k - 1] + np.pi) % (2 * np.pi) - np.pi
+        turn = wrapped(angle[k] - angle[k - 1])
         # A shortest path never bends about a concave corner.
         if turn <= 1e-12:
             continue

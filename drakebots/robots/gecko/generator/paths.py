@@ -51,6 +51,7 @@ from drakebots.robots.gecko.generator.planner import (
     check_heading,
     check_point,
     in_body_frame,
+    wrapped,
 )
 
 # Number of samples of a path for its length and curvature.
@@ -179,8 +180,7 @@ def _exceeds(cubic: CubicHermiteSpline, limits: TurnLimits) -> np.ndarray:
     """:func:`exceeds` of each cubic (...)."""
     s = np.linspace(0, 1, _SAMPLES)
     # Turns between samples count, too: at a cusp the curvature itself may be zero.
-    turn = np.diff(_direction(cubic(s, 1)), axis=0)
-    turn = (turn + np.pi) % (2 * np.pi) - np.pi
+    turn = wrapped(np.diff(_direction(cubic(s, 1)), axis=0))
     turned = turn / np.maximum(_steps(cubic, _SAMPLES), 1e-12)
     bend = np.concatenate([_curvature(cubic, s), turned])
     left, right = max(limits.left, 1e-9), max(limits.right, 1e-9)
@@ -408,7 +408,7 @@ class PathGenerator:
             InvalidInput: for a pose that is not finite.
         """
         gap = check_point(position, "position") - self.path.end
-        turn = _wrap(self.path.end_heading - check_heading(heading))
+        turn = wrapped(self.path.end_heading - check_heading(heading))
         return PoseError(float(np.hypot(*gap)), turn)
 
     def decide(self, position, heading: float) -> Decision | None:
@@ -453,7 +453,7 @@ class PathGenerator:
             d0,
             self.options.motion,
             self._rule,
-            heading=_wrap(self._headings[aim] - heading),
+            heading=wrapped(self._headings[aim] - heading),
             heading_weight=_HEADING_WEIGHT,
         )
         return Decision(best.q1, best.q2, best.n, best.distance, self.attempt, d0)
@@ -487,7 +487,3 @@ class PathGenerator:
             return False
         along = np.array([np.cos(self._headings[-1]), np.sin(self._headings[-1])])
         return (position - self._points[-1]) @ along > self.options.arrival
-
-
-def _wrap(angle: float) -> float:
-    return float((angle + np.pi) % (2 * np.pi) - np.pi)

@@ -68,6 +68,11 @@ _STARTS = 8
 _COARSE_STARTS = 3
 
 
+def wrapped(angle):
+    """Angles (...) [rad] within -pi..pi."""
+    return (angle + np.pi) % (2 * np.pi) - np.pi
+
+
 def cycle_count(n: int, sum: str = "corrected") -> int:
     """Number of displacements that the sum adds for a horizon of n cycles.
 
