@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from drakebots.core.files import replacing
+from drakebots.core.lazy import late
 from drakebots.design.fabrication import Fabrication
 from drakebots.design.geometry import Surface
 from drakebots.design.optimize import Improved
@@ -29,6 +30,8 @@ from drakebots.plots import (
     shaded,
     turned,
 )
+
+trimesh = late("trimesh")
 
 _SKIN, _FOLD, _SOFT = (0.93, 0.85, 0.70), (0.78, 0.47, 0.36), (0.55, 0.72, 0.67)
 """Silicone, in folds, where it is softened."""
@@ -122,14 +125,9 @@ def draw_cut(path: Path, design: Design) -> Path:
     y = design.skeleton.link(design.skeleton.soles[0].link).p_WA[1]
     figure = Figure(figsize=(9, 6), dpi=110)
     ax = figure.subplots()
-    edges = np.concatenate(
-        [surface_triangles(mesh)[:, [a, b]] for a, b in ((0, 1), (1, 2), (2, 0))]
-    )
-    s = mesh.vertices[edges][:, :, 1] - y
-    hit = s[:, 0] * s[:, 1] < 0
-    t = (s[hit, 0] / (s[hit, 0] - s[hit, 1]))[:, None]
-    ends = mesh.vertices[edges[hit]]
-    points = ends[:, 0] + t * (ends[:, 1] - ends[:, 0])
+    wall = trimesh.Trimesh(mesh.vertices, surface_triangles(mesh), process=False)
+    lines = trimesh.intersections.mesh_plane(wall, [0, 1, 0], [0, y, 0])
+    points = lines.reshape(-1, 3)
     ax.plot(points[:, 0], points[:, 2], ".", markersize=2, color=_FOLD)
     ax.set(
         aspect="equal", xlabel="x [m]", ylabel="z [m]", title=f"wall at y = {y:.3f} m"

@@ -35,6 +35,7 @@ from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import InvalidInput, NoSolution, one_line
 from drakebots.core.installed import extra
 from drakebots.core.lazy import late
+from drakebots.view import axes_of_view
 
 if TYPE_CHECKING:
     import gymnasium
@@ -226,10 +227,8 @@ class Camera:
         """
         eye, at = np.asarray(eye, float), np.asarray(at, float)
         distance = np.linalg.norm(at - eye)
-        z = (at - eye) / distance
-        x = np.cross(z, [0.0, 0.0, 1.0])
-        x /= np.linalg.norm(x)
-        R_WC = RotationMatrix(np.column_stack([x, np.cross(z, x), z]))
+        right, up, back = axes_of_view(eye - at)
+        R_WC = RotationMatrix(np.column_stack([right, -up, -back]))
         core = RenderCameraCore(
             "camera",
             CameraInfo(WIDTH, HEIGHT, 0.7),

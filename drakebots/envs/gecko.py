@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from drakebots.core.checks import check_value, positive
 from drakebots.envs.base import Outcome, Quantity, RobotEnv, figure_picture
 from drakebots.robots.gecko import draw_robot, gecko
-from drakebots.robots.gecko.engines import half_cycle, phase_times
+from drakebots.robots.gecko.engines import PhaseTimes, half_cycle
 from drakebots.robots.gecko.generator import rotated_back
 from drakebots.robots.gecko.model import fixation, gait_law, pose_at
 
@@ -49,7 +49,7 @@ class GeckoEnv(RobotEnv):
     ):
         self.epsilon = check_value("epsilon", epsilon, positive("m"))
         self.robot = gecko(size)
-        self.period = phase_times().half_cycle
+        self.period = PhaseTimes().half_cycle
         super().__init__(render_mode)
 
     def start(self, random):

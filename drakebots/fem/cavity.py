@@ -20,7 +20,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 from drakebots.fem.assembly import FemModel
-from drakebots.fem.mesh import connected_pieces, surface_triangles
+from drakebots.fem.mesh import connected_pieces, enclosed_volume, surface_triangles
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Cavity:
 
     def volume(self, x: np.ndarray) -> float:
         """V [m^3] at positions x (N, 3) [m]."""
-        return float(_volume(x, self.triangles))
+        return enclosed_volume(x, self.triangles)
 
     def slope(self, x: np.ndarray) -> np.ndarray:
         """dV/dx (N, 3) [m^2], the force of a unit pressure."""
@@ -65,11 +65,6 @@ class Cavity:
         return out
 
 
-def _volume(x, triangles):
-    a, b, c = (x[triangles[:, k]] for k in range(3))
-    return np.einsum("ij,ij->", a, np.cross(b, c)) / 6
-
-
 def cavity_of(
     model: FemModel, name: str, where: int | Sequence[Sequence[int]]
 ) -> Cavity:
@@ -92,7 +87,7 @@ def cavity_of(
             raise InvalidInput(f"{what}: vertex {where} is on no surface of the skin")
         piece = connected_pieces(faces, vertices)[1]
         faces = faces[piece[faces[:, 0]] == piece[where]][:, ::-1]
-        if not _volume(rest, faces) > 0:
+        if not enclosed_volume(rest, faces) > 0:
             raise InvalidInput(
                 f"{what}: the surface of vertex {where} is the outer one, or has an "
                 "opening; give a vertex of a closed inner surface, or its triangles"
@@ -101,7 +96,7 @@ def cavity_of(
         faces = np.array(where)
         if faces.shape[1:] != (3,) or not ((faces >= 0) & (faces < vertices)).all():
             raise InvalidInput(f"{what}: needs triangles of vertices below {vertices}")
-        faces = faces if _volume(rest, faces) > 0 else faces[:, ::-1]
+        faces = faces if enclosed_volume(rest, faces) > 0 else faces[:, ::-1]
     a, b = faces.ravel(), np.roll(faces, -1, axis=1).ravel()
     edges, back = np.stack([a, b]), np.stack([b, a])
     if not np.array_equal(*(np.unique(e, axis=1) for e in (edges, back))) or len(

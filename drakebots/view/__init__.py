@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ROOT,
         Scene,
         Stage,
+        axes_of_view,
         make_scene,
         make_stage,
         set_stage,

@@ -75,6 +75,18 @@ _LIGHT = [  # with the model scaled to a half diagonal of 0.5 m
 ]
 
 
+def axes_of_view(direction) -> np.ndarray:
+    """Right, up and back of a camera, unit vectors as rows (3, 3).
+
+    Args:
+        direction: direction to the camera (3,), not vertical.
+    """
+    back = np.asarray(direction, float) / np.linalg.norm(direction)
+    right = np.cross([0.0, 0.0, 1.0], back)
+    right /= np.linalg.norm(right)
+    return np.array([right, np.cross(back, right), back])
+
+
 @dataclass(frozen=True)
 class Stage:
     """A lit ground in Meshcat for things of a known size.
@@ -151,10 +163,7 @@ class Stage:
             direction: direction from them to the camera (3,), not vertical.
         """
         points = np.asarray(points, float)
-        back = np.asarray(direction, float) / np.linalg.norm(direction)
-        right = np.cross([0.0, 0.0, 1.0], back)
-        right /= np.linalg.norm(right)
-        up = np.cross(back, right)
+        right, up, back = axes_of_view(direction)
         half = np.tan(np.radians(_FIELD_OF_VIEW) / 2)
         target = (points.min(axis=0) + points.max(axis=0)) / 2
         for _ in range(10):  # in perspective, near points take more of the picture

@@ -22,7 +22,7 @@ from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import replacing
 from drakebots.core.kernels import cross, dot, minus, njit
 from drakebots.fem import MAX_CELLS, triangle_grid
-from drakebots.fem.mesh import checked_arrays, connected_pieces
+from drakebots.fem.mesh import checked_arrays, connected_pieces, enclosed_volume
 
 UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
 """Units of length of a surface file, in metres."""
@@ -81,9 +81,8 @@ class Surface:
 
     @property
     def volume(self) -> float:
-        """Enclosed volume, sum of x0 . (x1 x x2)/6 [m^3]; negative if inside out."""
-        a, b, c = (self.vertices[self.triangles[:, k]] for k in range(3))
-        return float(np.einsum("ij,ij->", a, np.cross(b, c)) / 6)
+        """Enclosed volume [m^3]; negative if inside out."""
+        return enclosed_volume(self.vertices, self.triangles)
 
     @property
     def normals(self) -> np.ndarray:

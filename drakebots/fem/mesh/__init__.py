@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         box_mesh,
         checked_arrays,
         connected_pieces,
+        enclosed_volume,
         mesh_edges,
         prism_tets,
         surface_faces,

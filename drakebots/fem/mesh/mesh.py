@@ -114,6 +114,12 @@ def tet_volumes(vertices: np.ndarray, tets: np.ndarray) -> np.ndarray:
     return np.einsum("ij,ij->i", a, np.cross(b, c)) / 6
 
 
+def enclosed_volume(vertices: np.ndarray, triangles: np.ndarray) -> float:
+    """Volume within closed triangles, sum of a . (b x c)/6 [m^3]; < 0 if inside out."""
+    a, b, c = (vertices[triangles[:, k]] for k in range(3))
+    return float(np.einsum("ij,ij->", a, np.cross(b, c)) / 6)
+
+
 def surface_faces(mesh: TetMesh) -> tuple[np.ndarray, np.ndarray]:
     """Faces (outward) that belong to one tet only, and that tet.
 

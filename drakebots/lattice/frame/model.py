@@ -40,7 +40,7 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
-from drakebots.lattice.shape import Lattice, Strut, pieces
+from drakebots.lattice.shape import Lattice, Strut, pieces, rigid_fields
 
 MOTIONS = ("x", "y", "z", "rotation about x", "rotation about y", "rotation about z")
 """The six motions of a node, in the order of arrays (N, 6)."""
@@ -300,11 +300,9 @@ class Frame:
 
     def rigid_motions(self) -> np.ndarray:
         """The six rigid motions of the frame about its mean as columns (6 N, 6)."""
-        r = self.positions - self.positions.mean(axis=0)
         motions = np.zeros((len(self), 6, 6))
-        motions[:, :3, :3] = motions[:, 3:, 3:] = np.eye(3)
-        for axis in range(3):
-            motions[:, :3, 3 + axis] = np.cross(np.eye(3)[axis], r)
+        motions[:, :3] = rigid_fields(self.positions - self.positions.mean(axis=0))
+        motions[:, 3:, 3:] = np.eye(3)
         return motions.reshape(-1, 6)
 
     def axis(self, first: int, second: int) -> np.ndarray:
@@ -386,11 +384,7 @@ def node_pairs(nodes) -> np.ndarray:
     Raises:
         InvalidInput: when they are anything else.
     """
-    pairs = np.array(nodes)
-    if pairs.size == 0:
+    if np.size(nodes) == 0:
         return np.empty((0, 2), dtype=int)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise InvalidInput(
-            f"actuators must be pairs of node numbers (A, 2), got {pairs.shape}"
-        )
-    return pairs
+    rule = array((None, 2), of=int)
+    return check_value("actuators, pairs of node numbers,", nodes, rule)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from drakebots.lattice.shape.mechanisms import (
         Mechanisms,
         find_mechanisms,
+        rigid_fields,
         rigid_motions,
         rotations,
     )
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         Planes,
         axis_number,
         check_lattice,
+        neighbours,
         pieces,
         require_connected,
     )

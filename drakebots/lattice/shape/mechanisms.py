@@ -96,21 +96,16 @@ def self_stresses(lattice: Lattice, zero_modes: int) -> int:
     return len(lattice.beams) - 3 * len(lattice.nodes) + zero_modes
 
 
-def rigid_motions(lattice: Lattice, piece: np.ndarray | None = None) -> np.ndarray:
-    """Translations and rotations about the origin (3 N, 6), in half pitches.
+def rigid_fields(places: np.ndarray) -> np.ndarray:
+    """Translations of places (N, 3), and rotations about the origin (N, 3, 6)."""
+    turned = np.cross(np.eye(3), places[:, None]).transpose(0, 2, 1)
+    moved = np.broadcast_to(np.eye(3), turned.shape)
+    return np.concatenate([moved, turned], axis=2)
 
-    Args:
-        lattice: the voxels.
-        piece: whether each node moves (N,); by default all do.
-    """
-    nodes = lattice.nodes.astype(float)
-    fields = np.zeros((len(nodes), 3, 6))
-    for k, e in enumerate(np.eye(3)):
-        fields[:, :, k] = e
-        fields[:, :, 3 + k] = np.cross(e, nodes)
-    if piece is not None:
-        fields[~piece] = 0.0
-    return fields.reshape(-1, 6)
+
+def rigid_motions(lattice: Lattice) -> np.ndarray:
+    """Translations and rotations about the origin (3 N, 6), in half pitches."""
+    return rigid_fields(lattice.nodes).reshape(-1, 6)
 
 
 def rotations(lattice: Lattice, fields: np.ndarray) -> np.ndarray:
@@ -262,10 +257,16 @@ class _Span:
 
 
 def _rigid_fields(lattice: Lattice, label: np.ndarray):
+    fields = rigid_fields(lattice.nodes)
     for k in range(label.max() + 1):
-        moved = np.zeros(len(lattice.nodes), bool)
-        moved[lattice.voxel_nodes[label == k]] = True
-        yield from rigid_motions(lattice, moved).T
+        yield from _of_part(lattice, label == k, fields)
+
+
+def _of_part(lattice: Lattice, voxels: np.ndarray, fields: np.ndarray) -> np.ndarray:
+    """Fields (N, 3, k) at the nodes of some voxels, 0 at the others, as (k, 3 N)."""
+    moved = np.zeros(len(fields))
+    moved[lattice.voxel_nodes[voxels]] = 1.0
+    return (moved[:, None, None] * fields).reshape(-1, fields.shape[2]).T
 
 
 def _name(lattice: Lattice, voxel: int) -> str:
@@ -295,9 +296,7 @@ def _hanging(lattice: Lattice, near: np.ndarray):
         parts.append((min(sides, key=len), node))
     for part, node in sorted(parts, key=lambda p: len(p[0])):
         place = lattice.nodes[node]
-        arm = (lattice.nodes - place).astype(float)
-        moved = np.zeros(len(arm), bool)
-        moved[lattice.voxel_nodes[part]] = True
+        turns = _of_part(lattice, part, rigid_fields(lattice.nodes - place)[:, :, 3:])
         at = "({}, {}, {})".format(*place)
         if len(part) == 1:
             text = f"voxel {_name(lattice, part[0])} is singly attached, at node {at}: "
@@ -311,9 +310,9 @@ def _hanging(lattice: Lattice, near: np.ndarray):
                 f"{_name(lattice, part[0])} about {AXES[k]} at {at}",
                 text,
                 tuple(part.tolist()),
-                (np.cross(e, arm) * moved[:, None]).ravel(),
+                turns[k],
             )
-            for k, e in enumerate(np.eye(3))
+            for k in range(3)
         ]
 
 

@@ -25,9 +25,9 @@ from drakebots.live import Live, Part, Slider, run_live
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.engines import (
     Decision,
+    PhaseTimes,
     Step,
     half_cycle,
-    phase_times,
     poses_dataset,
 )
 from drakebots.robots.gecko.model import LIMBS, MODEL, Calibration, fixation, parameters
@@ -118,7 +118,7 @@ class Walking(Part):
         self._draw_course()
 
     def advance(self, time: float) -> Stop | None:
-        half = phase_times().half_cycle
+        half = PhaseTimes().half_cycle
         if self._begun is not None and time < self._begun + half - 1e-9:
             share = (time - self._begun) / half
             ends = self._pose, self._steps[-1].pose

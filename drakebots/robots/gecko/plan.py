@@ -23,10 +23,10 @@ from drakebots.core.stages import spent, timed
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.engines import (
     CycleMotion,
+    PhaseTimes,
     check_gait,
     cycle_motion,
     motion_dataset,
-    phase_times,
 )
 from drakebots.robots.gecko.generator import COMPONENTS, Fit, MotionPolynomial
 from drakebots.robots.gecko.model import MODEL, gecko, parameters
@@ -147,7 +147,7 @@ def _dataset(problem: Problem, cycles: Sequence[CycleMotion]) -> xr.Dataset:
         "heading": (by_pose, poses("heading"), "rad"),
     }
     coordinates = {
-        "time": (("time",), phase_times().half_cycle * np.arange(3), "s"),
+        "time": (("time",), PhaseTimes().half_cycle * np.arange(3), "s"),
         "q1": (("q1",), list(problem.q1), "rad"),
         "q2": (("q2",), list(problem.q2), "1"),
     }

@@ -18,6 +18,7 @@ import xarray as xr
 from drakebots.core.checks import check_value, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.results import Result
+from drakebots.robots.gecko.engines import PhaseTimes
 from drakebots.robots.gecko.model import (
     FOOT_MARKERS,
     MARKERS,
@@ -25,7 +26,6 @@ from drakebots.robots.gecko.model import (
     chain_curves,
     limb_curves,
     markers,
-    parameters,
 )
 
 # The markers at the start and the end of each limb.
@@ -170,9 +170,8 @@ def between_half_cycles(a: Pose, b: Pose, held, share: float) -> tuple[Pose, Any
         held: whether each foot is fixed in it.
         share: of its time, within 0..1.
     """
-    phase = parameters().table("phase_times")
-    parts = np.array([phase["fix"], phase["free"], phase["move"]])
-    fix, free, _ = parts / parts.sum()
+    phase = PhaseTimes()
+    fix, free = phase.fix / phase.half_cycle, phase.free / phase.half_cycle
     moved = np.clip((share - fix - free) / (1 - fix - free), 0.0, 1.0)
     # The limbs start and stop smoothly.
     moved = moved * moved * (3 - 2 * moved)

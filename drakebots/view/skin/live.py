@@ -24,7 +24,7 @@ from drakebots.core.lazy import late
 from drakebots.fem.mesh import checked_arrays, connected_pieces
 from drakebots.results import require
 from drakebots.view.page import ColourScale, linear_rgb
-from drakebots.view.scene import ROOT, VIEW, Stage
+from drakebots.view.scene import ROOT, VIEW, Stage, axes_of_view
 
 trimesh, pillow = late("trimesh"), late("PIL.Image")
 
@@ -145,14 +145,12 @@ def draw_scale(
         towards: direction to the camera (3,) that it faces, not vertical.
         path: of the board.
     """
-    towards = np.array(towards, float) / np.linalg.norm(towards)
-    right = np.cross([0.0, 0.0, 1.0], towards)
-    right /= np.linalg.norm(right)
-    turned = RotationMatrix(np.stack([right, np.cross(towards, right), towards], 1))
+    axes = axes_of_view(towards)
     # In scene units, where all that is shown has a half diagonal of 0.5.
-    middle = stage.scale * (stage.middle - stage.ground) - 0.55 * right
+    middle = stage.scale * (stage.middle - stage.ground) - 0.55 * axes[0]
     stage.meshcat.SetObject(path, Mesh(_board(scale)))
-    stage.meshcat.SetTransform(path, RigidTransform(turned, middle))
+    X_WB = RigidTransform(RotationMatrix(axes.T), middle)
+    stage.meshcat.SetTransform(path, X_WB)
 
 
 def _board(scale: ColourScale) -> InMemoryMesh:

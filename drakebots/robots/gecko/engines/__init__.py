@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         PhaseTimes,
         check_gait,
         motion_dataset,
-        phase_times,
     )
     from drakebots.robots.gecko.engines.plant import Drake
     from drakebots.robots.gecko.engines.pose_step import (

@@ -12,8 +12,9 @@ import xarray as xr
 from drakebots.core.checks import between, check_value, finite, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
+from drakebots.model import given
 from drakebots.results import with_units
-from drakebots.robots.gecko.model import FEET, LIMBS, MARKERS, parameters
+from drakebots.robots.gecko.model import FEET, LIMBS, MARKERS, MODEL
 
 MET_AT_THE_START = "every target was met at the start; the robot did not walk"
 
@@ -60,13 +61,13 @@ class Engine:
 
 @checked("phase times")
 class PhaseTimes:
-    """Durations of a half cycle's phases."""
+    """Durations of a half cycle's phases; by default those of `params.yaml`."""
 
-    fix: Annotated[float, positive("s")] = 0.2
+    fix: Annotated[float, positive("s")] = given(MODEL, "phase_times", "fix")
     """Duration of the phase with all feet fixed."""
-    free: Annotated[float, positive("s")] = 0.1
+    free: Annotated[float, positive("s")] = given(MODEL, "phase_times", "free")
     """Duration of the phase in which feet let go."""
-    move: Annotated[float, positive("s")] = 1.0
+    move: Annotated[float, positive("s")] = given(MODEL, "phase_times", "move")
     """Duration of the phase in which the limbs move."""
 
     @property
@@ -77,11 +78,6 @@ class PhaseTimes:
     def rounded(self, step: float) -> PhaseTimes:
         """Each phase rounded to a whole number, >= 1, of time steps [s]."""
         return PhaseTimes(*(max(1, round(t / step)) * step for t in astuple(self)))
-
-
-def phase_times() -> PhaseTimes:
-    """The durations of `params.yaml`."""
-    return PhaseTimes(**parameters().table("phase_times"))
 
 
 def check_gait(q1, q2) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from drakebots.formats import load
 from drakebots.model import LoopClosure
 from drakebots.multibody import LimbMap, Robot, couple_joints
 from drakebots.robots.gecko.engines.controllers import TORSION, Camera
-from drakebots.robots.gecko.engines.engine import Engine, PhaseTimes, phase_times
+from drakebots.robots.gecko.engines.engine import Engine, PhaseTimes
 from drakebots.robots.gecko.engines.suction import Cup, CupLimits, SuctionFeet
 from drakebots.robots.gecko.model import (
     FEET,
@@ -64,7 +64,7 @@ class Drake(Engine):
     """Stiffness of a cup's spring per leg's; None for the file's."""
     segments: Annotated[int | None, whole(1)] = None
     """Number of segments of each limb's chain; None for the file's."""
-    times: PhaseTimes = field(default_factory=phase_times)
+    times: PhaseTimes = field(default_factory=PhaseTimes)
     """Durations of the phases of a half cycle."""
     camera: Camera = field(default_factory=Camera)
     """Camera that the generator sees the robot by."""

@@ -36,9 +36,9 @@ from drakebots.robots.gecko.engines.engine import (
     Decision,
     Engine,
     Generator,
+    PhaseTimes,
     check_gait,
     motion_dataset,
-    phase_times,
 )
 from drakebots.robots.gecko.engines.pose_solver import solve
 from drakebots.robots.gecko.model import (
@@ -417,5 +417,5 @@ def poses_dataset(robot: Gecko, start: Pose, steps, decisions) -> xr.Dataset:
         "half_cycle": (by_time, np.arange(count, dtype=float), "1"),
         "objective": (by_time, np.array([0.0, *(s.objective for s in steps)]), "1"),
     }
-    times = phase_times().half_cycle * np.arange(count)
+    times = PhaseTimes().half_cycle * np.arange(count)
     return motion_dataset({"time": (by_time, times, "s")}, variables)

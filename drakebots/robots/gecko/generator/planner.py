@@ -203,8 +203,7 @@ def _best(
     low, high = np.array([model.domain.q1, model.domain.q2]).T
 
     def misses(reached, turned) -> np.ndarray:
-        off = heading - np.asarray(turned)[..., None]
-        slip = np.arctan2(np.sin(off), np.cos(off))
+        slip = wrapped(heading - np.asarray(turned)[..., None])
         return np.concatenate([target - reached, weight * slip], axis=-1)
 
     def residuals(q: np.ndarray) -> np.ndarray:

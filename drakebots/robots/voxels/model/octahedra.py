@@ -36,6 +36,7 @@ Context, which no other system of a diagram may write: it is set between two ste
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -51,7 +52,14 @@ from drakebots.core.checks import array, check_value, non_negative, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import check, checked
 from drakebots.lattice.pom import Control
-from drakebots.lattice.shape import BEAMS, OFFSETS, Lattice, Strut
+from drakebots.lattice.shape import (
+    BEAMS,
+    OFFSETS,
+    Lattice,
+    Strut,
+    neighbours,
+    require_connected,
+)
 
 TWIST, BEND = 5.272, 7.007
 """k_t and k_b in EI/L, for square struts of nu = 0.35."""
@@ -177,34 +185,27 @@ class Octahedra:
 
 def _cut(lattice: Lattice) -> tuple[SharedNode, ...]:
     """Spanning tree, breadth first from the first voxel (short chains), and loops."""
-    owners: dict[int, list[int]] = {}
-    for voxel, nodes in enumerate(lattice.voxel_nodes):
-        for node in nodes:
-            owners.setdefault(int(node), []).append(voxel)
-    meets: dict[int, list[tuple[int, int]]] = {}
-    for node, pair in owners.items():
-        if len(pair) == 2:
-            meets.setdefault(pair[0], []).append((node, pair[1]))
-            meets.setdefault(pair[1], []).append((node, pair[0]))
-    axis = lattice.even_axis
+    require_connected(lattice)
+    shared = sorted(
+        (int(lattice.voxel_nodes[v, 3 + axis]), *sorted((v, w)), axis)
+        for v, w, axis in neighbours(lattice).tolist()
+    )
+    meets = defaultdict(list)
+    for node, v, w, axis in shared:
+        meets[v].append((node, w, axis))
+        meets[w].append((node, v, axis))
     reached, queue, tree = {0}, [0], []
     for voxel in queue:
-        for node, other in sorted(meets.get(voxel, ())):
+        for node, other, axis in meets[voxel]:
             if other not in reached:
                 reached.add(other)
                 queue.append(other)
-                tree.append(SharedNode(voxel, other, node, int(axis[node]), True))
-    if len(reached) < len(lattice.voxels):
-        lost = min(set(range(len(lattice.voxels))) - reached)
-        raise InvalidInput(
-            f"voxel {tuple(lattice.voxels[lost].tolist())} is not connected to the "
-            "first one; a plant needs a lattice in one piece"
-        )
-    held = {shared.node for shared in tree}
+                tree.append(SharedNode(voxel, other, node, axis, True))
+    held = {one.node for one in tree}
     loops = [
-        SharedNode(pair[0], pair[1], node, int(axis[node]), False)
-        for node, pair in sorted(owners.items())
-        if len(pair) == 2 and node not in held
+        SharedNode(v, w, node, axis, False)
+        for node, v, w, axis in shared
+        if node not in held
     ]
     return (*tree, *loops)
 

@@ -11,7 +11,7 @@ from pydrake.systems.framework import DiagramBuilder
 from pydrake.systems.primitives import ConstantVectorSource, LogVectorOutput
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.engines import PhaseTimes, phase_times
+from drakebots.robots.gecko.engines import PhaseTimes
 from drakebots.robots.gecko.engines.controllers import (
     Camera,
     CameraSystem,
@@ -126,7 +126,7 @@ def test_camera_samples_with_noise_of_a_seed():
 
 
 def test_phase_times():
-    assert phase_times() == PhaseTimes(0.2, 0.1, 1.0)
+    assert PhaseTimes() == PhaseTimes(0.2, 0.1, 1.0)
     assert PhaseTimes(0.2004, 0.0001, 1.0).rounded(1e-3) == PhaseTimes(0.2, 1e-3, 1.0)
     assert TIMES.half_cycle == pytest.approx(1.3)
 

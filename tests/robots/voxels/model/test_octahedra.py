@@ -212,7 +212,7 @@ def test_masses_feet_and_lattices_that_cannot_be():
         Octahedra(block(2, 2, 2), masses=[1.0, 2.0])
     with pytest.raises(InvalidInput, match="> 0 kg"):
         Octahedra(block(2, 2, 2), masses=0.0)
-    with pytest.raises(InvalidInput, match="one piece"):
+    with pytest.raises(InvalidInput, match="2 pieces"):
         Octahedra(Lattice([(0, 0, 0), (2, 0, 0)]))
     with pytest.raises(InvalidInput, match="square struts"):
         Octahedra(block(2, 1, 1), Strut(1e-3, 2e-3)).stiffness  # noqa: B018
