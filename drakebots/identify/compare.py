@@ -51,8 +51,10 @@ class Compared:
 
     @cached_property
     def share(self) -> float:
-        """The same, as a share of the standard deviation of the first."""
-        return self.rms / max(float(self.first.std()), 1e-300)
+        """The same, as a share of the standard deviation of the first; NaN of what
+        does not move."""
+        moves = float(self.first.std())
+        return self.rms / moves if moves > 0 else np.nan
 
     def row(self) -> dict[str, float | str]:
         """A row of a table."""
@@ -92,8 +94,11 @@ def compare(
         values = np.interp(time, later, other[name], left=np.nan, right=np.nan)
         both = np.isfinite(values) & np.isfinite(one[name])
         if both.any():
-            pair = one[name][both], values[both]
-            found.append(Compared(name, time[both], *pair))
+            mine, theirs = one[name][both], values[both]
+            if name.startswith("base_rpy."):  # known but for whole turns
+                turns = np.round(np.median(theirs - mine) / (2 * np.pi))
+                theirs = theirs - 2 * np.pi * turns
+            found.append(Compared(name, time[both], mine, theirs))
     if not found:
         spans = [f"{t[0]:g} to {t[-1]:g} s" for t in (time, later)]
         raise InvalidInput(
@@ -104,6 +109,7 @@ def compare(
 
 
 def _loaded(source: str | Path | Result) -> str | Path | Result:
+    """The result of a file of one, which knows its model; else the source."""
     is_file = isinstance(source, str | Path) and Path(source).suffix.lower() == ".nc"
     return load_result(Path(source)) if is_file else source
 
@@ -123,11 +129,11 @@ def plot_compared(compared: Sequence[Compared], path: str | Path) -> Path:
         FileProblem: when the file cannot be written.
     """
     path = check_ending(path)
-    worst = sorted(compared, key=lambda signal: -signal.share)[:SHOWN]
+    worst = sorted(compared, key=lambda signal: -np.nan_to_num(signal.share))[:SHOWN]
     figure, axes = panels(len(worst), 3, (4.2, 2.6))
     for axis, signal in zip(axes, worst):
         axis.plot(signal.time, signal.first, color=COLOURS[0], label="first")
         axis.plot(signal.time, signal.second, "--", color=COLOURS[1], label="second")
-        axis.set(xlabel="time [s]", title=literal(signal.name))
+        axis.set(xlabel="time [s]", ylabel="[SI]", title=literal(signal.name))
     legend_below(axes[0])
     return write_figure(figure, path)

@@ -120,12 +120,20 @@ def _of_pairs(pairs: Iterable[tuple]) -> Measured:
             )
         values = factor * np.asarray(values, float)
         # What a solver did not reach is infinite in its result.
-        found[name] = np.where(np.isinf(values), np.nan, values)
+        found[name] = _unwrapped(name, np.where(np.isinf(values), np.nan, values))
         if not others and unit not in ("", "1"):
             units[name] = unit
     if "time" not in found or dimensions(units.get("time", "s")) != dimensions("s"):
         raise InvalidInput("has no column `time [s]`; name it so")
     return Measured(found.pop("time"), found, units)
+
+
+def _unwrapped(name: str, values: np.ndarray) -> np.ndarray:
+    """A signal (T,) without the jumps by whole turns that a base's angles have."""
+    if name.startswith("base_rpy."):
+        there = np.isfinite(values)
+        values[there] = np.unwrap(values[there])
+    return values
 
 
 # --- logs of ROS ----------------------------------------------------------------
@@ -141,30 +149,42 @@ def _of_log(path: Path) -> Measured:
     own samples.
 
     Raises:
-        FileProblem: for a log that cannot be read, or has no joint states.
+        FileProblem: for a log that cannot be read, has no joint states, or has a signal
+            on two topics.
     """
-    Log, series, unused = extra("rosbags.highlevel").AnyReader, {}, set()
+    Log, series, topics = extra("rosbags.highlevel").AnyReader, {}, {}
     try:
         with Log([path]) as log:
-            for connection, logged, raw in log.messages():
-                message, found = log.deserialize(raw, connection.msgtype), {}
-                if read := _MESSAGES.get(connection.msgtype.rpartition("/")[2]):
-                    found = read(message, re.split("[/_]", connection.topic)[-1])
-                if not found:
-                    unused.add(connection.topic)
-                stamp = getattr(getattr(message, "header", None), "stamp", None)
-                stamp = stamp and stamp.sec + 1e-9 * stamp.nanosec
-                for name, value in found.items():
+            kept = [c for c in log.connections if _kind(c) in _MESSAGES]
+            unused = {c.topic for c in log.connections} - {c.topic for c in kept}
+            for connection, logged, raw in log.messages(kept) if kept else ():
+                message = log.deserialize(raw, connection.msgtype)
+                last = re.split("[/_]", connection.topic)[-1]
+                stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+                for name, value in _MESSAGES[_kind(connection)](message, last).items():
                     series.setdefault(name, []).append((stamp or 1e-9 * logged, value))
+                    topics.setdefault(name, set()).add(connection.topic)
     except Exception as error:  # of rosbags and its codecs, of many kinds
         raise FileProblem(path, f"is no log of ROS: {error}") from error
-    if unused:
-        text = f"{path}: topics left out: {', '.join(sorted(unused))}"
-        warnings.warn(DrakebotsWarning(text), stacklevel=4)
+    for name, of in topics.items():
+        if len(of) > 1:
+            raise FileProblem(
+                path, f"{name} is on {' and '.join(sorted(of))}; keep one of them"
+            )
+    base = topics.get("base_position.x", ())
+    said = [f"the base is that of {topic}" for topic in base]
+    said += [f"topics left out: {', '.join(sorted(unused))}"] if unused else []
+    if said:
+        warnings.warn(DrakebotsWarning(f"{path}: {'; '.join(said)}"), stacklevel=4)
     series = {name: np.array(sorted(rows)).T for name, rows in series.items()}
     if not any(name.startswith("position.") for name in series):
         raise FileProblem(path, "has no joint states (sensor_msgs/JointState)")
     return _on_one_clock(series)
+
+
+def _kind(connection: Any) -> str:
+    """The type of a topic's messages, without its package."""
+    return connection.msgtype.rpartition("/")[2]
 
 
 def _on_one_clock(series: Mapping[str, np.ndarray]) -> Measured:
@@ -178,7 +198,7 @@ def _on_one_clock(series: Mapping[str, np.ndarray]) -> Measured:
         if name in targets:
             columns[name] = values[np.searchsorted(own, time, side="right") - 1]
         else:
-            values = np.unwrap(values) if name.startswith("base_rpy.") else values
+            values = _unwrapped(name, values)
             columns[name] = np.interp(time, own, values, left=np.nan, right=np.nan)
     return Measured(time - time[:1], columns)
 

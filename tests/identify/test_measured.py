@@ -16,10 +16,11 @@ from drakebots.identify import (
     Identification,
     compare,
     identify,
+    plot_compared,
     read_measured,
     write_parameters,
 )
-from tests.helpers.ros_logs import joints, odometry, write_log
+from tests.helpers.ros_logs import joints, made, odometry, write_log
 from tests.helpers.swings import pendulum_in, swing
 
 TIMES = 0.01 * np.arange(31)
@@ -38,13 +39,14 @@ def test_a_log_has_the_samples_of_its_joint_states(tmp_path, mcap):
     # Turned by half a turn and more: no jump.
     yaw = 3.0 + TIMES
     said += [
-        ("/base", t + 0.005, odometry(t + 0.005, (t, 0, 1), y))
+        ("/odom", t + 0.005, odometry(t + 0.005, (t, 0, 1), y))
         for t, y in zip(TIMES, yaw)
     ]
     said.sort(key=lambda row: row[1])
     path = write_log(tmp_path / "bag", said, mcap=mcap)
     for source in (path, path.parent):
-        read = read_measured(source)
+        with pytest.warns(DrakebotsWarning, match="the base is that of /odom"):
+            read = read_measured(source)
         np.testing.assert_allclose(read.time, TIMES, atol=1e-6)
         np.testing.assert_allclose(read.columns["position.hip"], np.sin(TIMES))
         np.testing.assert_allclose(read.columns["torque.hip"], 2 * TIMES)
@@ -70,15 +72,24 @@ def test_a_target_holds_until_the_next_and_other_topics_are_named(tmp_path):
         ("/leg/joint_commands", t, joints(t, ["hip"], position=[10 * t]))
         for t in (0.045, 0.12)
     ]
-    said.append(("/other/pose_of_a_ball", 0.1, joints(0.1, [])))
+    said.append(("/places", 0.1, made("geometry_msgs/msg/Point", x=0.0, y=0.0, z=0.0)))
     said.sort(key=lambda row: row[1])
     path = write_log(tmp_path / "bag", said)
-    with pytest.warns(DrakebotsWarning, match="left out: /other/pose_of_a_ball"):
+    with pytest.warns(DrakebotsWarning, match="topics left out: /places"):
         read = read_measured(path)
     # It begins with the first target.
     np.testing.assert_allclose(read.columns["position.hip"], TIMES[5:])
     steps = np.where(TIMES[5:] < 0.12 - 1e-9, 0.45, 1.2)
     np.testing.assert_allclose(read.columns["target.hip"], steps)
+
+
+def test_a_signal_on_two_topics_is_refused(tmp_path):
+    """The pose of a goal, or of a ball, is not mixed into that of the base."""
+    said = [("/joint_states", t, joints(t, ["hip"], position=[t])) for t in TIMES]
+    said += [("/odom", 0.0, odometry(0.0, (0, 0, 0), 0))]
+    said += [("/goal", 0.1, odometry(0.1, (9, 0, 0), 0))]
+    with pytest.raises(FileProblem, match="is on /goal and /odom; keep one of them"):
+        read_measured(write_log(tmp_path / "bag", said))
 
 
 @pytest.mark.long
@@ -104,9 +115,13 @@ def test_what_is_no_log_is_said(tmp_path):
     (tmp_path / "bad.mcap").write_bytes(b"no log")
     with pytest.raises(FileProblem, match=r"bad\.mcap: is no log of ROS"):
         read_measured(tmp_path / "bad.mcap")
-    said = [("/pose", 0, odometry(0, (0, 0, 0), 0))]
-    with pytest.raises(FileProblem, match="has no joint states"):
-        read_measured(write_log(tmp_path / "bag", said))
+    said = [("/places", 0, made("geometry_msgs/msg/Point", x=0.0, y=0.0, z=0.0))]
+    log = write_log(tmp_path / "bag", said)
+    with (
+        pytest.warns(DrakebotsWarning, match="left out: /places"),
+        pytest.raises(FileProblem, match="has no joint states"),
+    ):
+        read_measured(log)
     with pytest.raises(FileProblem, match=r"is none of \.csv, \.nc, \.mcap"):
         read_measured(tmp_path / "run.txt")
 
@@ -135,6 +150,22 @@ def test_differences_are_those_of_the_signals(tmp_path):
     assert knee.row()["mean"] == pytest.approx(0.05)
     with pytest.raises(InvalidInput, match=r"nothing to compare.*0 to 1 s"):
         compare(first, second, shift=2.0)
+
+
+def test_whole_turns_and_what_rests_are_no_difference(tmp_path):
+    """A heading jumps from pi to -pi in one file, and begins a turn off in another."""
+    yaw = 3.0 + 2 * TIMES
+    heads = ["time [s]", "base_rpy.yaw [rad]", "position.hip [rad]"]
+    wrapped = (yaw + np.pi) % (2 * np.pi) - np.pi
+    rows = np.column_stack([TIMES, wrapped, 0 * TIMES])
+    one = write_csv(tmp_path / "a.csv", heads, rows)
+    rows = np.column_stack([TIMES, yaw - 2 * np.pi, 0 * TIMES])
+    other = write_csv(tmp_path / "b.csv", heads, rows)
+    found = {signal.name: signal for signal in compare(one, other)}
+    assert found["base_rpy.yaw"].rms == pytest.approx(0.0, abs=1e-12)
+    assert np.isnan(found["position.hip"].share)
+    plot_compared(list(found.values()), tmp_path / "both.png")
+    assert main(["compare", str(one), str(other), "--json"]) == 0
 
 
 @pytest.mark.long
