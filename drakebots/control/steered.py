@@ -17,9 +17,12 @@ from drakebots.control.references import STEPS, Gait, ReferenceMotion, follow_fe
 from drakebots.multibody import Flat, Robot, Terrain
 
 LEAD = 0.3
-"""The heading asked for is at most so far from the robot's [rad], and the place at most
-as far as the pace goes in this time [s]: a robot that was turned round, or pushed away,
-does not owe the way back."""
+"""The heading asked for is at most so far from the robot's [rad]: a robot that was
+turned round does not owe the way back."""
+
+OWED = 0.3
+"""The place asked for is at most as far from the robot as its pace takes it in this
+time [s]: a robot that was pushed away does not owe the way back."""
 
 NUDGE = 0.3
 """Share of the pace from which on a robot that was asked for nothing steps."""
@@ -125,16 +128,17 @@ class SteeredMotion(ReferenceMotion):
             self._until = t + self.gait.period
         elif orders.gait == "stand":
             self._until = -np.inf
-        times, before = t + self._times, self._time
+        times, took = t + self._times, max(t - self._time, 0.0)
+        self._time = t
         base = self._raised(orders.rise)
         out = np.tile(base, (len(times), 1))
         rates = np.zeros_like(out)
-        yaw = self._turned(t, q, orders.turn) + orders.turn * self._times
+        yaw = self._turned(q, orders.turn * took) + orders.turn * self._times
         c, s = np.cos(yaw), np.sin(yaw)
         ahead, left = orders.ahead, orders.left
         velocity = np.stack([ahead * c - left * s, ahead * s + left * c], axis=1)
         rates[:, plane] = velocity[:, : len(plane)]
-        out[:, plane] = self._moved(q[plane], rates[0, plane], t - before)
+        out[:, plane] = self._moved(q[plane], rates[0, plane] * took)
         means = (rates[1:, plane] + rates[:-1, plane]) / 2
         out[1:, plane] += np.cumsum(self._step * means, axis=0)
         if "yaw" in self.axes:
@@ -158,21 +162,23 @@ class SteeredMotion(ReferenceMotion):
         self.wind(out, q)
         return out, rates
 
-    def _moved(self, here: np.ndarray, rate: np.ndarray, took: float) -> np.ndarray:
-        """The place asked for, from where the robot is (2,) [m]."""
-        due = self._place + rate * max(took, 0.0) - here
-        far = float(np.linalg.norm(due)) / (LEAD * self._usual_pace)
+    def _moved(self, here: np.ndarray, way: np.ndarray) -> np.ndarray:
+        """The place asked for, a way further than last time, for a robot that is here;
+        all (2,) [m], or (1,) in a plane."""
+        due = self._place + way - here
+        far = float(np.linalg.norm(due)) / (OWED * self._usual_pace)
         self._place = here + due / max(far, 1.0)
         return self._place
 
-    def _turned(self, t: float, q: np.ndarray, rate: float) -> float:
-        """The heading asked for at a time, from that of the standing pose [rad]."""
+    def _turned(self, q: np.ndarray, angle: float) -> float:
+        """The heading asked for, an angle further than last time, from that of the
+        standing pose [rad]."""
         if "yaw" not in self.axes:
             return 0.0
         here = float((q - self.q)[self.axes["yaw"]])
-        due = self._heading + rate * max(t - self._time, 0.0) - here
+        due = self._heading + angle - here
         due -= 2 * np.pi * np.round(due / (2 * np.pi))
-        self._heading, self._time = here + float(np.clip(due, -LEAD, LEAD)), t
+        self._heading = here + float(np.clip(due, -LEAD, LEAD))
         return self._heading
 
     def _raised(self, rise: float) -> np.ndarray:

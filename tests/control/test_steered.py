@@ -7,6 +7,7 @@ import pytest
 
 from drakebots import build_robot, load
 from drakebots.control import STEPS, Gait, Orders, SteeredMotion
+from drakebots.control.steered import OWED
 from drakebots.multibody.posture import find_posture
 
 STEP, KNOTS = 0.02, 40
@@ -67,7 +68,7 @@ def test_the_place_asked_for_goes_on_without_the_robot_for_a_while(motion, stand
     motion.orders = Orders(ahead=0.3)
     leads = [motion(STEP * k, q, v)[0][0, at] - start for k in range(40)]
     far = np.linalg.norm(leads, axis=1)
-    most = 0.3 * 0.4  # that which the pace goes in 0.3 s
+    most = OWED * 0.4  # that which the pace goes in this time
     assert far == pytest.approx(np.minimum(0.3 * STEP * np.arange(40), most))
     # As fast as it was asked for, it keeps what it is behind.
     q[at[0]] += 0.3 * STEP
