@@ -124,10 +124,18 @@ class TimeStepper:
             if joint.type_name() == "quaternion_floating"
         ]
 
-    def step(self, q, v, u, push=0.0) -> tuple[np.ndarray, np.ndarray, StepForces]:
+    def step(
+        self,
+        q: np.ndarray,
+        v: np.ndarray,
+        u: np.ndarray,
+        push: np.ndarray | float = 0.0,
+    ) -> tuple[np.ndarray, np.ndarray, StepForces]:
         """One step: (q+, v+, forces) from positions, velocities and inputs.
 
-        `push` is a further generalized force (nv,).
+        Args:
+            q, v, u: positions (nq,), velocities (nv,) and inputs (nu,).
+            push: a further generalized force (nv,).
 
         Raises:
             NoSolution: when the complementarity problem is not solved.

@@ -149,7 +149,8 @@ def _from_bvh(text: str) -> tuple[list[str], np.ndarray, np.ndarray]:
     def add(kind: str, parent: int | None) -> None:
         name = next(words)
         name = name if kind != "End" else f"{joints[parent].name}End"
-        expect("{") + expect("OFFSET")
+        expect("{")
+        expect("OFFSET")
         offset, channels = [float(next(words)) for _ in range(3)], []
         if kind != "End":
             expect("CHANNELS")
@@ -244,6 +245,8 @@ def captured_motion(
     names = roles(quad)
     check_names("place of a foot", feet, names)
     check_names("foot", feet.values(), capture.names)
+    if len(set(feet.values())) < len(feet):
+        raise InvalidInput(f"feet: name each point once, got {dict(feet)}")
     own = {foot: points[:, capture.names.index(foot)] for foot in feet.values()}
     paths = {foot: _repeated(capture.time, p, stride) for foot, p in own.items()}
     stances = _stances(capture, paths, stride, duty)

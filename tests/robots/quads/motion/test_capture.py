@@ -129,6 +129,7 @@ def test_what_is_no_stride_is_refused_with_the_remedy(cow, tmp_path):
     refused("hips is 50 m high.*unit: cm", {k: 100 * p for k, p in points.items()})
     refused("no four feet", {k: p for k, p in points.items() if "rl" not in k})
     refused("unknown foot 'paw'", feet=dict.fromkeys(WALK, "paw"))
+    refused("name each point once", feet=dict.fromkeys(WALK, "hips"))
     refused("unknown axis", up="w")
     refused("3 frames; needs 8", start=0.0, end=0.02)
     refused("unexpected keyword argument 'sped'", sped=1)
