@@ -1,6 +1,6 @@
 """The command `drakebots`: models, show, simulate, mpc, live, plan, track, refine,
-sweep, export, limbs, attach, design, identify, calibrate, view, report, doctor,
-completion, schema.
+sweep, export, limbs, attach, design, identify, compare, calibrate, view, report,
+doctor, completion, schema.
 
     drakebots simulate hamr --gait trot --frequency 10 --surface card -o run.nc
     drakebots simulate gecko --targets "65cm,0 65cm,65cm" --epsilon 10cm -o run.nc

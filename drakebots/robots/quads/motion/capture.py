@@ -309,11 +309,9 @@ def _feet(capture: Capture, points: np.ndarray) -> dict[str, str]:
     least = points[..., 2].min(axis=0)
     low = np.flatnonzero(least < LOW * points[:, 0, 2].mean())
     x, y, _ = (points[:, low] - points[:, :1]).mean(axis=0).T
-    front = x > (x.min() + x.max()) / 2
     found = {}
-    for end, these in (("f", front), ("r", ~front)):
-        left = y > (y[these].min() + y[these].max()) / 2
-        for side, those in (("l", these & left), ("r", these & ~left)):
+    for end, these in zip("fr", _parted(x, np.full(len(low), True))):
+        for side, those in zip("lr", _parted(y, these)):
             for k in low[those][np.argsort(-least[low[those]])]:
                 found[end + side] = capture.names[k]
     if len(found) < 4:
@@ -322,6 +320,14 @@ def _feet(capture: Capture, points: np.ndarray) -> dict[str, str]:
             f"FILE, feet: {{fl: POINT, ...}}) among {', '.join(capture.names)}"
         )
     return found
+
+
+def _parted(x: np.ndarray, these: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Those of some values (n,) above the middle of their extremes, and the others."""
+    if not these.any():
+        return these, these
+    middle = (x[these].min() + x[these].max()) / 2
+    return these & (x > middle), these & (x <= middle)
 
 
 Stance = tuple[float, float]

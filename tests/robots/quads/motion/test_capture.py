@@ -128,6 +128,7 @@ def test_what_is_no_stride_is_refused_with_the_remedy(cow, tmp_path):
 
     refused("hips is 50 m high.*unit: cm", {k: 100 * p for k, p in points.items()})
     refused("no four feet", {k: p for k, p in points.items() if "rl" not in k})
+    refused("no four feet", {k: points[k] for k in ("hips", "fl_foot")})
     refused("unknown foot 'paw'", feet=dict.fromkeys(WALK, "paw"))
     refused("name each point once", feet=dict.fromkeys(WALK, "hips"))
     refused("unknown axis", up="w")
