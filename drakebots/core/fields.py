@@ -282,15 +282,14 @@ def declared(cls: type) -> Mapping[str, Field]:
             found |= {name: (hint, rule) for name, hint, rule in _own(base)}
             texts |= _texts(base)
     result = {}
-    for entry in fields(cls):
-        if not entry.init:
-            continue
+    for entry in [one for one in fields(cls) if one.init]:
         hint, rule = found[entry.name]
         inner = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         kinds = [one for one in inner if one is not NoneType]
         default = entry.default
         if default is MISSING and entry.default_factory is not MISSING:
             default = entry.default_factory()
+            default = rule(default) if isinstance(rule, Rule) else default
         result[entry.name] = Field(
             entry.name,
             Union[tuple(kinds)],  # noqa: UP007 - of one or more
