@@ -97,16 +97,13 @@ def known(names: Iterable[str]) -> Rule:
 
 def positive(unit: str = "") -> Rule:
     """A finite number > 0, within :data:`RANGES`."""
-    schema = {"exclusiveMinimum": 0}
-    return _number(
-        lambda x: x > 0, _words("> 0", unit), unit, positive=True, schema=schema
-    )
+    words = _words("> 0", unit)
+    return _number(lambda x: x > 0, words, unit, positive=True, exclusiveMinimum=0)
 
 
 def non_negative(unit: str = "") -> Rule:
     """A finite number >= 0, not larger than in :data:`RANGES`."""
-    schema = {"minimum": 0}
-    return _number(lambda x: x >= 0, _words(">= 0", unit), unit, schema=schema)
+    return _number(lambda x: x >= 0, _words(">= 0", unit), unit, minimum=0)
 
 
 def finite(unit: str = "") -> Rule:
@@ -123,10 +120,9 @@ def between(
     if open_ends:
         schema = {"exclusiveMinimum": low, "exclusiveMaximum": high}
         words += ", ends excluded"
-        rule = _number(lambda x: low < x < high, words, schema=schema)
+        rule = _number(lambda x: low < x < high, words, **schema)
     else:
-        schema = {"minimum": low, "maximum": high}
-        rule = _number(lambda x: low <= x <= high, words, schema=schema)
+        rule = _number(lambda x: low <= x <= high, words, minimum=low, maximum=high)
     return replace(rule, unit=unit)
 
 
@@ -415,7 +411,7 @@ def _number(
     unit: str | None = None,
     *,
     positive: bool = False,
-    schema: Mapping[str, Any] | None = None,
+    **schema: float,
 ) -> Rule:
     least, most = RANGES.get(unit or "", RANGES[""])
     most = math.inf if unit is None else most
@@ -434,7 +430,7 @@ def _number(
         # A fraction has no format of a number.
         return value if isinstance(value, int | float | np.generic) else number
 
-    return Rule(take, unit or "", schema=schema or {})
+    return Rule(take, unit or "", schema=schema)
 
 
 def _real(value: Any, words: str) -> float:
