@@ -13,6 +13,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import is_dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
@@ -102,7 +103,7 @@ def near(word: str, folder: Path) -> str:
     return str(folder / word) if os.path.isfile(folder / word) else word
 
 
-_PLAIN = {bool: "true or false", int: "a whole number", str: "a text"}
+_PLAIN = {bool: "true or false", int: "a whole number", str: "a text", NoneType: "null"}
 
 
 def from_yaml(hint: Any, value: Any, where: str, folder: Path = Path()) -> Any:
@@ -117,10 +118,6 @@ def from_yaml(hint: Any, value: Any, where: str, folder: Path = Path()) -> Any:
         return _one_of(arguments, value, where, folder)
     if hint is Any:
         return value
-    if hint is NoneType:
-        if value is None:
-            return None
-        raise OtherType(where, "null", value)
     if hint in _PLAIN:
         if type(value) is hint:
             return value
@@ -438,11 +435,11 @@ def from_word(kind: Any, text: str, what: str, unit: str = "") -> Any:
         return kind(**field_words(kind, text, what))
     choices = subclasses(kind)
     name, _, rest = text.partition(":")
-    alike = [choice for choice in choices if choice.lower() == name.lower()]
-    if not alike:
+    in_any_case = {choice.lower(): one for choice, one in choices.items()}
+    chosen = in_any_case.get(name.lower())
+    if chosen is None:
         raise UnknownName(what, name, choices)
-    name = alike[0]
-    return choices[name](**field_words(choices[name], rest, what))
+    return chosen(**field_words(chosen, rest, what))
 
 
 def item_of(kind: Any) -> Any:
@@ -505,15 +502,12 @@ def finite_word(text: str, what: str, unit: str = "") -> float:
 
 def _one_word(kinds: Sequence[Any], text: str, what: str, unit: str) -> Any:
     """A word as the first of several types that takes it, texts last."""
-    able = [kind for kind in kinds if _says(kind, text)]
-    able = able or list(kinds)
-    able.sort(key=lambda kind: kind in (str, Path))
-    for kind in able[:-1]:
-        try:
+    able = [kind for kind in kinds if _says(kind, text)] or kinds
+    *others, last = sorted(able, key=lambda kind: kind in (str, Path))
+    for kind in others:
+        with suppress(InvalidInput):
             return from_word(kind, text, what, unit)
-        except InvalidInput:
-            continue
-    return from_word(able[-1], text, what, unit)
+    return from_word(last, text, what, unit)
 
 
 def _says(kind: Any, text: str) -> bool:
