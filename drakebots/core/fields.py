@@ -91,10 +91,8 @@ def check(owner: Any, what: str, **rules: Callable[[Any], Any]) -> None:
         InvalidInput, UnknownName: as :func:`checked`.
     """
     for name, rule in rules.items():
-        value = getattr(owner, name)
-        kept = check_value(f"{what}: {name}" if what else name, value, rule)
-        if kept is not value:
-            object.__setattr__(owner, name, kept)
+        label = f"{what}: {name}" if what else name
+        object.__setattr__(owner, name, check_value(label, getattr(owner, name), rule))
 
 
 def _check_declared(owner: Any, cls: type, what: str) -> None:
@@ -109,9 +107,7 @@ def _check_declared(owner: Any, cls: type, what: str) -> None:
                     label = getattr(hint, "__name__", str(hint)).replace("typing.", "")
                     raise Refused(f"of type {label}")
             elif value is not None or not _may_be(None, hint):
-                kept = rule(value)
-                if kept is not value:
-                    object.__setattr__(owner, name, kept)
+                object.__setattr__(owner, name, rule(value))
         except Refused as refused:
             who = what.format_map(vars(owner))
             raise refusal(f"{who}: {name}" if who else name, refused, value) from None
