@@ -99,10 +99,7 @@ def parse_yaml(text: str) -> Any:
         InvalidInput: when it is no YAML, too deeply nested, has an impossible date or
             number, or an anchor, since aliases can stand for more than fits in memory.
     """
-    try:
-        return yaml.load(text, Loader=_PlainLoader)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InvalidInput(f"is not YAML: {error}") from error
+    return _loaded(yaml.load, text)
 
 
 def compose_yaml(text: str) -> yaml.Node | None:
@@ -111,8 +108,12 @@ def compose_yaml(text: str) -> yaml.Node | None:
     Raises:
         InvalidInput: as :func:`parse_yaml`.
     """
+    return _loaded(yaml.compose, text)
+
+
+def _loaded(load: Callable, text: str) -> Any:
     try:
-        return yaml.compose(text, Loader=_PlainLoader)
+        return load(text, Loader=_PlainLoader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise InvalidInput(f"is not YAML: {error}") from error
 
@@ -185,12 +186,9 @@ class Fields:
         default: Any = REQUIRED,
     ) -> np.ndarray:
         """Finite numbers of a shape, as in :func:`drakebots.core.checks.array`."""
+        rule = array(shape, unit)
         return self._read(
-            key,
-            default,
-            lambda value, place: check_value(
-                place, with_numbers(value), array(shape, unit)
-            ),
+            key, default, lambda x, place: check_value(place, with_numbers(x), rule)
         )
 
     def flag(self, key: str, default: Any = REQUIRED) -> bool:
@@ -506,11 +504,10 @@ def _remove_left(target: Path) -> None:
 
 def _lives(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
+        with suppress(PermissionError):  # somebody else's
+            os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:
-        return True
     return True
 
 
