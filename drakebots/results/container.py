@@ -258,7 +258,7 @@ def _end_of_data(head: bytes) -> int | None:
 
 # --- the labelled arrays ------------------------------------------------------
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
+_NAME = re.compile(rf"(?!{RESERVED})[A-Za-z][A-Za-z0-9_]{{0,127}}")
 # Attributes by which netCDF, HDF5 and xarray encode values.
 _ENCODING = {
     *("add_offset", "bounds", "calendar", "compress", "coordinates", "dtype"),
@@ -322,11 +322,7 @@ def _plain_array(name: Any, values: np.ndarray) -> np.ndarray:
 
 
 def _check_name(name: Any, what: str) -> None:
-    if (
-        not isinstance(name, str)
-        or not _NAME.fullmatch(name)
-        or name.startswith(RESERVED)
-    ):
+    if not (isinstance(name, str) and _NAME.fullmatch(name)):
         raise InvalidInput(
             f"{what} {name!r}: a name is a letter followed by letters, digits or _ "
             f"(128 at most), and does not begin with {RESERVED!r}"
@@ -400,8 +396,7 @@ def columns(data: xr.Dataset) -> Iterator[tuple[str, list[Any]]]:
         unit = f" [{variable.attrs['units']}]" if "units" in variable.attrs else ""
         for item in itertools.product(*(_labels(data, dim) for dim in others)):
             labels = "".join(f".{label}" for _, label in item)
-            where: tuple[Any, ...] = (slice(None), *(index for index, _ in item))
-            column = values[where]
+            column = values[:, *(index for index, _ in item)]
             yield f"{name}{labels}{unit}", column.tolist()
 
 

@@ -55,12 +55,7 @@ def provenance(
         FileProblem: when a model file cannot be read.
         InvalidInput: when an option cannot be stored.
     """
-    if model_path is None:
-        paths = []
-    elif isinstance(model_path, str | Path):
-        paths = [model_path]
-    else:
-        paths = list(model_path)
+    paths = [model_path] if isinstance(model_path, str | Path) else model_path or ()
     now = datetime.datetime.now(datetime.UTC)
     record = {
         "files": {os.path.abspath(path): file_hash(path) for path in paths},
@@ -141,14 +136,11 @@ def freeze(value: Any, where: str, depth: int = 0) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return MappingProxyType(
-            {
-                check_text(key, f"a key of {where}"): freeze(
-                    item, f"{where}.{key}", depth + 1
-                )
-                for key, item in value.items()
-            }
-        )
+        frozen = {}
+        for key, item in value.items():
+            name = check_text(key, f"a key of {where}")
+            frozen[name] = freeze(item, f"{where}.{name}", depth + 1)
+        return MappingProxyType(frozen)
     if isinstance(value, list | tuple):
         return tuple(
             freeze(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)
