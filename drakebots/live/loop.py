@@ -107,6 +107,12 @@ class Part:
     def restart(self) -> None:
         """Goes back to where it began; time goes on."""
 
+    def open(self, page: RobotPage) -> None:
+        """Shows it on the page of a robot, and turns the camera to it."""
+        self.page, self.meshcat = page, page.scene.meshcat
+        self.draw()
+        page.look()
+
     def draw(self) -> None:
         """Shows how it is now."""
 
@@ -148,7 +154,7 @@ class Loop:
         own = part.pace
         self.pace = Pace(np.inf if live.headless and freely else own or 1.0)
         controls = [*part.controls]
-        restart = Button("restart", "R", self._restart, 9)
+        restart = Button("restart", "R", lambda _: part.restart(), 9)
         if own is not None:
             keys = ["Comma", "Period"]
             controls += [
@@ -217,9 +223,6 @@ class Loop:
         self.pace.paused = self._meshcat is not None
         pace = self.pace.speed if np.isfinite(self.pace.speed) else 1.0
         self._until_step = self._now + max(pace * self._part.picture, self._part.period)
-
-    def _restart(self, _: float) -> None:
-        self._part.restart()
 
 
 def run_live(live: Live, part: Part, progress: Progress | None = None) -> Result:
@@ -403,10 +406,7 @@ class SimulatedPart(Part):
         self._kept: list[tuple[float, np.ndarray]] = []
         self._keep()
         if not live.headless:
-            self.page = RobotPage(robot.model, live.port)
-            self.meshcat = self.page.scene.meshcat
-            self.draw()
-            self.page.look()
+            self.open(RobotPage(robot.model, live.port))
 
     def _keep(self) -> None:
         state = self.robot.plant.GetPositionsAndVelocities(self.context)

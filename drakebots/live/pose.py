@@ -146,18 +146,14 @@ class Posed(Part):
         self.hand = hand = Hand(model)
         self.name, self.robot = model.name, hand.stance.robot
         self._first = hand.stance.positions()
-        sliders = {int(k): joint_slider(hand.stance, k) for k in hand.joints}
-        self._sliders = {
-            k: replace(slider, act=partial(hand.move, k))
-            for k, slider in sliders.items()
-        }
+        self._sliders = {}
+        for k in hand.joints.tolist():
+            slider = joint_slider(hand.stance, k)
+            self._sliders[k] = replace(slider, act=partial(hand.move, k))
         self.controls = [*self._sliders.values()]
         self._states, self._moved = [self._state()], True
         if not live.headless:
-            self.page = RobotPage(model, live.port, hand.stance.can_be_lowered())
-            self.meshcat = self.page.scene.meshcat
-            self.draw()
-            self.page.look()
+            self.open(RobotPage(model, live.port, hand.stance.can_be_lowered()))
 
     def _state(self) -> np.ndarray:
         plant = self.robot.plant

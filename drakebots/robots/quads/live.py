@@ -80,7 +80,7 @@ class LiveSkin(Part):
             Slider("period", 0.5, 5, 2.0, 0.1, unit="s", keys="AD"),
         ]
         if not live.headless:
-            self._open(live.port)
+            self.open(RobotPage(robot.model, live.port))
 
     def advance(self, time: float) -> Stop | None:
         values = self.panel.values
@@ -103,12 +103,6 @@ class LiveSkin(Part):
         self.panel.show("swing", 0.0)
 
     # --- the page ---
-
-    def _open(self, port: int | None) -> None:
-        self.page = RobotPage(self.robot.model, port)
-        self.meshcat = self.page.scene.meshcat
-        self.draw()
-        self.page.look()
 
     def draw(self) -> None:
         robot, state = self.robot, self._state
