@@ -248,9 +248,8 @@ class ContactMarks:
         share: float = 0.01,
         colour: Rgba = _CONTACT,
     ):
-        self.scene = scene
-        self.active = "foot_force" in data and data.sizes.get("foot", 0) > 0
-        if not self.active:
+        self.scene, self.paths = scene, []
+        if "foot_force" not in data or not data.sizes.get("foot", 0):
             return
         self.loaded = data.foot_force.values[..., 2]
         self.loaded = self.loaded > share * max(self.loaded.max(), 1e-12)
@@ -262,8 +261,6 @@ class ContactMarks:
             scene.meshcat.SetObject(path, ball, colour)
 
     def show(self, k: int, time: float) -> None:
-        if not self.active:
-            return
         for i, path in enumerate(self.paths):
             state = bool(self.loaded[k, i])
             if state:

@@ -193,10 +193,9 @@ def _picture(scale: ColourScale) -> bytes:
 
 # --- colours ----------------------------------------------------------------
 
-COLOURS = ("stress", "displacement")
-"""Quantities that can colour a skin."""
-
 _LABELS = {"stress": "von Mises stress", "displacement": "displacement from rest shape"}
+"""What the quantities are that can colour a skin."""
+
 _UNITS = {
     "stress": ((1e6, "MPa"), (1e3, "kPa"), (1.0, "Pa")),
     "displacement": ((1.0, "m"), (1e-3, "mm"), (1e-6, "um")),
@@ -213,10 +212,10 @@ def colour_scale(quantity: str, values: np.ndarray) -> ColourScale:
     """The scale for values >= 0, of any shape (SI), from 0 to a round number.
 
     Raises:
-        UnknownName: for a quantity that is not among `COLOURS`.
+        UnknownName: for a quantity that can colour no skin.
         InvalidInput: for values that are not finite.
     """
-    check_colour(quantity)
+    check_names("colour", [quantity], _LABELS)
     values = np.asarray(values)
     if not values.size or not np.isfinite(values).all():
         raise InvalidInput(f"the skin's {quantity}: needs finite values")
@@ -230,11 +229,6 @@ def colour_scale(quantity: str, values: np.ndarray) -> ColourScale:
     )
     note = f"largest {largest / size:.3g} {unit}" if largest > top else ""
     return ColourScale(_LABELS[quantity], 0.0, top, unit, size, _MAP, note)
-
-
-def check_colour(quantity: str) -> None:
-    """Raises UnknownName unless a skin can be coloured by it."""
-    check_names("colour", [quantity], COLOURS)
 
 
 def round_up(value: float) -> float:
@@ -256,7 +250,7 @@ def skin_values(data: xr.Dataset, quantity: str) -> np.ndarray:
         UnknownName: for another quantity.
         InvalidInput: when the data lack it.
     """
-    check_colour(quantity)
+    check_names("colour", [quantity], _LABELS)
     needs = "skin_stress" if quantity == "stress" else "skin_position skin_rest"
     require(data, needs, f"skin to colour by {quantity}")
     if quantity == "stress":
