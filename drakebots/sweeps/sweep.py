@@ -12,11 +12,10 @@ and one with more values adds to it.
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -147,12 +146,8 @@ def _found(cases: Sequence[Case], folder: Path) -> dict[int, Outcome]:
     """Outcomes of the cases whose results are in the folder, whole."""
     found = {}
     for k, case in enumerate(cases):
-        path = _path(folder, case)
-        if os.path.exists(path):
-            try:
-                result = load_result(path)
-            except ResultProblem:
-                continue  # damaged: make it again
+        with suppress(ResultProblem):  # it is not there, or damaged: make it (again)
+            result = load_result(_path(folder, case))
             found[k] = Outcome.of(result, sum(result.timings.values()), np.nan)
     return found
 
@@ -285,10 +280,7 @@ def case_rows(table: Result, metrics: Sequence[str] = ()) -> list[dict[str, Any]
     """
     if table.kind != KIND:
         raise InvalidInput(f"a result of kind {table.kind!r} is no sweep")
-    data = table.data
-    dims = list(data.verdict.dims)
-    rows = []
-    for at in np.ndindex(data.verdict.shape):
-        case = data.isel(dict(zip(dims, at)))
-        rows.append({n: case[n].item() for n in (*dims, "verdict", *metrics)})
-    return rows
+    shown = ["verdict", *metrics]
+    dims = list(table.data.verdict.dims)
+    rows = table.data[shown].to_dataframe(dims).reset_index()
+    return rows[dims + shown].to_dict("records")

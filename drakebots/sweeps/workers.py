@@ -133,7 +133,8 @@ def run_here(jobs: Sequence[Job], count: int) -> Iterator[tuple[int, Outcome]]:
                 try:
                     yield index, worker.pipe.recv()
                 except (EOFError, OSError):
-                    workers[workers.index(worker)] = worker.replacement()
+                    worker.stop()
+                    workers[workers.index(worker)] = _Worker(alone=count == 1)
                     if tries[index] < TRIES:
                         waiting.appendleft(index)
                     else:
@@ -148,7 +149,7 @@ class _Worker(Child):
 
     def __init__(self, *, alone: bool):
         super().__init__(f"{__name__}:serve", alone=alone)
-        self.alone, self.job = alone, None
+        self.job: int | None = None
 
     def send(self, index: int, job: Job) -> None:
         """Starts a job. Where the process is gone, nothing but the end will come back.
@@ -171,11 +172,6 @@ class _Worker(Child):
         code = self.process.wait()
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return f"its process ended {TRIES} times without a result ({name})"
-
-    def replacement(self) -> _Worker:
-        """A new process in place of this one."""
-        self.stop()
-        return _Worker(alone=self.alone)
 
 
 def serve(pipe: Connection) -> None:
