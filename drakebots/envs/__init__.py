@@ -30,12 +30,10 @@ __all__, __getattr__, __dir__ = lazy_face(__name__)
 STEPS = {"Hamr": 200, "Gecko": 100, "SkinnedLeg": 100, "Voxel": 64}
 """Steps of an episode before it is cut off."""
 
-_MODULES = {"SkinnedLeg": "skinned_leg"}
-
 if version_of("gymnasium") is not None:  # an environment in use says so
     for _name, _steps in STEPS.items():
         extra("gymnasium").register(
             f"drakebots/{_name}-v0",
-            f"drakebots.envs.{_MODULES.get(_name, _name.lower())}:{_name}Env",
+            f"{__name__}:{_name}Env",
             max_episode_steps=_steps,
         )
