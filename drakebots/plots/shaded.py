@@ -35,7 +35,8 @@ CREASE = 50.0
 _FINE = 2
 """Samples of a pixel along each side."""
 _KEY = np.array([-0.45, -0.62, 0.85])
-"""Towards the light; the camera looks along +y."""
+_KEY /= np.linalg.norm(_KEY)
+"""Towards the lamp, a unit vector; the camera looks along +y."""
 _ELEVATION = 15.0
 """Elevation of the camera [degrees]."""
 _AWAY = 4.2
@@ -214,9 +215,8 @@ class _Light(NamedTuple):
         r = np.sqrt(1 - z**2)
         up = np.stack([r * np.cos(turn[:sky]), r * np.sin(turn[:sky]), z], 1)
         spread = 0.13 * np.sqrt(k[:keys] / keys)[:, None]
-        lamp = _KEY / np.linalg.norm(_KEY)
         side = np.stack([np.cos(turn), np.sin(turn), 0 * turn], 1)[:keys]
-        towards = np.concatenate([lamp + spread * side, up])
+        towards = np.concatenate([_KEY + spread * side, up])
         towards /= np.linalg.norm(towards, axis=1)[:, None]
         right = np.cross([0.0, 0, 1], towards)
         right /= np.linalg.norm(right, axis=1)[:, None]
@@ -262,8 +262,7 @@ def _ground(camera, light):
 
 def _total(lamp, sky, up):
     """1 on open ground; from below comes what the ground reflects."""
-    open_lamp = _KEY[2] / np.linalg.norm(_KEY)
-    return 0.5 * lamp / open_lamp + 0.42 * sky + 0.08 + 0.15 * (1 - up) / 2
+    return 0.5 * lamp / _KEY[2] + 0.42 * sky + 0.08 + 0.15 * (1 - up) / 2
 
 
 def _paint(pixels, near, scene, camera, light):
@@ -291,7 +290,7 @@ def _paint(pixels, near, scene, camera, light):
     normals *= np.where(area > 0, -1.0, 1.0)[:, None]
     facing = np.clip(np.einsum("ni,ni->n", normals, back), 0, 1)
     lamp, sky = light.on(points, normals)
-    half = back + _KEY / np.linalg.norm(_KEY)
+    half = back + _KEY
     half /= np.linalg.norm(half, axis=1)[:, None]
     gloss = np.clip(np.einsum("ni,ni->n", normals, half), 0, 1) ** 40
     made = colour * _total(lamp, sky, normals[:, 2])[:, None]
@@ -320,10 +319,9 @@ def _raster(xy, near, triangles, depth):
     face = np.full((h, w), -1, np.int32)
     for f in range(len(triangles)):
         i, j, k = triangles[f]
-        ax, ay, bx, by, cx, cy = (
-            *(xy[i, 0], xy[i, 1], xy[j, 0]),
-            *(xy[j, 1], xy[k, 0], xy[k, 1]),
-        )
+        ax, ay = xy[i]
+        bx, by = xy[j]
+        cx, cy = xy[k]
         area = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
         if area == 0:
             continue

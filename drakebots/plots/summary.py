@@ -45,7 +45,7 @@ def summary_figure(result: Result) -> Figure:
         drawn.append(_panel_strides)
     if "foot_force" in data:
         drawn.append(_panel_contacts)
-    if "foot_position" in data and "base_position" in data:
+    if "foot_position" in data:
         drawn.append(_panel_feet)
     if "voltage" in data:
         drawn.append(_panel_voltages)
