@@ -200,16 +200,15 @@ def _field_option(parser, entry: Field) -> None:
     if entry.kind is bool:
         _flags(parser, entry, text)
         return
-    kind = entry.kind
-    if not _is_said(kind):
+    if not _is_said(entry.kind):
         return
-    extra: dict[str, Any] = {"metavar": _metavar(kind)} if _metavar(kind) else {}
     flag = option(entry.name)
-    if is_repeated(kind):
-        kind, flag = item_of(kind), re.sub("(?<=sh)es$|s$", "", flag)
+    extra: dict[str, Any] = {"metavar": _metavar(part) or None}
+    if is_repeated(entry.kind):
+        flag = re.sub("(?<=sh)es$|s$", "", flag)
         extra["action"] = "append"
     if not entry.is_changed:  # which field_values reads
-        extra["type"] = partial(from_word, kind, what=flag, unit=entry.unit)
+        extra["type"] = partial(from_word, part, what=flag, unit=entry.unit)
     action = parser.add_argument(flag, dest=entry.name, help=text, **extra)
     completes(action, entry.choices)
 
@@ -272,9 +271,6 @@ def is_repeated(kind: Any) -> bool:
 
 def _metavar(kind: Any) -> str:
     origin = get_origin(kind) or kind
-    if is_repeated(kind):
-        kind = item_of(kind)
-        origin = get_origin(kind) or kind
     if said := getattr(kind, "word", ""):
         return said
     if isinstance(origin, type) and (issubclass(origin, Mapping) or is_dataclass(kind)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -101,21 +102,18 @@ def scenario_variant(command: str) -> Variant:
 
 def kind_forms(command: str) -> tuple[Form, ...]:
     """The forms of `track`, `refine` or `export`: one a kind of plan that has it."""
-    found: dict[object, Form] = {}
-    names: dict[object, list[str]] = {}
+    names: dict[Task, list[str]] = defaultdict(list)
     for kind in kinds().values():
-        entry = getattr(kind, command)
-        if not entry:
-            continue
-        names.setdefault(entry, []).append(kind.name)
-        load = partial(task_variant, entry, command, kind.name)
-        of_kind = tuple(names[entry])
-        found[entry] = Form(
-            "a result of kind " + " or ".join(of_kind),
-            lambda word, of_kind=of_kind: kind_of(word) in of_kind,
-            load,
+        if task := getattr(kind, command):
+            names[task].append(kind.name)
+    return tuple(
+        Form(
+            "a result of kind " + " or ".join(able),
+            lambda word, able=able: kind_of(word) in able,
+            partial(task_variant, task, command, able[-1]),
         )
-    return tuple(found.values())
+        for task, able in names.items()
+    )
 
 
 @checked()
