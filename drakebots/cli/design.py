@@ -77,14 +77,12 @@ def put_limbs(args: argparse.Namespace) -> int:
     """Put soft, actuated limbs on any robot."""
     limbs = read_limbs(args.limbs)
     path = write_limbs(args.robot, limbs, args.output)
-    print_table(
-        "limbs",
-        {
-            limb.name: f"on {limb.parent}, {limb.length:.4g} m, "
-            f"{limb.stiffness:.3g} N m/rad, {limb.segments} segments"
-            for limb in limbs
-        },
-    )
+    rows = {
+        limb.name: f"on {limb.parent}, {limb.length:.4g} m, "
+        f"{limb.stiffness:.3g} N m/rad, {limb.segments} segments"
+        for limb in limbs
+    }
+    print_table("limbs", rows)
     facts = {"robot": str(path), "limbs": [limb.name for limb in limbs]}
     return tell(args, facts, path)
 

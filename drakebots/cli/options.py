@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, is_dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
@@ -101,13 +102,11 @@ class Command:
         Without the options' definitions a word behind `--x` may be its value or, where
         --x is a switch, the model: such words come last, and only if they exist.
         """
-        sure, unsure, last = [], [], ""
-        for word in list(words)[1:]:
+        sure, unsure = [], []
+        for last, word in pairwise(words):
             if not word.startswith("-"):
-                (unsure if last.startswith("-") and "=" not in last else sure).append(
-                    word
-                )
-            last = word
+                in_doubt = last.startswith("-") and "=" not in last
+                (unsure if in_doubt else sure).append(word)
         return sure or [word for word in unsure if self._exists(word)]
 
     def _exists(self, word: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import UnionType
@@ -66,10 +66,10 @@ def find_problem(word: str) -> tuple[Task, dict[str, Any]]:
     return getattr(by_name["any"], what), {"model": name}
 
 
-def _options(problem: type) -> dict[str, Field]:
-    """The fields that have an option, by name: numbers, texts and flags."""
+def _options(problem: type, base: Mapping[str, Any]) -> dict[str, Field]:
+    """The fields that have an option, by name: numbers, texts and flags not known."""
     entries = declared(problem).items()
-    return {name: entry for name, entry in entries if _is_plain(entry.kind)}
+    return {n: entry for n, entry in entries if _is_plain(entry.kind) and n not in base}
 
 
 def _is_plain(kind: Any) -> bool:
@@ -89,7 +89,7 @@ class Sweeping:
     """Metrics to show and draw; by default those that differ."""
 
 
-def _arguments(parser, names: Iterable[str], options) -> None:
+def _arguments(parser, options: Mapping[str, Field]) -> None:
     parser.add_argument(
         "what", help="e.g. hamr.plan, robot.urdf.simulate, plan.nc.track"
     )
@@ -103,27 +103,24 @@ def _arguments(parser, names: Iterable[str], options) -> None:
     )
     field_options(parser, Sweeping)
     group = parser.add_argument_group("fields of the problem; several values are swept")
-    for name in names:
-        text = options[name].help.replace("%", "%%")
+    for name, entry in options.items():
+        text = entry.help.replace("%", "%%")
         group.add_argument(option(name), dest=f"of_{name}", metavar="A,B", help=text)
 
 
 def _run(args: argparse.Namespace, task: Task, base: dict, options: dict) -> int:
     check_folder(args.output)
     how = Sweeping(**field_values(args, Sweeping, declared(Sweeping)))
-    over = {}
+    said = {}
     for name, entry in options.items():
         text = getattr(args, f"of_{name}")
         if text is not None:
             read = partial(from_word, entry.kind, what=option(name), unit=entry.unit)
-            values = [read(word) for word in text.split(",")]
-            if len(values) == 1:
-                base = base | {name: values[0]}
-            else:
-                over[name] = values
+            said[name] = [read(word) for word in text.split(",")]
+    over = {name: values for name, values in said.items() if len(values) > 1}
     if not over:
         raise InvalidInput("give a field several values, e.g. --frequency 2,10,30")
-    first = {name: values[0] for name, values in over.items()}
+    first = {name: values[0] for name, values in said.items()}
     try:
         problem = resolve(task.problem)(**base, **first)
     except TypeError as error:  # a field without default that has no option
@@ -143,10 +140,9 @@ def _run(args: argparse.Namespace, task: Task, base: dict, options: dict) -> int
     try:
         check_stop()
         drawn(plot_sweep, table, written[-1], names)
-    except KeyboardInterrupt as error:
-        warn(f"could not draw {written.pop()}: {ended_by(error)[1]}")
-    except DrakebotsError as error:
-        warn(f"could not draw {written.pop()}: {error}")
+    except (DrakebotsError, KeyboardInterrupt) as error:
+        why = ended_by(error)[1] if isinstance(error, KeyboardInterrupt) else error
+        warn(f"could not draw {written.pop()}: {why}")
     tell(args, report_of(table) | {"files": list(map(str, written))}, *written)
     return exit_code(table)
 
@@ -157,14 +153,12 @@ class _SweepCommand(Command):
     def variant(self, words) -> Variant:
         for word in self.subjects(words)[:1]:
             task, base = find_problem(word)
-            options = _options(resolve(task.problem))
-            names = [name for name in options if name not in base]
-            chosen = {name: options[name] for name in names}
+            options = _options(resolve(task.problem), base)
             return Variant(
                 f"many times: {task.help}",
                 self.general.example,
-                partial(_arguments, names=names, options=options),
-                partial(_run, task=task, base=base, options=chosen),
+                partial(_arguments, options=options),
+                partial(_run, task=task, base=base, options=options),
             )
         return self.general
 
@@ -180,7 +174,7 @@ SWEEP = _SweepCommand(
         "solve a problem over many values, on all cores or on a cluster",
         "drakebots sweep hamr.simulate --frequency 10,20,30 --surface card,teflon "
         "-o out/",
-        partial(_arguments, names=(), options={}),
+        partial(_arguments, options={}),
         _nothing,
     ),
     find=find_problem,

@@ -26,6 +26,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
+from itertools import pairwise
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -304,16 +305,12 @@ def _texts(cls: type) -> dict[str, str]:
     node: Any = _sources(cls.__module__).get(cls.__qualname__)
     if node is None:
         return {}
-    pairs = zip(node.body, node.body[1:])
-    return {
-        entry.target.id: " ".join(inspect.cleandoc(text.value.value).split())
-        for entry, text in pairs
-        if isinstance(entry, ast.AnnAssign)
-        and isinstance(entry.target, ast.Name)
-        and isinstance(text, ast.Expr)
-        and isinstance(text.value, ast.Constant)
-        and isinstance(text.value.value, str)
-    }
+    found = {}
+    for pair in pairwise(node.body):
+        match pair:
+            case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                found[name] = " ".join(inspect.cleandoc(text).split())
+    return found
 
 
 @cache

@@ -399,10 +399,6 @@ class Command:
         """From now on there is something to keep."""
         self._began = True
 
-    def done(self) -> None:
-        """From now on there is nothing to keep."""
-        self._began = False
-
     def check(self) -> None:
         """Raises Stopped if the command is to end."""
         if self.cause is not None:
@@ -416,12 +412,13 @@ class Command:
 
     @contextmanager
     def saving(self) -> Iterator[None]:
-        """While it lasts, only a second signal raises."""
+        """While it lasts, only a second signal raises; then nothing is to be kept."""
         before, self._saving = self._saving, True
         try:
             yield
         finally:
             self._saving = before
+        self._began = False
 
     def _note(self, number, frame) -> None:
         first, timer = self.cause is None, number == signal.SIGALRM
@@ -464,4 +461,3 @@ def saving() -> Iterator[None]:
         return
     with _command.saving():
         yield
-    _command.done()

@@ -67,11 +67,9 @@ class VoxelEnv(RobotEnv):
         for k in range(1, count + 1):
             share = min(1.0, 2 * k / count)
             self.command = before + share * (command - before)
-            self.walk.actuators.command(self.context, self._lengths(self.command))
+            lengths = self.walk.actuators.rest - 2 * self.command
+            self.walk.actuators.command(self.context, lengths)
             self.simulator.AdvanceTo(begin + k * step)
-
-    def _lengths(self, command: np.ndarray) -> np.ndarray:
-        return self.walk.actuators.rest - 2 * command
 
     def _poses(self) -> np.ndarray:
         return self.walk.built.poses(self.context)

@@ -24,6 +24,7 @@ from scipy.sparse import csr_array
 from drakebots.core.kernels import njit
 from drakebots.core.lazy import late
 from drakebots.model import plane_rotation
+from drakebots.view import axes_of_view
 
 trimesh = late("trimesh")
 
@@ -155,9 +156,7 @@ class _Camera:
     def of(cls, points, size):
         """Camera so far away that all points are in the picture."""
         e = np.radians(_ELEVATION)
-        back = np.array([0, -np.cos(e), np.sin(e)])
-        right = np.array([1.0, 0, 0])
-        R = np.stack([right, np.cross(back, right), back])
+        R = axes_of_view([0, -np.cos(e), np.sin(e)])
         w, h = size
         p = points @ R.T
         middle = (p.min(axis=0) + p.max(axis=0)) / 2
@@ -216,10 +215,8 @@ class _Light(NamedTuple):
         up = np.stack([r * np.cos(turn[:sky]), r * np.sin(turn[:sky]), z], 1)
         spread = 0.13 * np.sqrt(k[:keys] / keys)[:, None]
         side = np.stack([np.cos(turn), np.sin(turn), 0 * turn], 1)[:keys]
-        towards = np.concatenate([_KEY + spread * side, up])
-        towards /= np.linalg.norm(towards, axis=1)[:, None]
-        right = np.cross([0.0, 0, 1], towards)
-        right /= np.linalg.norm(right, axis=1)[:, None]
+        towards = _unit(np.concatenate([_KEY + spread * side, up]))
+        right = _unit(np.cross([0.0, 0, 1], towards))
         axes = np.stack([right, np.cross(towards, right)], axis=1)
         flat = np.einsum("kij,nj->kni", axes, points)
         low, high = flat.min(axis=1), flat.max(axis=1)
@@ -284,14 +281,12 @@ def _paint(pixels, near, scene, camera, light):
     normals = np.einsum("ni,nij->nj", share, scene.normals[f])
     normals /= np.linalg.norm(normals, axis=1)[:, None] + 1e-12
     colour = np.einsum("ni,nij->nj", share, scene.colours[corners])
-    back = camera.eye - points
-    back /= np.linalg.norm(back, axis=1)[:, None]
+    back = _unit(camera.eye - points)
     # Rows go down, so that the corners of what faces the camera turn the other way.
     normals *= np.where(area > 0, -1.0, 1.0)[:, None]
     facing = np.clip(np.einsum("ni,ni->n", normals, back), 0, 1)
     lamp, sky = light.on(points, normals)
-    half = back + _KEY
-    half /= np.linalg.norm(half, axis=1)[:, None]
+    half = _unit(back + _KEY)
     gloss = np.clip(np.einsum("ni,ni->n", normals, half), 0, 1) ** 40
     made = colour * _total(lamp, sky, normals[:, 2])[:, None]
     made += (0.05 * gloss * np.minimum(lamp, 1))[:, None]
@@ -299,6 +294,10 @@ def _paint(pixels, near, scene, camera, light):
     edge = (1 - facing) ** 2
     opacity = np.where(opacity < 1, opacity + (1 - opacity) * 0.7 * edge, 1.0)[:, None]
     pixels[rows, columns] = opacity * made + (1 - opacity) * pixels[rows, columns]
+
+
+def _unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=1)[:, None]
 
 
 def _cross(a, b):

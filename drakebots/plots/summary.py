@@ -129,15 +129,8 @@ def _panel_contacts(axis, result: Result) -> None:
     threshold = 0.01 * max(float(force.max()), 1e-12)
     names = [literal(name) for name in data.foot.values]
     for i in range(len(names)):
-        axis.fill_between(
-            t,
-            i - 0.35,
-            i + 0.35,
-            where=force[:, i] > threshold,
-            color=COLOURS[i % len(COLOURS)],
-            step="post",
-            lw=0,
-        )
+        how = {"color": COLOURS[i % len(COLOURS)], "step": "post", "lw": 0}
+        axis.fill_between(t, i - 0.35, i + 0.35, force[:, i] > threshold, **how)
     axis.set_yticks(range(len(names)), names)
     axis.set(xlabel="time [s]", title="feet that carry load", xlim=(t[0], t[-1]))
 

@@ -113,10 +113,8 @@ def label_of(value: Any) -> str:
     """A value as a short text."""
     if isinstance(value, float):
         return f"{value:.12g}"
-    named = dataclasses.is_dataclass(value) and isinstance(
-        getattr(value, "name", None), str
-    )
-    text = value.name if named else str(value)
+    name = getattr(value, "name", None) if dataclasses.is_dataclass(value) else None
+    text = name if isinstance(name, str) else str(value)
     return text if len(text) <= 60 else text[:48] + "_" + case_key(value)[:11]
 
 
@@ -198,8 +196,5 @@ def _text(value: str | PurePath) -> Any:
 def _array(values: np.ndarray) -> Any:
     values = np.ascontiguousarray(values)
     kept = values.astype(str) if values.dtype.kind == "O" else values
-    return [
-        kept.dtype.str,
-        list(kept.shape),
-        hashlib.sha256(kept.tobytes()).hexdigest(),
-    ]
+    digest = hashlib.sha256(kept.tobytes()).hexdigest()
+    return [kept.dtype.str, list(kept.shape), digest]

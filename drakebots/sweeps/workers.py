@@ -68,16 +68,13 @@ class Outcome:
         cls, result: Result, wall: float, cpu: float, *, whole: bool = False
     ) -> Outcome:
         """The outcome of a job with a result; `whole` keeps the result itself."""
+        figures = result.metrics.items()
         return cls(
             str(result.verdict),
             result.message,
             result.model,
             result.kind,
-            {
-                n: v
-                for n, v in result.metrics.items()
-                if isinstance(v, str | int | float)
-            },
+            {n: v for n, v in figures if isinstance(v, str | int | float)},
             wall,
             cpu,
             result if whole else None,
