@@ -166,16 +166,14 @@ def _may_be(value: Any, hint: Any) -> bool:
     if kind in _TAKEN:
         return isinstance(value, _TAKEN[kind])
     if kind is np.ndarray:
-        return _is_numbers(value) or (not _is_plain(value) and _is_iterable(value))
+        return _is_numbers(value) or _is_iterable(value)
     if not (issubclass(kind, tuple | list) or kind is Sequence):
         is_protocol = getattr(kind, "_is_protocol", False)
         return (not is_protocol and isinstance(value, kind)) or _is_like(value, kind)
     if isinstance(value, np.ndarray):
         listed = value.ndim > 0
     else:
-        listed = isinstance(value, tuple | list | range) or (
-            not _is_plain(value) and _is_iterable(value)
-        )
+        listed = isinstance(value, tuple | list | range) or _is_iterable(value)
     alike = kind is not tuple or (len(inner) == 2 and inner[1] is ...)
     return listed and (
         not (alike and inner) or all(_may_be(item, inner[0]) for item in value)
@@ -192,7 +190,9 @@ def _is_like(value: Any, kind: type) -> bool:
 
 
 def _is_iterable(value: Any) -> bool:
-    return hasattr(value, "__iter__") or hasattr(value, "__getitem__")
+    """Whether an object of a class, as an array of another library, has items."""
+    methods = ("__iter__", "__getitem__")
+    return not _is_plain(value) and any(hasattr(value, name) for name in methods)
 
 
 def _is_plain(value: Any) -> bool:

@@ -256,13 +256,11 @@ def csv_table(text: str, *, gaps: bool = False) -> tuple[list[str], np.ndarray]:
     for k, row in others:
         if len(row) != len(heads):
             raise InvalidInput(f"line {k}: {len(row)} values for {len(heads)} columns")
-        places = (f"line {k}, column {head}" for head in heads)
-        rows.append(
-            [
-                math.nan if gaps and cell.lower() in ("", "nan") else number(cell, at)
-                for cell, at in zip(row, places)
-            ]
-        )
+        rows.append([])
+        for cell, head in zip(row, heads):
+            gap = gaps and cell.lower() in ("", "nan")
+            place = f"line {k}, column {head}"
+            rows[-1].append(math.nan if gap else number(cell, place))
     return heads, np.array(rows)
 
 

@@ -48,17 +48,14 @@ def skin_figure(result: Result) -> Figure:
     """
     data = result.data
     require(data, "skin_position", "skinned run to plot", time=2)
-    drawn = [
-        panel
-        for panel, needed in (
-            (_panel_angles, ("position", "joint")),
-            (_panel_torques, ("torque",)),
-            (_panel_stress, ("skin_stress",)),
-            (_panel_energy, ("skin_energy",)),
-            (_panel_volume, ("worst_volume_ratio",)),
-        )
-        if all(name in data for name in needed)
-    ]
+    needed = {
+        _panel_angles: {"position", "joint"},
+        _panel_torques: {"torque"},
+        _panel_stress: {"skin_stress"},
+        _panel_energy: {"skin_energy"},
+        _panel_volume: {"worst_volume_ratio"},
+    }
+    drawn = [panel for panel, names in needed.items() if names <= set(data.variables)]
     if not drawn:
         raise InvalidInput("the result holds a skin, but nothing of it to plot")
     figure, axes = panels(len(drawn), 2, (5.2, 3.4))

@@ -182,13 +182,8 @@ def read_netcdf(path: str | Path) -> tuple[xr.Dataset, dict[str, str]]:
         raise ResultProblem(path, "there is no such file; check the name") from error
     except _READ_ERRORS as error:
         raise ResultProblem(path, f"cannot be read ({error}); {AGAIN}") from error
-    header = {
-        name.removeprefix(RESERVED): text
-        for name, text in data.attrs.items()
-        if name.startswith(RESERVED)
-    }
-    data.attrs = {k: v for k, v in data.attrs.items() if not k.startswith(RESERVED)}
-    return data, header
+    ours = [name for name in data.attrs if name.startswith(RESERVED)]
+    return data, {name.removeprefix(RESERVED): data.attrs.pop(name) for name in ours}
 
 
 def _verify(path: str | Path, file: BinaryIO) -> bool:

@@ -188,16 +188,12 @@ class Result:
         """Whether all fields are equal; NaN equals NaN."""
         if not isinstance(other, Result):
             return NotImplemented
-        return (
-            all(getattr(self, name) == getattr(other, name) for name in _TEXTS)
-            # As texts NaNs are equal, as numbers they are not.
-            and all(
-                to_json(getattr(self, name), sort=True)
-                == to_json(getattr(other, name), sort=True)
-                for name in _MAPPINGS
-            )
-            and self.__dict__["data"].identical(other.__dict__["data"])
+        # As texts NaNs are equal, as numbers they are not.
+        mine, theirs = (
+            [to_json(getattr(one, name), sort=True) for name in (*_TEXTS, *_MAPPINGS)]
+            for one in (self, other)
         )
+        return mine == theirs and self.data.identical(other.data)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Read-only mappings cannot be pickled, and results go to other processes.
