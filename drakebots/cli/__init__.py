@@ -261,9 +261,7 @@ def _run(argv: Sequence[str], running: Running) -> int:
             limit = getattr(args, "time_limit", None)
             if limit is not None and limit > 0 and math.isfinite(limit):
                 running.limit(limit)
-            alone = (
-                _output.json_alone() if getattr(args, "json", False) else nullcontext()
-            )
+            alone = _output.json_alone() if args.json else nullcontext()
             with _options.claimed_outputs(args), alone, _keeping(args):
                 return args.run(args)
     except DrakebotsError as error:

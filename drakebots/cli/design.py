@@ -197,18 +197,14 @@ def _keep_stages(
         place = folder / STAGES
         (folder if stage == "surface" else place).mkdir(parents=True, exist_ok=True)
         if stage in ("fit", "skeleton"):
-            keep(write_sdf(made.skeleton, place))
+            kept.append(write_sdf(made.skeleton, place))
         elif stage == "shell":
             write_mesh(place / "skin.vtu", made.mesh, small=True)
-            keep(place / "skin.vtu")
+            kept.append(place / "skin.vtu")
         if pictures and stage in _PICTURES:
             number, title = _PICTURES[stage]
             draw = draw_surface if stage == "surface" else draw_fit
-            keep(draw(folder / f"stage_{number}.png", made, title=title))
-
-    def keep(path: Path) -> None:
-        if path not in kept:
-            kept.append(path)
+            kept.append(draw(folder / f"stage_{number}.png", made, title=title))
 
     return watch
 
@@ -244,7 +240,8 @@ def design_skinned(args: argparse.Namespace) -> int:
             if not kept:
                 raise
             why = ended_by(error)[1].partition(";")[0]
-            warn(f"{why}; kept of {problem.name}: {', '.join(map(str, kept))}")
+            paths = ", ".join(map(str, dict.fromkeys(kept)))  # one may be made again
+            warn(f"{why}; kept of {problem.name}: {paths}")
             return 1
         with saving():
             model = write_design(design, folder)

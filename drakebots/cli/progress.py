@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 
@@ -39,23 +39,15 @@ def progress_bar(label: str) -> Iterator[Progress]:
     Args:
         label: of the whole work, e.g. the model's name.
     """
-    state = {"said": ""}
-
-    def now() -> str:
-        return doing() or state["said"]
-
-    def far(stage: str, done: float, end: float) -> None:
-        reached = f"{done:.4g} of {end:.4g}" if end else f"{done:.4g}"
-        state["said"] = f"{stage}: {reached}"
-
+    state = _State()
     if not sys.stderr.isatty():
-        with _telling(label, now):
-            yield far
+        with _telling(label, state):
+            yield state.note
         return
     with Bar(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        _State(now),
+        state,
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
@@ -63,25 +55,31 @@ def progress_bar(label: str) -> Iterator[Progress]:
         task = bar.add_task(label, total=None)
 
         def show(stage: str, done: float, end: float) -> None:
-            far(stage, done, end)
+            state.note(stage, done, end)
             bar.update(task, completed=done, total=end or None)
 
         yield show
 
 
 class _State(ProgressColumn):
-    """Current activity, read whenever the bar is drawn, ten times a second."""
+    """What is being done, read whenever the bar is drawn, ten times a second."""
 
-    def __init__(self, now: Callable[[], str]):
-        super().__init__()
-        self._now = now
+    said = ""
+
+    def note(self, stage: str, done: float, end: float) -> None:
+        """Notes how far a stage has come."""
+        reached = f"{done:.4g} of {end:.4g}" if end else f"{done:.4g}"
+        self.said = f"{stage}: {reached}"
+
+    def __str__(self) -> str:
+        return doing() or self.said
 
     def render(self, task: Task) -> Text:
-        return Text(self._now())
+        return Text(str(self))
 
 
 @contextmanager
-def _telling(label: str, now: Callable[[], str]) -> Iterator[None]:
+def _telling(label: str, state: _State) -> Iterator[None]:
     """Says on stderr from time to time what is being done."""
     ended, began = Event(), time.monotonic()
 
@@ -89,7 +87,7 @@ def _telling(label: str, now: Callable[[], str]) -> Iterator[None]:
         silence = SILENCE
         while not ended.wait(silence):
             spent = time.monotonic() - began
-            what = one_line(f"{label}: {now() or 'loading'} ({spent:.0f} s)")
+            what = one_line(f"{label}: {str(state) or 'loading'} ({spent:.0f} s)")
             print(what, file=sys.stderr, flush=True)
             silence = min(2 * silence, 60.0)
 

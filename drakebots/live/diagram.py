@@ -29,7 +29,7 @@ from drakebots.core.errors import InvalidInput, one_line
 from drakebots.core.run import Progress, Stop, failed
 from drakebots.core.stages import timed
 from drakebots.formats import load
-from drakebots.live.loop import Part, run_live
+from drakebots.live.loop import Part, restarted, run_live
 from drakebots.live.panel import Button, Slider
 from drakebots.live.pose import Posed
 from drakebots.live.script import Live
@@ -90,7 +90,7 @@ class Running(Part):
         live: Live,
         meshcat: Meshcat | None = None,
     ):
-        self._simulator, self._root = simulator, simulator.get_mutable_context()
+        self.simulator, self.root = simulator, simulator.get_mutable_context()
         systems = simulator.get_system().GetSystems()
         self._sources = [s for s in systems if isinstance(s, SliderSource)]
         self._plants = [s for s in systems if isinstance(s, MultibodyPlant)]
@@ -101,7 +101,7 @@ class Running(Part):
         for slider in self._bound:
             self._bind(slider, slider.value)
         simulator.Initialize()
-        self._first, self._began = self._root.Clone(), self._root.get_time()
+        self.first, self._began = self.root.Clone(), self.root.get_time()
         self._kept = [self._sample()]
         self._draws: MeshcatVisualizer | None = None
         if not live.headless:
@@ -112,7 +112,7 @@ class Running(Part):
         """A page that draws the SceneGraph, from a copy of its answers."""
         if not graphs:
             raise InvalidInput("the diagram has no SceneGraph to draw; give meshcat")
-        (self._graph, *_), root = graphs, self._root
+        (self._graph, *_), root = graphs, self.root
         inner = self._graph.GetMyContextFromRoot(root)
         meshcat = stage_of(self._graph, inner, port=port).meshcat
         self._draws = MeshcatVisualizer(meshcat)
@@ -123,7 +123,7 @@ class Running(Part):
     def draw(self) -> None:
         if self._draws is None:
             return
-        inner = self._graph.GetMyContextFromRoot(self._root)
+        inner = self._graph.GetMyContextFromRoot(self.root)
         query = AbstractValue.Make(self._graph.get_query_output_port().Eval(inner))
         self._draws.query_object_input_port().FixValue(self._shown, query)
         self._draws.ForcedPublish(self._shown)
@@ -136,31 +136,27 @@ class Running(Part):
         whole = self._ports.setdefault(target, np.zeros(target.size()))
         whole[at] = value
         target.FixValue(
-            target.get_system().GetMyMutableContextFromRoot(self._root), whole
+            target.get_system().GetMyMutableContextFromRoot(self.root), whole
         )
 
     def told(self) -> None:
         values = self.panel.values
         for source in self._sources:
-            source.set(self._root, [values[s.name] for s in source.sliders])
+            source.set(self.root, [values[s.name] for s in source.sliders])
         for slider in self._bound:
             self._bind(slider, values[slider.name])
 
-    def restart(self) -> None:
-        now = self._root.get_time()
-        self._root.SetTimeStateAndParametersFrom(self._first)
-        self._root.SetTime(now)
-        self._simulator.Initialize()
+    restart = restarted
 
     def _sample(self) -> tuple[float, np.ndarray]:
-        root = self._root
+        root = self.root
         contexts = [plant.GetMyContextFromRoot(root) for plant in self._plants]
         states = [p.GetPositions(c) for p, c in zip(self._plants, contexts)]
         return root.get_time(), np.concatenate([*states, []])
 
     def advance(self, time: float) -> Stop | None:
         try:
-            self._simulator.AdvanceTo(self._began + time)
+            self.simulator.AdvanceTo(self._began + time)
         except RuntimeError as error:
             return failed(f"the simulation failed: {one_line(error)[:160]}")
         self._kept.append(self._sample())

@@ -273,6 +273,15 @@ def robot_origin(part: Any, live: Live, data: xr.Dataset) -> dict[str, Any]:
     }
 
 
+def restarted(part: Any) -> None:
+    """:meth:`Part.restart` of a part with a `simulator`, its context `root`, and the
+    `first` that this was."""
+    now = part.root.get_time()
+    part.root.SetTimeStateAndParametersFrom(part.first)
+    part.root.SetTime(now)
+    part.simulator.Initialize()
+
+
 class RobotPage:
     """The page of a robot, whose view follows its base.
 
@@ -400,7 +409,7 @@ class SimulatedPart(Part):
     def __init__(self, simulator: Simulator, robot: Robot, live: Live):
         self.simulator, self.robot, self.name = simulator, robot, robot.model.name
         self.root = simulator.get_mutable_context()
-        self._first = self.root.Clone()
+        self.first = self.root.Clone()
         self.context = robot.plant.GetMyMutableContextFromRoot(self.root)
         simulator.Initialize()
         self._kept: list[tuple[float, np.ndarray]] = []
@@ -418,11 +427,7 @@ class SimulatedPart(Part):
             self._keep()
         return stop
 
-    def restart(self) -> None:
-        now = self.root.get_time()
-        self.root.SetTimeStateAndParametersFrom(self._first)
-        self.root.SetTime(now)
-        self.simulator.Initialize()
+    restart = restarted
 
     def draw(self) -> None:
         self.page.show(self.robot, self.context)

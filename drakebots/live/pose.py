@@ -85,8 +85,7 @@ class Hand:
         least = stride / 32
         while here[k] != value and stride >= least:
             q = here.copy()
-            left = value - here[k]
-            q[k] = value if abs(left) <= stride else here[k] + np.sign(left) * stride
+            q[k] = np.clip(value, here[k] - stride, here[k] + stride)
             q = self._closed(k, stance.followed(q))
             if q is None:
                 stride /= 2

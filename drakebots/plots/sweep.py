@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from drakebots.core.errors import InvalidInput, check_names
+from drakebots.core.errors import InvalidInput, check_names, text_of
 from drakebots.plots.file import (
     check_ending,
     legend_below,
@@ -131,7 +131,7 @@ def _draw(panel, data: xr.Dataset, name: str, along: str) -> None:
         y, good = one[name].values, one.verdict.values == "success"
         style = line_style(k)
         colour = style["color"]
-        words = [f"{o} {_short(one[o].item())}" for o in others]
+        words = [f"{other} {text_of(one[other].item())}" for other in others]
         panel.plot(x, y, **style, lw=1.2, label=literal(", ".join(words)))
         panel.plot(x[good], y[good], "o", color=colour, ms=4)
         panel.plot(x[~good], y[~good], "o", color=colour, ms=4, mfc="white")
@@ -142,7 +142,3 @@ def _draw(panel, data: xr.Dataset, name: str, along: str) -> None:
     panel.set_ylabel(literal(name))
     if others:
         legend_below(panel)
-
-
-def _short(value) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -216,10 +216,8 @@ def _dataset(problem: Any, cases: Sequence[Case], rows: Sequence[Outcome]):
     """One array over the fields for each column."""
     dims, shape = {}, []
     for name in cases[0].values:
-        values = list(
-            {label_of(c.values[name]): c.values[name] for c in cases}.values()
-        )
-        dims[_plain_name(name)] = _coordinate(problem, name, values)
+        values = {label_of(c.values[name]): c.values[name] for c in cases}
+        dims[_plain_name(name)] = _coordinate(problem, name, list(values.values()))
         shape.append(len(values))
     columns: dict[str, tuple[list, dict[str, str]]] = {
         "verdict": ([row.verdict for row in rows], {}),

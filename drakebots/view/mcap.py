@@ -136,7 +136,7 @@ def _motion(data: xr.Dataset, model: Model) -> Iterator[tuple[str, str, float, d
     bodies = bodies_of(plant)[1:]
     entities = [_entity(part) for part in read_parts(robot) if part.forms]
     start = float(times[0])
-    scene = {"deletions": [], "entities": [e for e in entities if e]}
+    scene = {"deletions": [], "entities": entities}
     yield "/robot", "foxglove.SceneUpdate", start, scene
     for time, q in zip(times, positions):
         plant.SetPositions(context, q)

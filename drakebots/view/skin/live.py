@@ -223,10 +223,8 @@ def colour_scale(quantity: str, values: np.ndarray) -> ColourScale:
     high = float(np.percentile(values, SHARE))
     # All at zero: any scale will do.
     top = round_up(high if high > 0 else largest) if largest > 0 else 1.0
-    size, unit = next(
-        ((size, unit) for size, unit in _UNITS[quantity] if top >= size),
-        _UNITS[quantity][-1],
-    )
+    units = _UNITS[quantity]
+    size, unit = next((one for one in units if top >= one[0]), units[-1])
     note = f"largest {largest / size:.3g} {unit}" if largest > top else ""
     return ColourScale(_LABELS[quantity], 0.0, top, unit, size, _MAP, note)
 

@@ -139,11 +139,10 @@ class SkinScene(Scene):
 
     def _sampled(self) -> np.ndarray:
         """Frames of the skin, no more than the skeleton has."""
-        count = len(self.skin_times)
+        last = len(self.skin_times) - 1
         most = max(2, round(self.rate * self.length) + 1)
-        if count <= most:
-            return np.arange(count)
-        return np.unique(np.linspace(0, count - 1, most).round().astype(int))
+        frames = np.linspace(0, last, min(last + 1, most))
+        return np.unique(frames.round().astype(int))
 
 
 def record_skin(
