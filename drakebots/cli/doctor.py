@@ -45,7 +45,7 @@ def examined() -> dict[str, Any]:
         "machine": numerics()
         | {
             "usable": cores(),
-            "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+            "load": os.getloadavg()[0],
             "solver_threads": solver_threads(),
         },
         "plans": [name for name in SOLVERS if is_installed(name)],
@@ -66,8 +66,8 @@ def examined() -> dict[str, Any]:
 def _slow(found: Mapping[str, Any]) -> list[str]:
     """What is slower here than it could be, why, and the remedy; one line each."""
     skins, machine, parts = found["skins"][0], found["machine"], found["c_parts"]
-    x86 = machine["machine"] in ("x86_64", "AMD64") and sys.platform == "linux"
-    busy = (machine["load"] or 0.0) / machine["usable"]
+    x86 = machine["machine"] == "x86_64" and sys.platform == "linux"
+    busy = machine["load"] / machine["usable"]
     once = "install a C compiler (apt install gcc)"
     lines = {
         "skins: SciPy solves them, ten and more times slower than MUMPS; pip install "
@@ -114,8 +114,8 @@ def examine(args: argparse.Namespace) -> int:
         "Python": f"{found['python']}, {sys.executable}",
         "with": found["versions"],
         "system": found["system"],
-        "processor": f"{machine['processor']}, {machine['usable']} cores"
-        + (f", load {machine['load']:.1f}" if machine["load"] is not None else ""),
+        "processor": f"{machine['processor']}, {machine['usable']} cores, "
+        f"load {machine['load']:.1f}",
         "threads": f"{machine['solver_threads']} of a sparse solver{limits}",
         "plans are solved by": found["plans"],
         "skins are solved by": first + (f" (or {', '.join(others)})" if others else ""),

@@ -20,8 +20,6 @@ def one_line(text: object) -> str:
 
 def printable(text: str) -> str:
     """A text with its control characters written out, "\\x1b" for an escape."""
-    if text.isprintable():
-        return text
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
     )

@@ -57,8 +57,7 @@ def find_mkl() -> ctypes.CDLL | None:
         places += sorted(str(f.locate()) for f in listed if "mkl_rt" in f.name)
     home = os.path.expanduser("~/.local")
     for folder in dict.fromkeys((sys.prefix, sys.base_prefix, home, *sys.path)):
-        for pattern in ("lib/*mkl_rt*", "Library/bin/*mkl_rt*"):
-            places += sorted(glob.glob(os.path.join(folder, pattern)))
+        places += sorted(glob.glob(os.path.join(folder, "lib/*mkl_rt*")))
     if found := find_library("mkl_rt"):
         places.append(found)
     for place in places:
