@@ -132,10 +132,9 @@ class Solving:
 
 def solving_options(parser: argparse.ArgumentParser, run: Callable) -> None:
     """Adds the options among these that a function takes beside its problem."""
-    taken = signature(run).parameters
-    others = [name for name in declared(Solving) if name not in taken]
-    field_options(parser, Solving, but=others)
-    parser.set_defaults(of_run=[name for name in declared(Solving) if name in taken])
+    of_run = [name for name in declared(Solving) if name in signature(run).parameters]
+    field_options(parser, Solving, but=declared(Solving).keys() - of_run)
+    parser.set_defaults(of_run=of_run)
 
 
 def solving_values(args: argparse.Namespace) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from pydrake.math import RigidTransform, RotationMatrix
 from pydrake.systems.framework import Context
 from pydrake.systems.sensors import CameraInfo
 
-from drakebots.core.checks import check_value, one_of
+from drakebots.core.checks import check_value, one_of, optional
 from drakebots.core.errors import InvalidInput, NoSolution, one_line
 from drakebots.core.installed import extra
 from drakebots.core.lazy import late
@@ -99,10 +99,8 @@ class RobotEnv(gymnasium.Env, ABC):
     period: float
 
     def __init__(self, render_mode: str | None = None):
-        if render_mode is not None:
-            one = one_of("render mode", self.metadata["render_modes"])
-            check_value("render_mode", render_mode, one)
-        self.render_mode = render_mode
+        mode = optional(one_of("render mode", self.metadata["render_modes"]))
+        self.render_mode = check_value("render_mode", render_mode, mode)
         self.metadata = {**self.metadata, "render_fps": max(1, round(1 / self.period))}
         low, high = _bounds(self.observed)
         # Observations are clipped as float32 too, so none is beyond the space.

@@ -45,9 +45,7 @@ class VoxelEnv(RobotEnv):
         self.period = check_value("period", period, positive("s"))
         super().__init__(render_mode)
         self.walk = build(Simulation())
-        self._camera = None
-        if render_mode is not None:
-            self._camera = Camera(self.walk.robot.scene_graph)
+        self._camera = Camera(self.walk.robot.scene_graph) if render_mode else None
         self.simulator: Simulator | None = None
 
     def start(self, random):

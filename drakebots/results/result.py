@@ -261,12 +261,11 @@ def load_result(path: str | Path) -> Result:
     if missing:
         raise ResultProblem(path, f"lacks the field {missing[0]!r}; {AGAIN}")
     try:
-        texts: dict[str, Any] = {name: header[name] for name in _TEXTS}
-        mappings = {name: json.loads(header[name]) for name in _MAPPINGS}
-        folders = None
+        values: dict[str, Any] = {name: header[name] for name in _TEXTS}
+        values |= {name: json.loads(header[name]) for name in _MAPPINGS}
         if "folder" in header:
-            folders = (Path(json.loads(header["folder"])), Path(_folder(path)))
-        return Result(data=data, **texts, **mappings, folders=folders)
+            values["folders"] = Path(json.loads(header["folder"])), Path(_folder(path))
+        return Result(data=data, **values)
     except (DrakebotsError, ValueError, TypeError, RecursionError) as error:
         raise ResultProblem(path, f"{error}; {AGAIN}") from error
 

@@ -170,9 +170,8 @@ def _table(
     found: int,
     stopped: bool,
 ) -> Result:
-    rows = [
-        outcomes.get(k, Outcome("missing", "not computed")) for k in range(len(cases))
-    ]
+    missing = Outcome("missing", "not computed")
+    rows = [outcomes.get(k, missing) for k in range(len(cases))]
     good = sum(row.verdict == Verdict.SUCCESS for row in rows)
     verdict, message = Verdict.SUCCESS, f"{len(cases)} cases, {found} found"
     if stopped:
@@ -189,6 +188,7 @@ def _table(
         )
     named = [row for row in rows if row.model]
     kind = type(problem).__qualname__
+    options = {"problem": kind, "keys": [case.key for case in cases]}
     return Result(
         kind=KIND,
         model=named[0].model if named else kind,
@@ -206,9 +206,7 @@ def _table(
             "cases_wall_s": float(sum(row.wall for row in rows)),
             "cases_processor_s": float(np.nansum([row.cpu for row in rows])),
         },
-        provenance=provenance(
-            None, {"problem": kind, "keys": [case.key for case in cases]}
-        ),
+        provenance=provenance(None, options),
     )
 
 

@@ -164,10 +164,9 @@ def _free_base(
     own = names[start : start + 7]
     if all(name in have for name in own):
         return {}
-    quaternions = [
-        RollPitchYaw(rpy).ToQuaternion().wxyz() for rpy in data.base_rpy.values
-    ]
-    columns = np.hstack([np.array(quaternions), data.base_position.values])
+    angles, places = data.base_rpy.values, data.base_position.values
+    quaternions = [RollPitchYaw(rpy).ToQuaternion().wxyz() for rpy in angles]
+    columns = np.hstack([quaternions, places])
     return {name: columns[:, [i]] for i, name in enumerate(own)}
 
 

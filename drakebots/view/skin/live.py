@@ -100,10 +100,8 @@ class SkinView:
             np.asfortranarray(linear_rgb(self.scale.rgb(shown)).T),
         )
         # A new object forgets the properties of the old one.
-        self.meshcat.SetProperty(
-            f"{self.path}/<object>", "modulated_opacity", self.opacity
-        )
-        for name, value in _LOOK.items():
+        look = {"modulated_opacity": self.opacity} | _LOOK
+        for name, value in look.items():
             self.meshcat.SetProperty(f"{self.path}/<object>", name, value)
 
 
