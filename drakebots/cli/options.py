@@ -476,11 +476,11 @@ def claimed_outputs(args: argparse.Namespace) -> Iterator[None]:
         FileProblem: for a file of another ending, that cannot be written, that the
             command reads, or that another command is to write.
     """
-    taken: dict[str, str] = {}
+    taken: dict[Path, str] = {}
     for entry, path in wanted(args):
         if entry.picture:
             check_ending(path)
-        real = str(check_output(path))
+        real = check_output(path)
         if real in taken:
             raise InvalidInput(
                 f"{path}: {taken[real]} and {option(entry.name)} would both write "
@@ -489,18 +489,15 @@ def claimed_outputs(args: argparse.Namespace) -> Iterator[None]:
         taken[real] = option(entry.name)
     names = {entry.name for entry, _ in wanted(args)}
     for name, value in vars(args).items():
-        if name in names or not isinstance(value, str | Path):
-            continue
-        if os.path.isfile(value) and os.path.realpath(value) in taken:
+        named = name not in names and isinstance(value, str | Path)
+        if named and os.path.isfile(value) and Path(value).resolve() in taken:
             raise FileProblem(
                 value, "is read and would be overwritten; write to another file"
             )
     for entry, path in wanted(args):
         if entry.endings and not path.name.lower().endswith(entry.endings):
             raise FileProblem(path, f"needs the ending {' or '.join(entry.endings)}")
-    claims = {Path(real) for real in taken}
     checkpoint = getattr(args, "checkpoint", None)
-    if checkpoint is not None:
-        claims.add(check_output(checkpoint))
-    with claimed(sorted(claims)):
+    kept = [] if checkpoint is None else [check_output(checkpoint)]
+    with claimed(sorted({*taken, *kept})):
         yield

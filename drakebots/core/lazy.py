@@ -7,7 +7,8 @@ The `__init__.py` of a package lists its public names as plain imports under
 
 so that `import drakebots` and `drakebots --help` do not load Drake, CasADi, numba
 and matplotlib (PEP 562). :func:`late` does the same for a package of others that few
-calls need, and :func:`hide_dask` keeps xarray from importing one that none needs.
+calls need, `resolve("module:name")` for one object, and :func:`hide_dask` keeps xarray
+from importing one that none needs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pkgutil import resolve_name as resolve
 from types import ModuleType
 from typing import Any
 
@@ -63,12 +65,6 @@ def late(name: str) -> Any:
     its parts for later.
     """
     return _Late(name)
-
-
-def resolve(reference: str) -> Any:
-    """Import and return the object that a "module:name" stands for."""
-    module, _, name = reference.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 class _Late:

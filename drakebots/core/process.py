@@ -43,12 +43,9 @@ class Child:
 
     def __init__(self, serve: str, *, alone: bool = False):
         ours, theirs = socket.socketpair()
-        environment = dict(
-            os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path))
-        )
-        if not alone:
-            for name in _ONE_THREAD:
-                environment.setdefault(f"{name}_NUM_THREADS", "1")
+        calm = {} if alone else {f"{name}_NUM_THREADS": "1" for name in _ONE_THREAD}
+        path = os.pathsep.join(filter(None, sys.path))
+        environment = calm | dict(os.environ) | {"PYTHONPATH": path}
         call = f"process._serve({theirs.fileno()}, {serve!r})"
         self.process = subprocess.Popen(
             [sys.executable, "-c", f"from drakebots.core import process; {call}"],

@@ -79,14 +79,13 @@ def dimensions(unit: str) -> tuple[int, int, int] | None:
     Raises:
         InvalidInput: for a symbol that is not known.
     """
-    total = [0, 0, 0]
+    total = np.zeros(3, int)
     for name, power, divides in _symbols(unit):
         powers = _POWERS[name]
         if powers is None:
             return None
-        for k in range(3):
-            total[k] += (-power if divides else power) * powers[k]
-    return total[0], total[1], total[2]
+        total += (-power if divides else power) * np.array(powers)
+    return tuple(total.tolist())
 
 
 def quantity(
