@@ -118,9 +118,10 @@ def between(
     """A number in low..high, or strictly between them."""
     words = _words(f"within {low:g}..{high:g}", unit)
     if open_ends:
-        schema = {"exclusiveMinimum": low, "exclusiveMaximum": high}
         words += ", ends excluded"
-        rule = _number(lambda x: low < x < high, words, **schema)
+        rule = _number(
+            lambda x: low < x < high, words, exclusiveMinimum=low, exclusiveMaximum=high
+        )
     else:
         rule = _number(lambda x: low <= x <= high, words, minimum=low, maximum=high)
     return replace(rule, unit=unit)

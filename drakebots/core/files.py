@@ -252,7 +252,7 @@ def csv_table(text: str, *, gaps: bool = False) -> tuple[list[str], np.ndarray]:
     if len(lines) < 2:
         raise InvalidInput("needs a line of column heads, and lines of numbers")
     (_, heads), *others = lines
-    rows = []
+    rows: list[list[float]] = []
     for k, row in others:
         if len(row) != len(heads):
             raise InvalidInput(f"line {k}: {len(row)} values for {len(heads)} columns")

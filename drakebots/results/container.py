@@ -387,11 +387,11 @@ def columns(data: xr.Dataset) -> Iterator[tuple[str, list[Any]]]:
         if "time" not in variable.dims:
             continue
         others = [str(dim) for dim in variable.dims if dim != "time"]
-        values = variable.transpose("time", *others).values
+        values = variable.transpose(*others, "time").values
         unit = f" [{variable.attrs['units']}]" if "units" in variable.attrs else ""
         for item in itertools.product(*(_labels(data, dim) for dim in others)):
             labels = "".join(f".{label}" for _, label in item)
-            column = values[:, *(index for index, _ in item)]
+            column = values[tuple(index for index, _ in item)]
             yield f"{name}{labels}{unit}", column.tolist()
 
 
