@@ -302,36 +302,15 @@ def declared(cls: type) -> Mapping[str, Field]:
 @cache
 def _texts(cls: type) -> dict[str, str]:
     """The texts that stand below the fields which a class declares."""
-    node: Any = _sources(cls.__module__).get(cls.__qualname__)
-    if node is None:
+    try:
+        node: Any = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    except (OSError, TypeError, SyntaxError):
         return {}
     found = {}
     for pair in pairwise(node.body):
         match pair:
             case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
                 found[name] = " ".join(inspect.cleandoc(text).split())
-    return found
-
-
-@cache
-def _sources(module: str) -> dict[str, ast.ClassDef]:
-    """The classes of a module as they are written, by their names."""
-    try:
-        tree = ast.parse(inspect.getsource(sys.modules[module]))
-    except (OSError, TypeError, KeyError, SyntaxError):
-        return {}
-    found: dict[str, ast.ClassDef] = {}
-
-    def visit(nodes: Sequence[ast.AST], place: str) -> None:
-        for node in nodes:
-            name = place + getattr(node, "name", "")
-            if isinstance(node, ast.ClassDef):
-                found[name] = node
-                visit(node.body, f"{name}.")
-            elif isinstance(node, ast.FunctionDef):
-                visit(node.body, f"{name}.<locals>.")
-
-    visit(tree.body, "")
     return found
 
 
