@@ -105,9 +105,7 @@ class RobotEnv(gymnasium.Env, ABC):
         low, high = _bounds(self.observed)
         # Observations are clipped as float32 too, so none is beyond the space.
         self._low, self._high = low.astype(np.float32), high.astype(np.float32)
-        self.observation_space = gymnasium.spaces.Box(
-            self._low, self._high, dtype=np.float32
-        )
+        self.observation_space = gymnasium.spaces.Box(self._low, self._high)
         size = sum(quantity.size for quantity in self.acted)
         self.action_space = gymnasium.spaces.Box(-1, 1, (size,), np.float32)
         self._least, self._most = _bounds(self.acted)

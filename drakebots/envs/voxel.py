@@ -87,10 +87,9 @@ class VoxelEnv(RobotEnv):
     def observe(self):
         walk, plant = self.walk, self.walk.plant
         poses = self._poses()
-        bodies = walk.built.bodies
         velocity = [
             plant.EvalBodySpatialVelocityInWorld(self.context, body).translational()
-            for body in bodies
+            for body in walk.built.bodies
         ]
         length, _ = walk.actuators.lengths(self.context)
         displacement = 0.5 * (walk.actuators.rest - length)
@@ -100,7 +99,5 @@ class VoxelEnv(RobotEnv):
 
     def picture(self):
         at = self._position()
-        size = 3 * self.walk.actuators.rest
-        return self._camera.picture(
-            self.root, at + size * np.array([1.2, -1.6, 0.9]), at
-        )
+        eye = at + 3 * self.walk.actuators.rest * np.array([1.2, -1.6, 0.9])
+        return self._camera.picture(self.root, eye, at)

@@ -135,9 +135,8 @@ class Running(Part):
             return  # a field, which the panel sets
         whole = self._ports.setdefault(target, np.zeros(target.size()))
         whole[at] = value
-        target.FixValue(
-            target.get_system().GetMyMutableContextFromRoot(self.root), whole
-        )
+        context = target.get_system().GetMyMutableContextFromRoot(self.root)
+        target.FixValue(context, whole)
 
     def told(self) -> None:
         values = self.panel.values

@@ -166,10 +166,9 @@ class Loop:
             ]
         else:
             controls.append(restart)
+        controls += part.meters
         self._meshcat = part.meshcat
-        self.panel = part.panel = Panel(
-            [*controls, *part.meters], self._meshcat, events
-        )
+        self.panel = part.panel = Panel(controls, self._meshcat, events)
         self._unannounced = live if self._meshcat is not None else None
 
     def turn(self, now: float) -> Stop | bool:

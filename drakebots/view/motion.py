@@ -326,10 +326,8 @@ class LoggedForces(ForceArrows):
         size = np.linalg.norm(self.force, axis=-1)
         # One strong blow is not to make all others invisible.
         whole = np.quantile(size[size > 0], 0.95)
-        scene.caption.add(
-            _CONTACT,
-            f"forces of the ground; {whole:.2g} N: a third of the robot's size",
-        )
+        meaning = f"forces of the ground; {whole:.2g} N: a third of the robot's size"
+        scene.caption.add(_CONTACT, meaning)
         super().__init__(scene, data.body.values, whole, 0.35 * scene.reach)
 
     def show(self, k: int, time: float | None = None) -> None:
@@ -398,9 +396,8 @@ def draw_ground_lines(scene: Scene, data: xr.Dataset) -> tuple[str, float]:
     high = np.ceil((base.max(axis=0) + 2 * scene.reach) / spacing)
     scene.caption.add(_LINES, f"lines every {spacing * 1e3:g} mm")
     path = f"{ROOT}/lines_every_{spacing * 1e3:g}_mm"
-    draw_squares(
-        scene.meshcat, path, low, high, spacing, 0.001 * scene.reach, colour=_LINES
-    )
+    height = 0.001 * scene.reach
+    draw_squares(scene.meshcat, path, low, high, spacing, height, _LINES)
     return path, spacing
 
 

@@ -123,10 +123,8 @@ class Stage:
         target = self.middle if target is None else np.asarray(target, float)
         if not np.isfinite([*camera, *target]).all():
             raise InvalidInput("camera and target must be finite, in m")
-        self.meshcat.SetCameraPose(
-            self.scale * (np.asarray(camera, float) - self.ground),
-            self.scale * (target - self.ground),
-        )
+        eye = self.scale * (np.asarray(camera, float) - self.ground)
+        self.meshcat.SetCameraPose(eye, self.scale * (target - self.ground))
 
     def follow(self, x: float, y: float, z: float = 0.0) -> None:
         """Moves the world so that the view is about (x, y, z) [m] as it was about the
@@ -201,9 +199,7 @@ class Stage:
         Raises:
             FileProblem: when the folder cannot be written to.
         """
-        path = Path(path)
-        write_text(path, self.html())
-        return path
+        return write_text(path, self.html())
 
 
 @dataclass(frozen=True)
@@ -292,8 +288,7 @@ def make_scene(
 
 def stage_of(graph: SceneGraph, context: Context, *, port: int | None = None) -> Stage:
     """A new Meshcat server's stage for what a SceneGraph draws in a context of it."""
-    low, high = _bounds(graph, context, Role.kIllustration)
-    return make_stage(low, high, port=port)
+    return make_stage(*_bounds(graph, context, Role.kIllustration), port=port)
 
 
 def make_stage(
@@ -458,10 +453,9 @@ def _ends(
         if joint.parent_body().index() in starts:
             p = inner.GetFixedPoseInBodyFrame().translation()
             ends[joint.parent_body().index()].append(p)
-    for foot in model.feet:
-        for body in bodies:
-            if body.name() == foot.body:
-                ends[body.index()].append(foot.p_BF)
+    for foot, body in product(model.feet, bodies):
+        if body.name() == foot.body:
+            ends[body.index()].append(foot.p_BF)
     for body in bodies:
         if not ends[body.index()]:
             ends[body.index()].append(_com(body))

@@ -218,12 +218,11 @@ def balls(
     Returns:
         Corners (N, C, 3) and triangles (F, 3) of the corners counted in that order.
     """
-    octahedron = np.vstack([np.eye(3), -np.eye(3)])
-    ball = (
-        trimesh.creation.icosphere(1)
-        if fine
-        else trimesh.convex.convex_hull(octahedron)
-    )
+    if fine:
+        ball = trimesh.creation.icosphere(1)
+    else:
+        octahedron = np.vstack([np.eye(3), -np.eye(3)])
+        ball = trimesh.convex.convex_hull(octahedron)
     corners, faces = ball.vertices, ball.faces
     placed = centres[:, None] + radius * corners
     offset = len(corners) * np.arange(len(centres))

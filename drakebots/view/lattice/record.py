@@ -276,13 +276,10 @@ def lattice_of_nodes(positions: np.ndarray) -> Lattice:
     # Every voxel has a node -x of its centre.
     centres = grid[grid[:, 0] % 2 == 0] - OFFSETS[0]
     there = {tuple(node) for node in grid.tolist()}
-    full = [
-        centre
-        for centre in centres
-        if all(tuple(node) in there for node in (centre + OFFSETS).tolist())
-    ]
+    around = (centres[:, None] + OFFSETS).tolist()
+    full = [there.issuperset(map(tuple, nodes)) for nodes in around]
     try:
-        lattice = Lattice((np.array(full) - 1) // 2, 2 * half)
+        lattice = Lattice((centres[full] - 1) // 2, 2 * half)
     except DrakebotsError as error:
         raise wrong from error
     if not np.array_equal(lattice.nodes, grid):
