@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, is_dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
@@ -89,12 +89,9 @@ class Command:
 
     def variant(self, words: Sequence[str]) -> Variant:
         """Loads the form for the robot or file that a command line names."""
-        forms = self.forms()
-        for word in self.subjects(words):
-            for form in forms:
-                if form.matches(word):
-                    return form.load()
-        return self.general
+        pairs = product(self.subjects(words), self.forms())
+        found = (form.load() for word, form in pairs if form.matches(word))
+        return next(found, self.general)
 
     def subjects(self, words: Iterable[str]) -> list[str]:
         """Words that may name the model or file, the likeliest first.

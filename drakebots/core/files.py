@@ -157,8 +157,7 @@ class Fields:
             raise InvalidInput(f"{where}: needs `name: value` entries")
         self.raw, self.where = {str(key): value for key, value in raw.items()}, where
         if known is not None:
-            known = tuple(known)
-            check_names(f"entry of {where}", self.raw, known)
+            check_names(f"entry of {where}", self.raw, tuple(known))
 
     def __contains__(self, key: str) -> bool:
         return key in self.raw
@@ -331,7 +330,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         _remove(part)
 
 
-def write_text(path: str | Path, text: str) -> None:
+def write_text(path: str | Path, text: str) -> Path:
     """Writes a text file in UTF-8, whole or not at all.
 
     Raises:
@@ -339,6 +338,7 @@ def write_text(path: str | Path, text: str) -> None:
     """
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
+    return Path(path)
 
 
 def write_csv(path: str | Path, heads: Iterable[str], rows: Iterable[Iterable]) -> Path:

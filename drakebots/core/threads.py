@@ -50,17 +50,15 @@ def find_mkl() -> ctypes.CDLL | None:
     wheel in any folder of the import path has put it, in `lib` of the interpreter and
     of those folders (`pip install --target`), and where the system finds libraries.
     """
-    named = os.environ.get("PYPARDISO_MKL_RT")
-    places = [named] if named else []
+    places = [os.environ.get("PYPARDISO_MKL_RT")]
     for wheel in metadata.distributions(name="mkl"):
         listed = wheel.files or ()
         places += sorted(str(f.locate()) for f in listed if "mkl_rt" in f.name)
     home = os.path.expanduser("~/.local")
     for folder in dict.fromkeys((sys.prefix, sys.base_prefix, home, *sys.path)):
         places += sorted(glob.glob(os.path.join(folder, "lib/*mkl_rt*")))
-    if found := find_library("mkl_rt"):
-        places.append(found)
-    for place in places:
+    places.append(find_library("mkl_rt"))
+    for place in filter(None, places):
         try:
             library = ctypes.CDLL(place)
             library.pardiso.restype = None
