@@ -74,6 +74,10 @@ class Leg:
         x, y = (np.interp(z, self.line[:, 2], self.line[:, k]) for k in (0, 1))
         return np.array([x, y, z])
 
+    def moved(self, by: np.ndarray) -> Leg:
+        """The leg moved by a vector (3,) [m]."""
+        return replace(self, line=self.line + by, sole=self.sole + by[:2])
+
 
 @dataclass(frozen=True)
 class Animal:
@@ -149,10 +153,7 @@ def _placed(surface, forward, up, cells, legs, asked_forward, asked_up) -> Anima
     x = surface.turned(forward, up).vertices
     feet = np.mean([leg.sole.mean(axis=0) for leg in legs.values()], axis=0)
     middle = np.array([*feet, x[:, 2].min()])
-    legs = {
-        name: replace(leg, line=leg.line - middle, sole=leg.sole - middle[:2])
-        for name, leg in legs.items()
-    }
+    legs = {name: leg.moved(-middle) for name, leg in legs.items()}
     notes = []
     if (asked_forward or "x", asked_up or "z") != (forward, up):
         notes.append(f"the file's {forward} points forward and its {up} up, as found")

@@ -112,10 +112,7 @@ def _centred(animal: Animal) -> tuple[Surface, dict[str, Leg]]:
     if abs(y) < h:
         return animal.surface, dict(animal.legs)
     shift = np.array([0.0, y, 0.0])
-    legs = {
-        name: replace(leg, line=leg.line - shift, sole=leg.sole - shift[:2])
-        for name, leg in animal.legs.items()
-    }
+    legs = {name: leg.moved(-shift) for name, leg in animal.legs.items()}
     return Surface(animal.surface.vertices - shift, animal.surface.triangles), legs
 
 
