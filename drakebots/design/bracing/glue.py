@@ -14,8 +14,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.design.geometry import Surface, distances, frame_of
-from drakebots.design.skeleton import Link, Plate, Skeleton, Solid, Trimmed
+from drakebots.design.geometry import Surface, frame_of
+from drakebots.design.skeleton import Link, Plate, Skeleton
 from drakebots.design.skin import Shell, SkinSettings, in_folds
 
 TOUCH = 0.5
@@ -142,8 +142,8 @@ def _at_plates(vertices, skeleton, touch, joint_clearance):
     """
     distance = np.array([plate_distances(vertices, k) for k in skeleton.links])
     owner = np.argmin(distance, axis=0)
-    able = ~_in_fold(vertices, skeleton, owner, joint_clearance)
     index = {link.name: k for k, link in enumerate(skeleton.links)}
+    able = ~_in_fold(vertices, skeleton, owner, index, joint_clearance)
     for sole in skeleton.soles:
         foot = skeleton.link(sole.link)
         p = vertices - (foot.origin + sole.p_BP[4])
@@ -160,10 +160,9 @@ def _at_plates(vertices, skeleton, touch, joint_clearance):
     return owner, able & (distance[owner, np.arange(len(vertices))] <= touch)
 
 
-def _in_fold(vertices, skeleton, owner, clearance):
+def _in_fold(vertices, skeleton, owner, index, clearance):
     """Whether a vertex is near a joint of its link, along that link's axis."""
     fold = np.zeros(len(vertices), bool)
-    index = {link.name: k for k, link in enumerate(skeleton.links)}
     for hinge in skeleton.hinges:
         for name in (hinge.child, hinge.parent):
             link, mine = skeleton.link(name), owner == index[name]
@@ -262,19 +261,9 @@ def plate_distances(vertices: np.ndarray, link: Link) -> np.ndarray:
     p_B = np.asarray(vertices, float) - link.origin
     best = np.full(len(p_B), np.inf)
     for solid in link.solids:
-        if isinstance(solid, Plate):
+        if isinstance(solid, Plate) or solid.name == "plate":
             best = np.minimum(best, solid.distance(p_B))
-        elif solid.name == "plate" and isinstance(solid, Trimmed):
-            # Of points outside of it, where the skin is.
-            best = np.minimum(best, distances(solid.shape, p_B))
-        elif solid.name == "plate":
-            best = np.minimum(best, _box_distance(solid, p_B))
     return best
-
-
-def _box_distance(solid: Solid, p_B):
-    away = np.abs((p_B - solid.p_BG) @ solid.R_BG) - solid.size / 2
-    return np.linalg.norm(np.maximum(away, 0.0), axis=1)
 
 
 def mean_edge(surface: Surface) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 
 from drakebots.core.errors import check_names
 from drakebots.core.lazy import late
-from drakebots.design.geometry import Surface, to_manifold, to_surface
+from drakebots.design.geometry import Surface, distances, to_manifold, to_surface
 from drakebots.design.skeleton.parameters import Servo
 
 trimesh = late("trimesh")
@@ -113,6 +113,11 @@ class Solid:
         body = m.Manifold.batch_boolean(cubes, m.OpType.Add)
         return body.transform(np.column_stack([self.R_BG, self.p_BG]))
 
+    def distance(self, p_B: np.ndarray) -> np.ndarray:
+        """Distances of points (n, 3) from the box, its hole filled; 0 inside (n,)."""
+        away = np.abs((p_B - self.p_BG) @ self.R_BG) - self.size / 2
+        return np.linalg.norm(np.maximum(away, 0.0), axis=1)
+
 
 def _box_inertia(size, density):
     x, y, z = np.square(size)
@@ -160,6 +165,10 @@ class Trimmed(Solid):
     def body(self) -> m.Manifold:
         """Itself as a solid, in the link [m]."""
         return to_manifold(self.shape, self.name)
+
+    def distance(self, p_B: np.ndarray) -> np.ndarray:
+        """Distances of points (n, 3) from its surface, also of points inside (n,)."""
+        return distances(self.shape, p_B)
 
 
 def trimmed(solid: Solid, shape: Surface) -> Trimmed:
