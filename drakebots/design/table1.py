@@ -158,16 +158,6 @@ def table1_template(name: str) -> Template:
 # The bodies.
 
 
-def _limb_sleeves(skeleton: Skeleton) -> list[Part]:
-    """Round cones around the upper and lower links of all limbs."""
-    return [
-        part
-        for link in skeleton.links
-        if link.name.split("_")[-1] in ("upper", "lower")
-        for part in _sleeve(link)
-    ]
-
-
 def _sleeve(link: Link) -> list[RoundCone]:
     """Two round cones that contain a link, each end as thin as possible."""
     p_A, p_B = link.p_WA, link.p_WB
@@ -190,16 +180,8 @@ def _sleeve(link: Link) -> list[RoundCone]:
     return [RoundCone(p_A + k * side, p_B + k * side, r_A, r_B) for k in (1, -1)]
 
 
-def _feet(skeleton: Skeleton) -> list[Part]:
-    """Boxes around the soles, and sleeves up to the ankles, one of each a foot."""
-    return [
-        part
-        for sole in skeleton.soles
-        for part in _foot(skeleton.link(sole.link), sole)
-    ]
-
-
 def _foot(link: Link, sole: Sole) -> list[Part]:
+    """A sleeve from the sole of a foot up to its ankle, and a box around the sole."""
     middle = link.origin + sole.p_BP[4]
     size = np.array([sole.size[0] + 2 * 0.009, sole.size[1] + 2 * 0.009, 0.064])
     pad = RoundBox(middle, size, 0.013, blend=0.004)
@@ -275,7 +257,12 @@ def body_named(name: str, skeleton: Skeleton) -> Implicit:
     parts = [*_parts(said["body"]), *mirrored(_parts(said.get("pairs", ())))]
     if "tail_cones" in said:
         parts += _tail_cones(skeleton.link("tail"), **said["tail_cones"])
-    parts += [*_haunches(skeleton), *_limb_sleeves(skeleton), *_feet(skeleton)]
+    parts += _haunches(skeleton)
+    for link in skeleton.links:
+        if link.name.split("_")[-1] in ("upper", "lower"):
+            parts += _sleeve(link)
+    for sole in skeleton.soles:
+        parts += _foot(skeleton.link(sole.link), sole)
     parts += _toes(skeleton, said.get("toes", ()))
     ground = HalfSpaceCut([0.0, 0.0, 0.0], [0.0, 0.0, -1.0], 0.002)
     return Implicit(tuple(parts), (ground,), blend=said["blend"])
