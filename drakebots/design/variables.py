@@ -106,14 +106,14 @@ class ChangedSkin(NamedTuple):
 
     Attributes:
         stiffness: K against the m joints (m, m) [N m/rad].
-        nodes: rest positions of the nodes (N, 3) [m].
-        node_mass: their masses (N,) [kg].
+        node_mass: masses of the nodes (N,) [kg].
+        nodes: their rest positions (N, 3) [m].
         skeleton: the skeleton at rest, if that has changed, too.
     """
 
     stiffness: np.ndarray
-    nodes: np.ndarray
     node_mass: np.ndarray
+    nodes: np.ndarray
     skeleton: Skeleton | None = None
 
 
@@ -199,19 +199,17 @@ class SkinResponse:
         design, x = self.design, self.fem.rest
         if variable.name == "modulus":
             K, mass = self.moved()
-            return ChangedSkin(K * (1 + step / variable.value), x, mass)
+            return ChangedSkin(K * (1 + step / variable.value), mass, x)
         if variable.name in LIMBS:
             before = design.template.skeleton()
             value = variable.value + step
             after = edit(design.template, {variable.name: value}).skeleton()
             x = x + self.extended(self.carried(before, after))
             after = _with_plates(after, design.skeleton)
-            K, mass = self.moved(x, after)
-            return ChangedSkin(K, x, mass, after)
+            return ChangedSkin(*self.moved(x, after), x, after)
         velocity = wall_velocity if variable.name == "wall" else fold_velocity
         x = x + step * velocity(design)
-        K, mass = self.moved(x)
-        return ChangedSkin(K, x, mass)
+        return ChangedSkin(*self.moved(x), x)
 
 
 def wall_velocity(design: Design) -> np.ndarray:
