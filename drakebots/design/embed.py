@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -293,10 +294,7 @@ def fit_torso(
 # The points that must lie inside, and how far they stick out.
 
 # Corners, middles of the faces and of the edges of a box.
-_GRID = (-0.5, 0.0, 0.5)
-_PATTERN = np.array(
-    [(x, y, z) for x in _GRID for y in _GRID for z in _GRID if (x, y, z) != (0, 0, 0)]
-)
+_PATTERN = np.array([p for p in product((-0.5, 0.0, 0.5), repeat=3) if any(p)])
 
 
 def _link_points(link: Link, rings: bool = True) -> np.ndarray:

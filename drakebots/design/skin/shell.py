@@ -9,6 +9,7 @@ is flat.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -398,11 +399,9 @@ def _off(v, sheets, wanted, grid):
 
 _DIRECTIONS = np.array(
     [
-        np.array([i, j, k]) / np.sqrt(abs(i) + abs(j) + abs(k))
-        for i in (-1, 0, 1)
-        for j in (-1, 0, 1)
-        for k in (-1, 0, 1)
-        if abs(i) + abs(j) + abs(k) in (1, 3)
+        np.array(step) / np.sqrt(np.count_nonzero(step))
+        for step in itertools.product((-1, 0, 1), repeat=3)
+        if np.count_nonzero(step) in (1, 3)
     ]
 )
 """Directions in which a vertex is moved: along axes and diagonals of a cube (14, 3)."""
