@@ -134,7 +134,6 @@ def write_design(design: Design, folder: Path | str) -> Path:
         the path of the SDF.
     """
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     name = design.problem.name
     path = write_sdf(design.skeleton, folder)
     write_mesh(folder / "skin.vtu", design.shell.mesh, small=True)
