@@ -402,11 +402,9 @@ def value_and_gradient(grid, x, y, z):
     i = min(max(int(np.floor(fx)), 0), values.shape[0] - 2)
     j = min(max(int(np.floor(fy)), 0), values.shape[1] - 2)
     k = min(max(int(np.floor(fz)), 0), values.shape[2] - 2)
-    fx, fy, fz = (
-        min(max(fx - i, 0.0), 1.0),
-        min(max(fy - j, 0.0), 1.0),
-        min(max(fz - k, 0.0), 1.0),
-    )
+    fx = min(max(fx - i, 0.0), 1.0)
+    fy = min(max(fy - j, 0.0), 1.0)
+    fz = min(max(fz - k, 0.0), 1.0)
     a000, a001 = values[i, j, k], values[i, j, k + 1]
     a010, a011 = values[i, j + 1, k], values[i, j + 1, k + 1]
     a100, a101 = values[i + 1, j, k], values[i + 1, j, k + 1]

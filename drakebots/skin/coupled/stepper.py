@@ -417,10 +417,8 @@ def warm_start(
     weights, path = LinkWeights(model, glue), _path(plant, rest, np.asarray(q))
     bodies = [find_body(plant, name) for name in weights.links]
     plant.SetPositions(context, rest)
-    before, x = (
-        [plant.EvalBodyPoseInWorld(context, body) for body in bodies],
-        model.rest,
-    )
+    before = [plant.EvalBodyPoseInWorld(context, body) for body in bodies]
+    x = model.rest
     for k, q_k in enumerate(path, start=1):
         goal = held(q_k)
         now = [plant.EvalBodyPoseInWorld(context, body) for body in bodies]

@@ -163,10 +163,8 @@ def _bar(name: str, p_A: np.ndarray, p_B: np.ndarray, radius, rgba) -> SdfGeomet
 def _add_foot(links: dict[str, SdfLink], cut: Octahedra, foot: Foot) -> None:
     voxel, p = foot.place(cut)
     drawn = links[cut.names[voxel]].geometries
-    ball, mu = (
-        _ball(foot.name, p, foot.radius, _RUBBER),
-        surface_friction(foot.friction),
-    )
+    ball = _ball(foot.name, p, foot.radius, _RUBBER)
+    mu = surface_friction(foot.friction)
     drawn += [ball, replace(ball, kind="collision", rgba=None, friction=mu)]
     if np.linalg.norm(foot.offset) > foot.radius:
         ends = p - foot.offset, p
