@@ -210,13 +210,6 @@ def _threads(number: int | None) -> Iterator[None]:
             give(count)
 
 
-class _Held:
-    """A right-hand side whose forward sweep MUMPS may still hold."""
-
-    def __init__(self, b: np.ndarray):
-        self.b = b
-
-
 class MumpsEngine(Engine):
     """MUMPS through ctypes; see :class:`~drakebots.fem.solver.base.Engine`.
 
@@ -286,18 +279,17 @@ class MumpsEngine(Engine):
         b = np.array(b, float, order="F")
         if not len(self.kept):
             return self._solve(b, 0)[0], np.empty((0, *b.shape[1:]))
-        held = _Held(b)
         _, small = self._solve(b.copy(order="F"), FORWARD)
-        self._held = held
-        return held, small
+        self._held = b  # whose first half MUMPS holds
+        return b, small
 
     def expand(self, state, x_kept):
         if not len(self.kept):
             return state
         if state is not self._held:
-            self._solve(state.b.copy(order="F"), FORWARD)
+            self._solve(state.copy(order="F"), FORWARD)
         self._held = None
-        return self._solve(state.b.copy(order="F"), BACKWARD, x_kept)[0]
+        return self._solve(state.copy(order="F"), BACKWARD, x_kept)[0]
 
     def close(self):
         if self._data is not None:
