@@ -201,10 +201,7 @@ class Mechanisms:
         lines += [m.text for m in self.all if m.kind == "plane"]
         if self.missed:
             lines.append("the planes of motion miss:")
-        seen: dict[str, int] = {}
-        for m in self.missed:
-            seen[m.text] = seen.get(m.text, 0) + 1
-        lines += [f"  {text}" for text in seen]
+        lines += [f"  {text}" for text in dict.fromkeys(m.text for m in self.missed)]
         return "\n".join(lines)
 
 
