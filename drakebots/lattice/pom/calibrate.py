@@ -301,10 +301,9 @@ class Calibration:
             f"uncalibrated {self.uncalibrated * 1e3:.3f} mm; the paper would rescale "
             f"by {self.body.rescale:.3f}"
         ]
-        for control, gain, sigma in zip(
-            self.model.controls, self.gains, self.deviation
-        ):
-            lines.append(f"{control.name}: gain {gain:.3f} +- {sigma:.3f}")
+        names = [control.name for control in self.model.controls]
+        for name, gain, sigma in zip(names, self.gains, self.deviation):
+            lines.append(f"{name}: gain {gain:.3f} +- {sigma:.3f}")
         return "\n".join(lines)
 
     def facts(self) -> dict[str, Any]:
