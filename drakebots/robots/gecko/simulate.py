@@ -44,6 +44,7 @@ from drakebots.robots.gecko.generator import (
     PathGenerator,
     PoseStepMotion,
     Published,
+    Route,
     Rule,
     check_point,
     check_targets,
@@ -228,13 +229,7 @@ def _to_a_heading(problem: Simulation, options: GeneratorOptions) -> Course:
     approach, blocked, lead = None, None, np.zeros((0, 2))
     if problem.obstacles:
         blocked = Blocked(problem.obstacles, half_width(problem.robot))
-        route = plan_route(
-            problem.start,
-            problem.targets,
-            problem.obstacles,
-            clearance=blocked.clearance,
-        )
-        path, lead = plan_approach(route, problem.heading, ends[1], blocked)
+        path, lead = plan_approach(_route(problem), problem.heading, ends[1], blocked)
         if len(lead):
             near = np.full(len(lead), max(problem.epsilon, VIA_ARRIVAL))
             passed = np.ones(len(lead), bool)
@@ -256,10 +251,7 @@ def _around_obstacles(problem: Simulation):
         The points (k, 2) [m], the index of the target to which each leads (k,), and
         which of them are no targets (k,).
     """
-    clearance = half_width(problem.robot)
-    route = plan_route(
-        problem.start, problem.targets, problem.obstacles, clearance=clearance
-    )
+    route = _route(problem)
     points = route.targets(VIA_SPACING)
     target, corner = np.empty(len(points), int), 0
     via = np.ones(len(points), bool)
@@ -269,6 +261,12 @@ def _around_obstacles(problem: Simulation):
             corner = min(corner + 1, len(route.waypoints) - 1)
             via[k] = not np.allclose(point, problem.targets[target[k]])
     return points, target, via
+
+
+def _route(problem: Simulation) -> Route:
+    """The shortest path around the obstacles."""
+    course = problem.start, problem.targets, problem.obstacles
+    return plan_route(*course, clearance=half_width(problem.robot))
 
 
 # --- the simulation ------------------------------------------------------------

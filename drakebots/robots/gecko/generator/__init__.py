@@ -28,7 +28,11 @@ if TYPE_CHECKING:
         MotionPolynomial,
         PoseStepMotion,
     )
-    from drakebots.robots.gecko.generator.obstacles import half_width, plan_route
+    from drakebots.robots.gecko.generator.obstacles import (
+        Route,
+        half_width,
+        plan_route,
+    )
     from drakebots.robots.gecko.generator.paths import (
         Blocked,
         PathGenerator,
