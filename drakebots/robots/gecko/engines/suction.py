@@ -178,10 +178,8 @@ class SuctionFeet:
 
         Cups of free feet are not twisted.
         """
-        matrix = np.zeros((len(self), self.plant.num_positions()))
-        for row, joint in zip(matrix, self._twists):
-            row[joint.position_start()] = 1.0
-        return matrix
+        starts = [joint.position_start() for joint in self._twists]
+        return np.eye(self.plant.num_positions())[starts]
 
     def twist(self, context: Context) -> np.ndarray:
         """Twists of the cups (F,) [rad]."""

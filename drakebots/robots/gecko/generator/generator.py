@@ -220,10 +220,9 @@ class GaitPatternGenerator:
             left, n = d0, best.n
         if self._straight > 0 or left < self._least - rule.closer:
             self._waited = 0
+            self._least = np.inf if self._straight > 0 else left
         else:
             self._waited += 1
-        if self._waited == 0:
-            self._least = np.inf if self._straight > 0 else left
         if rule.patience and self._waited >= rule.patience:
             self._escapes += 1
             longer = self._escapes if isinstance(rule, LeastTime) else 1
