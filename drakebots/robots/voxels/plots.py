@@ -172,14 +172,9 @@ def plot_gait_search(result: Result, path: str | Path) -> Path:
     walks.set(xlabel="walk", ylabel="travel [mm per cycle]")
     legend_below(walks)
     poses = MM * result.data.control.values
+    number = np.arange(1, len(poses) + 1)
     for i, name in enumerate(map(str, result.data.actuator.values)):
-        gait.plot(
-            np.arange(1, len(poses) + 1),
-            poses[:, i],
-            "o-",
-            color=rod_colour(name, i),
-            label=name,
-        )
+        gait.plot(number, poses[:, i], "o-", color=rod_colour(name, i), label=name)
     gait.set(xlabel="pose", ylabel="lower node of the actuator [mm]")
     legend_below(gait)
     figure.suptitle(f"{result.model}: {result.verdict}, {result.message}", fontsize=11)
