@@ -259,7 +259,8 @@ class DrivenSkeleton(ABC):
         Raises:
             InvalidInput: for shapes that do not fit or values not finite.
         """
-        torques, nv = self.given_torques(torques), self.plant.num_velocities()
+        torques = as_vector("torques", torques, len(self._at))
+        nv = self.plant.num_velocities()
         on = as_vector("generalized forces", generalized_forces, nv)
         loads = torques, contact_forces, servo, skin_forces, on
         for project in (False, True):
@@ -358,7 +359,3 @@ class DrivenSkeleton(ABC):
         # Who begins beyond a limit is not thrown back within a step.
         push = -k * np.where(gap < 0, 0.2 * gap, gap)
         return ClippedLaw(L, push, k, 0.0 * k, np.inf * k)
-
-    def given_torques(self, torques) -> np.ndarray:
-        """torques as (m,), zeros for None; InvalidInput when they do not fit."""
-        return as_vector("torques", torques, len(self._at))

@@ -228,10 +228,7 @@ def servo_law(
     Raises:
         InvalidInput: for sizes that do not fit.
     """
-    m = B.shape[1]
-    if len(servo.position) != m:
-        raise InvalidInput(f"servo: {len(servo.position)} targets for {m} torques")
-    a = servo.stiffness * (servo.position - q) + servo.damping * servo.velocity
+    a = servo.torques(q)
     if torques is not None:
         a = a + torques
     return ClippedLaw(B.T, a, servo.stiffness + servo.damping / dt, -limit, limit)

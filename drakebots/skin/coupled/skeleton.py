@@ -96,6 +96,17 @@ class Servo:
                 raise InvalidInput(f"servo {name} {value.tolist()}: must be >= 0")
             object.__setattr__(self, name, value)
 
+    def torques(self, q: np.ndarray) -> np.ndarray:
+        """Torques on joints that are at q and do not move (m,) [N m].
+
+        Raises:
+            InvalidInput: for targets of another number of joints.
+        """
+        m = len(self.position)
+        if m != len(q):
+            raise InvalidInput(f"servo: {m} targets for {len(q)} torques")
+        return self.stiffness * (self.position - q) + self.damping * self.velocity
+
 
 def check_skeleton(plant: MultibodyPlant, glue: Glue) -> None:
     """Refuses a plant or a glue that the coupled step does not support.
@@ -214,14 +225,8 @@ def skeleton_equations(
     b = M @ v / dt + damping * v - bias
     B, at = torque_map(plant)
     if servo is not None:
-        if len(servo.position) != len(at):
-            raise InvalidInput(
-                f"servo: {len(servo.position)} targets for {len(at)} torques"
-            )
-        q = plant.GetPositions(context)[at]
-        k, d = servo.stiffness, servo.damping
-        A += (B * (k + d / dt)) @ B.T
-        b += B @ (k * (servo.position - q) + d * servo.velocity)
+        b += B @ servo.torques(plant.GetPositions(context)[at])
+        A += (B * (servo.stiffness + servo.damping / dt)) @ B.T
     x, J = glue_points(plant, context, glue)
     return SkeletonEquations(A, b, B, x, J)
 
