@@ -248,15 +248,8 @@ def _elastic_points(model, basis: SkinBasis, states, options):
     share = basis.window[nodes] * (whole.nodes >= 0)[..., None]
     owner = share.sum(axis=1)
     # A point with any share of a limb depends on the limb's modes.
-    owner = (
-        np.where(
-            owner[:, 1:].max(axis=1, initial=0.0) > 0,
-            1 + owner[:, 1:].argmax(axis=1),
-            0,
-        )
-        if owner.shape[1] > 1
-        else np.zeros(len(nodes), int)
-    )
+    owner[:, 0] = 0.0
+    owner = owner.argmax(axis=1)
     # Scale joints like the modes, by their energy at rest.
     motion = states[0][0]
     stiffness = _joint_stiffness(model, basis, motion)

@@ -361,12 +361,11 @@ class ReducedStepper(DrivenSkeleton):
             InvalidInput: for q or v of another size.
             NoSolution: when the skin finds no equilibrium.
         """
-        home, rest = self.home[0], q is None
-        q = home if rest else np.asarray(q, float)
+        home = self.home[0]
+        q = home if q is None else np.asarray(q, float)
         v = self.home[1] if v is None else np.asarray(v, float)
-        y = np.zeros(self.skin.size)
-        if not (rest or np.array_equal(q, home)):
-            y = self.settled(q)
+        at_rest = np.array_equal(q, home)
+        y = np.zeros(self.skin.size) if at_rest else self.settled(q)
         return self.state(0.0, q, v, y)
 
     def state(self, time, q, v, y, dy=None) -> ReducedState:
