@@ -110,7 +110,6 @@ def build(
     law = law or partial(gait_law, leg_bend=robot.leg_bend)
     builder = DiagramBuilder()
     body = build_gecko_plant(builder, robot, engine)
-    parts = _Parts(builder, body)
     times = engine.phases
     sequencer = builder.AddSystem(GaitSequencer(start.alpha, times, law))
     system = None
@@ -119,17 +118,17 @@ def build(
         q = builder.AddNamedSystem("q", constant).get_output_port()
     else:
         system = GeneratorSystem(gait, times.half_cycle)
-        q = parts.planner(CameraSystem(engine.camera), system)
+        q = _add_planner(builder, body, CameraSystem(engine.camera), system)
     builder.Connect(q, sequencer.GetInputPort("gait_parameters"))
     desired = sequencer.GetOutputPort("desired_bending")
     ports = {"state": body.plant.get_state_output_port(), "alpha_ref": desired}
     ports |= {k: sequencer.GetOutputPort(k) for k in ("gait", "fixation")}
     if engine.limited:
-        more = parts.pressure(desired, start)
+        more = _add_pressure(builder, body, desired, start)
         desired = more.pop("alpha")
         ports |= more
-    parts.limbs(desired)
-    parts.cups(engine.reproduction, desired)
+    _connect_limbs(builder, body, desired)
+    _connect_cups(builder, body, engine.reproduction, desired)
     step = engine.time_step
     log_period = max(1, round(engine.log_period / step)) * step
     loggers = add_loggers(builder, ports, log_period)
@@ -141,75 +140,74 @@ def build(
     return GeckoDiagram(diagram, loggers, body, sequencer, system, climb)
 
 
-class _Parts:
-    """Adds the diagram's parts around the plant and connects them."""
+# --- parts of the diagram ------------------------------------------------------
 
-    def __init__(self, builder: DiagramBuilder, body: GeckoPlant):
-        self._builder, self._body = builder, body
-        self._connect = builder.Connect
 
-    def _of_state(self, matrix: np.ndarray, name: str):
-        """A port with the matrix times the plant's positions."""
-        plant = self._body.plant
-        wide = np.zeros((len(matrix), plant.num_multibody_states()))
-        wide[:, : plant.num_positions()] = matrix
-        system = self._builder.AddNamedSystem(name, MatrixGain(wide))
-        self._connect(plant.get_state_output_port(), system.get_input_port())
-        return system.get_output_port()
+def _of_state(builder: DiagramBuilder, body: GeckoPlant, matrix: np.ndarray, name: str):
+    """A port with the matrix times the plant's positions."""
+    plant = body.plant
+    wide = np.zeros((len(matrix), plant.num_multibody_states()))
+    wide[:, : plant.num_positions()] = matrix
+    system = builder.AddNamedSystem(name, MatrixGain(wide))
+    builder.Connect(plant.get_state_output_port(), system.get_input_port())
+    return system.get_output_port()
 
-    def planner(self, camera: CameraSystem, generator: GeneratorSystem):
-        """Adds camera and generator; returns the port with the generator's gait."""
-        self._builder.AddSystem(camera)
-        self._builder.AddSystem(generator)
-        pose = self._of_state(self._body.pose_matrix, "pose")
-        self._connect(pose, camera.get_input_port())
-        self._connect(camera.get_output_port(), generator.get_input_port())
-        return generator.get_output_port()
 
-    def pressure(self, desired, start: Pose):
-        """Adds the low-level control; returns its ports alpha, pressure, valve."""
-        add, connect, n = self._builder.AddSystem, self._connect, len(LIMBS)
-        curve, gains = Calibration(), Gains()
-        outer = add(AngleLoop(n, curve, gains, np.isin(np.arange(n), LEGS)))
-        inner = add(PressureLoop(n, curve, gains))
-        chambers = add(Chambers(n, curve, alpha=start.alpha))
-        angles = self._of_state(self._body.limbs.sum_matrix, "angles")
-        pressure = chambers.GetOutputPort("pressure")
-        wanted = outer.GetOutputPort("desired_pressure")
-        connect(desired, outer.GetInputPort("desired_bending"))
-        connect(angles, outer.GetInputPort("bending"))
-        connect(wanted, inner.GetInputPort("desired_pressure"))
-        connect(pressure, inner.GetInputPort("pressure"))
-        connect(inner.GetOutputPort("valve"), chambers.GetInputPort("valve"))
-        bending, valve = chambers.GetOutputPort("bending"), inner.GetOutputPort("valve")
-        return {"alpha": bending, "pressure": pressure, "valve": valve}
+def _add_planner(builder: DiagramBuilder, body: GeckoPlant, camera, generator):
+    """Adds camera and generator; returns the port with the generator's gait."""
+    builder.AddSystem(camera)
+    builder.AddSystem(generator)
+    pose = _of_state(builder, body, body.pose_matrix, "pose")
+    builder.Connect(pose, camera.get_input_port())
+    builder.Connect(camera.get_output_port(), generator.get_input_port())
+    return generator.get_output_port()
 
-    def limbs(self, desired) -> None:
-        """Distributes the limbs' desired angles over the joints."""
-        limbs, plant = self._body.limbs, self._body.plant
-        spread = self._builder.AddNamedSystem("limbs", MatrixGain(limbs.desired_matrix))
-        self._connect(desired, spread.get_input_port())
-        self._connect(
-            spread.get_output_port(), plant.get_desired_state_input_port(limbs.instance)
-        )
 
-    def cups(self, weighted: bool, desired) -> None:
-        """Connects the desired twists of the cups."""
-        body, connect = self._body, self._connect
-        if weighted:
-            weights = body.robot.weights
-            weight = weights.orientation / weights.angle
-            cups = self._builder.AddSystem(WeightedCups(weight))
-            alpha = self._of_state(body.limbs.sum_matrix, "bent")
-            twists = self._of_state(body.suction.twist_matrix, "twists")
-            connect(twists, cups.GetInputPort("twist"))
-            connect(alpha, cups.GetInputPort("bending"))
-            connect(desired, cups.GetInputPort("desired_bending"))
-        else:
-            springs = ConstantVectorSource(np.zeros(2 * len(FEET)))
-            cups = self._builder.AddNamedSystem("springs", springs)
-        port = body.plant.get_desired_state_input_port(body.suction.instance)
-        connect(cups.get_output_port(), port)
+def _add_pressure(builder: DiagramBuilder, body: GeckoPlant, desired, start: Pose):
+    """Adds the low-level control; returns its ports alpha, pressure, valve."""
+    add, connect, n = builder.AddSystem, builder.Connect, len(LIMBS)
+    curve, gains = Calibration(), Gains()
+    outer = add(AngleLoop(n, curve, gains, np.isin(np.arange(n), LEGS)))
+    inner = add(PressureLoop(n, curve, gains))
+    chambers = add(Chambers(n, curve, alpha=start.alpha))
+    angles = _of_state(builder, body, body.limbs.sum_matrix, "angles")
+    pressure = chambers.GetOutputPort("pressure")
+    wanted = outer.GetOutputPort("desired_pressure")
+    connect(desired, outer.GetInputPort("desired_bending"))
+    connect(angles, outer.GetInputPort("bending"))
+    connect(wanted, inner.GetInputPort("desired_pressure"))
+    connect(pressure, inner.GetInputPort("pressure"))
+    connect(inner.GetOutputPort("valve"), chambers.GetInputPort("valve"))
+    bending, valve = chambers.GetOutputPort("bending"), inner.GetOutputPort("valve")
+    return {"alpha": bending, "pressure": pressure, "valve": valve}
+
+
+def _connect_limbs(builder: DiagramBuilder, body: GeckoPlant, desired) -> None:
+    """Distributes the limbs' desired angles over the joints."""
+    limbs = body.limbs
+    spread = builder.AddNamedSystem("limbs", MatrixGain(limbs.desired_matrix))
+    builder.Connect(desired, spread.get_input_port())
+    port = body.plant.get_desired_state_input_port(limbs.instance)
+    builder.Connect(spread.get_output_port(), port)
+
+
+def _connect_cups(builder, body: GeckoPlant, weighted: bool, desired) -> None:
+    """Connects the desired twists of the cups."""
+    connect = builder.Connect
+    if weighted:
+        weights = body.robot.weights
+        weight = weights.orientation / weights.angle
+        cups = builder.AddSystem(WeightedCups(weight))
+        alpha = _of_state(builder, body, body.limbs.sum_matrix, "bent")
+        twists = _of_state(builder, body, body.suction.twist_matrix, "twists")
+        connect(twists, cups.GetInputPort("twist"))
+        connect(alpha, cups.GetInputPort("bending"))
+        connect(desired, cups.GetInputPort("desired_bending"))
+    else:
+        springs = ConstantVectorSource(np.zeros(2 * len(FEET)))
+        cups = builder.AddNamedSystem("springs", springs)
+    port = body.plant.get_desired_state_input_port(body.suction.instance)
+    connect(cups.get_output_port(), port)
 
 
 # --- the walk ------------------------------------------------------------------
@@ -259,9 +257,7 @@ class Walk:
 
     def start(self) -> Pose:
         """The first pose."""
-        alpha = self.alpha
-        if alpha is None:
-            alpha = self.law(-self.q1, self.q2)
+        alpha = self.law(-self.q1, self.q2) if self.alpha is None else self.alpha
         return pose_at(self.robot, alpha, self.heading, self.position)
 
 
