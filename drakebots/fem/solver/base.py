@@ -56,13 +56,15 @@ class Engine(ABC):
     def reduce(self, b: np.ndarray) -> tuple[object, np.ndarray]:
         """The state for `expand`, and b_c - A_ci A_ii^-1 b_i (k,) or (k, r).
 
+        The state is the whole x where no dof is kept.
+
         Args:
             b: right-hand side (n,), or r of them (n, r).
         """
 
     @abstractmethod
     def expand(self, state: object, x_kept: np.ndarray) -> np.ndarray:
-        """The whole x, (n,) or (n, r), from its kept part."""
+        """The whole x, (n,) or (n, r), from its kept part, where dofs are kept."""
 
     def close(self) -> None:  # noqa: B027 - nothing to free by default
         """Frees the factors; the engine cannot be used afterwards."""

@@ -284,8 +284,6 @@ class MumpsEngine(Engine):
         return b, small
 
     def expand(self, state, x_kept):
-        if not len(self.kept):
-            return state
         if state is not self._held:
             self._solve(state.copy(order="F"), FORWARD)
         self._held = None

@@ -99,8 +99,6 @@ class PardisoEngine(Engine):
         return state, given[self.kept] + state[self.kept]
 
     def expand(self, state, x_kept):
-        if not len(self.kept):
-            return state
         state = np.array(state, order="F")
         state[self.kept] = x_kept
         x = self._sweep(333, state).astype(float, copy=False)

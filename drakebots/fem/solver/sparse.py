@@ -81,8 +81,6 @@ class SciPyEngine(Engine):
         return inner, b[self.kept] - self._cross.T @ inner
 
     def expand(self, state, x_kept):
-        if not len(self.kept):
-            return state
         x = np.empty((self.pattern.size, *state.shape[1:]))
         x[self.kept] = x_kept
         x[self._inner] = state - self._lu.solve(self._cross @ x_kept)
@@ -217,7 +215,7 @@ class SparseSolver:
                 library will do.
         """
         self._check_factored()
-        x = self._engine.expand(state.state, x_kept)
+        x = self._engine.expand(state.state, x_kept) if len(self.kept) else state.state
         # A kept part that is not finite is the caller's fault, and not the library's.
         if self.exact and np.isfinite(x_kept).all():
             mixed = _mixed(x, state.mix)
