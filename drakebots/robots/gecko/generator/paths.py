@@ -50,7 +50,7 @@ from drakebots.robots.gecko.generator.obstacles import (
 from drakebots.robots.gecko.generator.planner import (
     check_heading,
     check_point,
-    in_body_frame,
+    rotated_back,
     wrapped,
 )
 
@@ -446,7 +446,7 @@ class PathGenerator:
             self._plan(position, heading)
         ahead = int(np.ceil(_LOOK_AHEAD / _SPACING))
         aim = min(self._near + ahead, len(self._points) - 1)
-        gap = in_body_frame(self._points[aim], position, heading)
+        gap = rotated_back(self._points[aim] - position, heading)
         d0 = float(np.hypot(*gap))
         best = growing_horizon(
             gap,

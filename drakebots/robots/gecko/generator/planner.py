@@ -102,23 +102,8 @@ def check_heading(heading, name: str = "heading") -> float:
     return float(check_value(name, heading, _HEADING))
 
 
-def in_body_frame(target, position, heading) -> np.ndarray:
-    """R(-heading) (target - position) (2,) [m], eq. (22).
-
-    Args:
-        target: target in the world (2,) [m].
-        position: position of the robot in the world (2,) [m].
-        heading: heading eps of the robot [rad].
-
-    Raises:
-        InvalidInput: for values that are not finite.
-    """
-    gap = check_point(target) - check_point(position, "position")
-    return rotated_back(gap, check_heading(heading))
-
-
 def rotated_back(gap: np.ndarray, heading: float) -> np.ndarray:
-    """R(-heading) gap (2,), without checks."""
+    """R(-heading) gap (2,) in the robot's frame, of a gap in the world, eq. (22)."""
     return plane_rotation(-heading) @ gap
 
 
