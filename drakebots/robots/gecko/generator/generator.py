@@ -151,7 +151,7 @@ class GaitPatternGenerator:
     """
 
     def __init__(
-        self, targets, options: GeneratorOptions | None = None, arrivals=None, via=None
+        self, targets, options: GeneratorOptions | None = None, arrivals=None, via=False
     ):
         self.options = options or GeneratorOptions()
         self.targets = check_targets(targets)
@@ -159,9 +159,7 @@ class GaitPatternGenerator:
             arrivals = np.full(len(self.targets), self.options.arrival)
         one_each = array((len(self.targets),), "m", entry=positive("m"))
         self.arrivals = check_value("arrivals", arrivals, one_each)
-        self.via = np.zeros(len(self.targets), bool)
-        if via is not None:
-            self.via[:] = via
+        self.via = np.broadcast_to(via, len(self.targets))
         self.reset()
 
     @property

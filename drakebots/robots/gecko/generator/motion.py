@@ -53,8 +53,7 @@ class Domain:
             InvalidInput: for a value outside the domain, naming it and the range.
         """
         given = np.broadcast_arrays(np.asarray(q1, float), np.asarray(q2, float))
-        ranges = (self.q1, self.q2)
-        for name, q, (low, high) in zip(("q1", "q2"), given, ranges):
+        for name, q, (low, high) in zip(("q1", "q2"), given, (self.q1, self.q2)):
             outside = ~((q >= low - _SLACK) & (q <= high + _SLACK))
             if outside.any():
                 unit = " rad" if name == "q1" else ""
