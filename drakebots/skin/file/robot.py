@@ -51,6 +51,7 @@ from drakebots.skin.coupled import (
     glue_by_radius,
     glue_midside,
     glue_vertices,
+    patch_points,
     torque_map,
 )
 from drakebots.skin.file.description import (
@@ -253,16 +254,11 @@ def dress(
         plant.SetPositions(context, rest_positions(plant, skin.joints))
         if skin.unit is None:
             _check_size(mesh, plant, context)
-        if isinstance(skin.glue, GlueRadius):
-            glue = glue_by_radius(
-                mesh.vertices,
-                plant,
-                context,
-                skin.glue.radius,
-                between=skin.glue.between,
-            )
+        given, at_rest = skin.glue, (mesh.vertices, plant, context)
+        if isinstance(given, GlueRadius):
+            glue = glue_by_radius(*at_rest, given.radius, between=given.between)
         else:
-            glue = glue_vertices(mesh.vertices, plant, context, skin.glue)
+            glue = glue_vertices(*at_rest, given)
         if skin.second_order:
             glue = glue_midside(glue, fem.space)
         for patches in skin.patches:
@@ -296,13 +292,10 @@ def check_above_ground(
     Raises:
         InvalidInput: with how far, and what to do.
     """
-    world = plant.world_frame()
     low = {"skin": terrain.evaluate(mesh.vertices)[0].min()}
     for one in patches:
-        frame = find_body(plant, one.body).body_frame()
-        points = plant.CalcPointsPositions(context, frame, one.p_BC.T, world)
-        phi, _ = terrain.evaluate(points.T)
-        low[f"foot {one.foot} (link {one.body})"] = phi.min()
+        points, _ = patch_points(plant, context, [one])
+        low[f"foot {one.foot} (link {one.body})"] = terrain.evaluate(points)[0].min()
     part = min(low, key=low.__getitem__)
     if low[part] < -BELOW:
         raise InvalidInput(
