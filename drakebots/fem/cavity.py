@@ -98,10 +98,8 @@ def cavity_of(
             raise InvalidInput(f"{what}: needs triangles of vertices below {vertices}")
         faces = faces if enclosed_volume(rest, faces) > 0 else faces[:, ::-1]
     a, b = faces.ravel(), np.roll(faces, -1, axis=1).ravel()
-    edges, back = np.stack([a, b]), np.stack([b, a])
-    if not np.array_equal(*(np.unique(e, axis=1) for e in (edges, back))) or len(
-        np.unique(edges, axis=1).T
-    ) < len(a):
+    edges, back = (np.unique(ends, axis=1) for ends in ([a, b], [b, a]))
+    if not np.array_equal(edges, back) or len(edges.T) < len(a):
         raise InvalidInput(f"{what}: its triangles do not close; turn all one way")
     low, high, pattern = np.minimum(a, b), np.maximum(a, b), model.pattern
     if {*zip(low, high)} & {*map(tuple, np.sort(model.space.midside).tolist())}:
