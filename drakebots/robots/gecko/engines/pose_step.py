@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Annotated, Any
 
 import numpy as np
@@ -389,19 +388,18 @@ def poses_dataset(robot: Gecko, start: Pose, steps, decisions) -> xr.Dataset:
     The time is nominal: half cycles times their duration.
     """
     poses = [start, *(step.pose for step in steps)]
-    count = len(poses)
     signs = (-1.0) ** np.arange(len(steps))
     q1 = signs * [d.q1 for d in decisions]
     q2 = np.array([d.q2 for d in decisions])
     reference = gait_law(q1, q2, leg_bend=robot.leg_bend)
     fixed = np.array([np.ones(4), *map(fixation, signs)], float)
-    drift = np.zeros((count, 4))
-    for k, (a, b) in enumerate(pairwise(poses), 1):
-        drift[k] = np.linalg.norm(b.feet - a.feet, axis=1) * fixed[k]
 
     def stacked(name: str) -> np.ndarray:
         return np.array([getattr(pose, name) for pose in poses])
 
+    feet, number = stacked("feet"), np.arange(len(poses), dtype=float)
+    moved = np.diff(feet, axis=0, prepend=feet[:1])
+    drift = np.linalg.norm(moved, axis=2) * fixed
     by_time, by_limb, by_foot = ("time",), ("time", "limb"), ("time", "foot")
     variables = {
         "marker_position": (("time", "marker", "axis"), stacked("markers"), "m"),
@@ -414,8 +412,8 @@ def poses_dataset(robot: Gecko, start: Pose, steps, decisions) -> xr.Dataset:
         "q1": (by_time, np.array([start.alpha[2], *q1]), "rad"),
         "q2": (by_time, np.array([0.0, *q2]), "1"),
         "horizon": (by_time, np.array([0.0, *(d.n for d in decisions)]), "1"),
-        "half_cycle": (by_time, np.arange(count, dtype=float), "1"),
+        "half_cycle": (by_time, number, "1"),
         "objective": (by_time, np.array([0.0, *(s.objective for s in steps)]), "1"),
     }
-    times = PhaseTimes().half_cycle * np.arange(count)
+    times = PhaseTimes().half_cycle * number
     return motion_dataset({"time": (by_time, times, "s")}, variables)
