@@ -24,7 +24,7 @@ import numpy as np
 
 from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import FileProblem, InvalidInput, check_names
-from drakebots.core.files import TOP, Fields, read_yaml, reading, write_text
+from drakebots.core.files import TOP, Fields, read_yaml, reading, write_csv
 from drakebots.core.files import number as finite_number
 from drakebots.lattice.pom import length_factor, read_lengths, table
 from drakebots.model import parameters_of
@@ -93,11 +93,10 @@ class Gait:
 
     def write(self, path: str | Path) -> None:
         """Writes the gait as CSV in mm, atomically."""
-        head = ",".join(f"{name} [mm]" for name in NAMES)
         # What a cosine leaves of 0 is written as 0.
         poses = np.round(1e3 * np.asarray(self.poses), 9) + 0.0
-        rows = [",".join(f"{v:.12g}" for v in pose) for pose in poses]
-        write_text(path, "\n".join([head, *rows]) + "\n")
+        rows = [[f"{v:.12g}" for v in pose] for pose in poses]
+        write_csv(path, [f"{name} [mm]" for name in NAMES], rows)
 
 
 def paper_gait(stroke: float | None = None) -> Gait:
