@@ -91,11 +91,6 @@ def null_space(lattice: Lattice) -> np.ndarray:
     )
 
 
-def self_stresses(lattice: Lattice, zero_modes: int) -> int:
-    """Number of independent states of self-stress, by Maxwell's rule."""
-    return len(lattice.beams) - 3 * len(lattice.nodes) + zero_modes
-
-
 def rigid_fields(places: np.ndarray) -> np.ndarray:
     """Translations of places (N, 3), and rotations about the origin (N, 3, 6)."""
     turned = np.cross(np.eye(3), places[:, None]).transpose(0, 2, 1)
@@ -216,7 +211,9 @@ def find_mechanisms(lattice: Lattice) -> Mechanisms:
     near = neighbours(lattice)
     label = pieces(len(lattice.voxels), near[:, :2])
     span = _Span(space)
-    rigid = sum(span.add(f) for f in _rigid_fields(lattice, label))
+    fields = rigid_fields(lattice.nodes)
+    parts = (_of_part(lattice, label == k, fields) for k in range(label.max() + 1))
+    rigid = sum(span.add(field) for part in parts for field in part)
     found = []
     for i, field in enumerate(planes.fields.toarray().T):
         if span.add(field):
@@ -225,8 +222,10 @@ def find_mechanisms(lattice: Lattice) -> Mechanisms:
         found += [m for m in part if span.add(m.field)]
     if not span.full:
         found += _local(lattice, near, space, span)
-    count = self_stresses(lattice, space.shape[1])
-    return Mechanisms(lattice, planes, rigid, space.shape[1], count, tuple(found))
+    zero_modes = space.shape[1]
+    # States of self-stress by Maxwell's rule.
+    stresses = len(lattice.beams) - 3 * len(lattice.nodes) + zero_modes
+    return Mechanisms(lattice, planes, rigid, zero_modes, stresses, tuple(found))
 
 
 class _Span:
@@ -251,12 +250,6 @@ class _Span:
             return False
         self.taken = np.column_stack([self.taken, c / size])
         return True
-
-
-def _rigid_fields(lattice: Lattice, label: np.ndarray):
-    fields = rigid_fields(lattice.nodes)
-    for k in range(label.max() + 1):
-        yield from _of_part(lattice, label == k, fields)
 
 
 def _of_part(lattice: Lattice, voxels: np.ndarray, fields: np.ndarray) -> np.ndarray:
