@@ -142,9 +142,7 @@ def signed_svd(F, U, s, V):
     long.
     """
     A = F.copy()
-    V[:, :] = 0.0
-    for i in range(3):
-        V[i, i] = 1.0
+    V[:, :] = np.eye(3)
     for _ in range(30):
         off = 0.0
         for p, q in ((0, 1), (0, 2), (1, 2)):
@@ -352,15 +350,10 @@ def project_positive(T, L):
     A trial Cholesky factorization recognises the usual case, in which there are none,
     at a tenth of the cost of the eigenvectors. Returns whether T was changed.
     """
-    n = T.shape[0]
-    nudge = 0.0
-    for i in range(n):
-        nudge += abs(T[i, i])
+    nudge = np.abs(np.diag(T)).sum()
     if not np.isfinite(nudge):
         return False
-    L[:, :] = T
-    for i in range(n):
-        L[i, i] += 1e-10 * nudge
+    L[:, :] = T + 1e-10 * nudge * np.eye(len(T))
     if cholesky(L):
         return False
     values, vectors = np.linalg.eigh(T)
