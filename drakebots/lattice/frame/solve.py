@@ -10,7 +10,7 @@ factored once; the actuator forces follow from the small matrix C K^-1 C'.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -91,8 +91,7 @@ class StrainEnergy:
     def shares(self) -> dict[str, float]:
         """Each part as a share of the total; zeros for a frame at rest."""
         total = self.total or 1.0
-        names = ("axial", "torsion", "bending", "shear")
-        return {name: getattr(self, name) / total for name in names}
+        return {name: energy / total for name, energy in asdict(self).items()}
 
 
 @dataclass(frozen=True, eq=False)

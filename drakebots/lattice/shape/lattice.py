@@ -393,8 +393,7 @@ def read_vxa(path: str | Path, pitch: float | None = None) -> Lattice:
 
 
 def _filled(path: Path, structure: ElementTree.Element) -> np.ndarray:
-    shape = [_count(path, structure, f"{axis}_Voxels") for axis in "XYZ"]
-    nx, ny, nz = shape
+    nx, ny, nz = (_count(path, structure, f"{axis}_Voxels") for axis in "XYZ")
     layers = [(layer.text or "").strip() for layer in structure.iterfind("Data/Layer")]
     if len(layers) != nz:
         raise FileProblem(path, f"has {len(layers)} layers, <Z_Voxels> says {nz}")

@@ -183,8 +183,7 @@ class LatticeReport:
     @property
     def numbers(self) -> dict[str, int]:
         """Numbers of voxels, nodes and beams."""
-        parts = {name: getattr(self.lattice, name) for name in _PARTS}
-        return {name: len(found) for name, found in parts.items()}
+        return {name: len(getattr(self.lattice, name)) for name in _PARTS}
 
     def lines(self) -> list[str]:
         """The numbers of parts, then one line for each finding."""
