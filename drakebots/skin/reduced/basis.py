@@ -140,8 +140,7 @@ def harmonic_weights(model: FemModel, glue: Glue, links) -> np.ndarray:
     free = np.setdiff1d(np.arange(n), glue.vertices)
     fixed = np.zeros((n, len(links)))
     number = {name: k for k, name in enumerate(links)}
-    for name, at in glue.by_body().items():
-        fixed[glue.vertices[at], number[name]] = 1.0
+    fixed[glue.vertices, [number[body] for body in glue.bodies]] = 1.0
     inner = A[free][:, free]
     # Without this a piece of the skin without glue would make the matrix singular.
     tiny = 1e-12 * A.diagonal().max()
