@@ -83,6 +83,9 @@ _SKIN_DENSITY = 1070.0
 _RAYS = np.radians(np.arange(-50.0, 86.0, 5.0))
 """Pitches at which to look for room for a neck or a tail [rad]."""
 
+_AROUND = np.array([[0, 1, 0], [0, 0, 1], [0, 0, -1]])
+"""Directions across a body: to the left, up and down."""
+
 
 @checked("fit")
 class FitSettings:
@@ -395,8 +398,7 @@ def _with_tail(template: Upright, phi: Field) -> Template:
         return template
     # Where the surface is as wide as a rump, a moving tail would not be seen.
     middle = (tail[0].p_WA + 2 * tail[0].p_WB) / 3
-    rays = np.array([[0, 1, 0], [0, 0, 1], [0, 0, -1]])
-    widest = max(_reach(phi, middle, ray) for ray in rays)
+    widest = max(_reach(phi, middle, ray) for ray in _AROUND)
     slim = widest < template.build.fork + 2 * template.build.skin
     return long if slim and worst <= TOLERANCE else template
 
@@ -431,9 +433,8 @@ def _torso(template: Template, phi: Field) -> Torso:
     depth = phi((middles[:, None] + box).reshape(-1, 3)).reshape(len(places), -1)
     middle = middles[int(np.argmin(depth.max(axis=1)))]
     hips = (template.front.hip_height + template.hind.hip_height) / 2
-    rays = np.array([[0, 1, 0], [0, 0, 1], [0, 0, -1]])
     inside = template.build.skin + CLEARANCE
-    wide, up, down = (max(_reach(phi, middle, ray) - inside, 0.04) for ray in rays)
+    wide, up, down = (max(_reach(phi, middle, ray) - inside, 0.04) for ray in _AROUND)
     return replace(
         template.torso,
         size=tuple(map(float, size)),

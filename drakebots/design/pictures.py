@@ -83,8 +83,9 @@ def draw_skeleton(path: Path, design: Design) -> Path:
     for link, plate in design.skeleton.solids(Plate):
         solids.append(_moved(plate.surface(), link.origin, _PLATE))
     size = 0.006 * np.ptp(mesh.vertices, axis=0).max()
+    dot = size * np.array([*np.eye(3), *-np.eye(3)])
     for ids in design.glue.values():
-        solids += [_dot(p, size) for p in mesh.vertices[list(ids)]]
+        solids += [box(p + dot, _RED) for p in mesh.vertices[list(ids)]]
     title = f"{design.problem.name}: bracing plates blue, glue red"
     return _draw(path, solids, title)
 
@@ -202,10 +203,6 @@ def draw_improved(path: Path, found: Improved) -> Path:
 
 def _moved(surface: Surface, by: np.ndarray, colour) -> Solid:
     return Solid(surface.vertices + by, surface.triangles, colour)
-
-
-def _dot(p: np.ndarray, size: float) -> Solid:
-    return box(p + size * np.array([*np.eye(3), *-np.eye(3)]), _RED)
 
 
 def _draw(path: Path, solids: Sequence, title: str, notes: str = "") -> Path:

@@ -100,8 +100,7 @@ def joint_folds(skeleton: Skeleton, settings: FoldSettings) -> tuple[JointFold, 
             joints.insert(0, above[parent.name].name)
             on_torso = True
         if on_torso:
-            shift = settings.hip_shift
-            axis, p = down, hinge.p_WJ + shift * down
+            axis, p = down, hinge.p_WJ + settings.hip_shift * down
         else:
             axis = _unit(down + _unit(parent.p_WB - parent.p_WA))
             p = hinge.p_WJ
