@@ -15,7 +15,7 @@ from drakebots.lattice.shape import Lattice, LatticeSpec, block
 from drakebots.plots import draw_nodes, plot_lattice
 from drakebots.robots.voxels import Problem, Target, paper_gait
 from drakebots.robots.voxels import plan as plan_reach
-from drakebots.robots.voxels.gait import GaitMotion
+from drakebots.robots.voxels.gait import gait_motion
 from drakebots.robots.voxels.model import ACTUATORS, MARKERS, VoxelRobot
 from drakebots.view.lattice import actuators_of, lattice_of
 from drakebots.view.lattice.record import lattice_of_nodes
@@ -55,7 +55,7 @@ def test_quick_figures_by_the_script(tmp_path, capsys):
 def test_a_users_recording_is_drawn(tmp_path):
     """The gait at 2.3 mm, walked and turned: half ranges of 2.3 mm come back."""
     robot, turn = VoxelRobot(), np.radians(np.linspace(80, 130, 400))
-    motion = GaitMotion(paper_gait(2.3e-3).poses, 1.0, 1.0, 0.0)
+    motion = gait_motion(paper_gait(2.3e-3).poses, 1.0, 1.0, 0.0)
     u = [motion(t) for t in np.linspace(1, 40, 400)]
     places = [MARKERS[name] for name in RECORDED]
     seen = robot.displacements(u, places)[..., :2]

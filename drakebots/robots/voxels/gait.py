@@ -17,6 +17,7 @@ the result of a search (.nc).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,34 +136,34 @@ def find_gait(gait: str | Gait | np.ndarray, stroke: float | None = None) -> Gai
     return Gait(forward.poses[::-1], "backward", stroke)
 
 
-class GaitMotion:
-    """Displacements u (M,) [m] of the actuators' lower nodes over time.
+def gait_motion(
+    poses, pose_time: float, ramp: float, settle: float
+) -> Callable[[float], np.ndarray]:
+    """Displacements u (M,) [m] of the actuators' lower nodes, of a time [s].
 
     The robot rests for `settle`, then goes through the poses again and again. Within
     a pose's time the actuators leave the previous pose along 3 s^2 - 2 s^3 over the
     ramp.
 
     Args:
-        table: poses (K, M) [m].
+        poses: poses (K, M) [m].
         pose_time: duration of each pose [s].
         ramp: share of that duration.
         settle: time at rest before the gait [s].
     """
+    poses = np.asarray(poses, float)
 
-    def __init__(self, table, pose_time: float, ramp: float, settle: float):
-        self.table = np.asarray(table, float)
-        self.pose_time, self.ramp, self.settle = pose_time, ramp, settle
-
-    def __call__(self, time: float) -> np.ndarray:
-        """Displacements at a time [s]."""
-        elapsed = time - self.settle
+    def at(time: float) -> np.ndarray:
+        elapsed = time - settle
         if elapsed <= 0:
-            return np.zeros(self.table.shape[1])
-        number = int(elapsed / self.pose_time)
-        after = self.table[number % len(self.table)]
-        before = self.table[number % len(self.table) - 1] if number else 0 * after
-        s = min((elapsed - number * self.pose_time) / (self.ramp * self.pose_time), 1)
+            return np.zeros(poses.shape[1])
+        number = int(elapsed / pose_time)
+        after = poses[number % len(poses)]
+        before = poses[number % len(poses) - 1] if number else 0 * after
+        s = min((elapsed - number * pose_time) / (ramp * pose_time), 1)
         return before + (3 * s**2 - 2 * s**3) * (after - before)
+
+    return at
 
 
 # --- files ------------------------------------------------------------------

@@ -14,7 +14,7 @@ are not published (scripts/papers/voxels/voxel_spread.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -67,7 +67,7 @@ from drakebots.multibody import (
     trajectory_dataset,
 )
 from drakebots.results import Result, with_units
-from drakebots.robots.voxels.gait import GAITS, Gait, GaitMotion, find_gait
+from drakebots.robots.voxels.gait import GAITS, Gait, find_gait, gait_motion
 from drakebots.robots.voxels.model import (
     ACTUATORS,
     MARKERS,
@@ -170,9 +170,9 @@ class Simulation:
         """Duration of the simulation [s]."""
         return self.settle + self.cycles * self.cycle
 
-    def motion(self) -> GaitMotion:
+    def motion(self) -> Callable[[float], np.ndarray]:
         """The actuators' displacements over time."""
-        return GaitMotion(self.poses, self.pose_time, self.ramp, self.settle)
+        return gait_motion(self.poses, self.pose_time, self.ramp, self.settle)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from drakebots.robots.voxels import (
     record_voxel,
     simulate,
 )
-from drakebots.robots.voxels.gait import GaitMotion, find_gait
+from drakebots.robots.voxels.gait import find_gait, gait_motion
 from drakebots.robots.voxels.model import MARKERS, Feet
 from drakebots.robots.voxels.simulate import body_frame
 from drakebots.view import ROOT
@@ -214,7 +214,7 @@ def test_a_gait_by_name_table_or_itself():
 
 def test_motion_is_smooth_and_passes_the_poses():
     poses = np.array([[1e-3, 0.0], [0.0, -1e-3]])
-    motion = GaitMotion(poses, 0.5, 0.6, settle=0.2)
+    motion = gait_motion(poses, 0.5, 0.6, settle=0.2)
     assert motion(0.1) == pytest.approx([0, 0])
     for k in range(6):
         reached = 0.2 + (k + 1) * 0.5
