@@ -211,7 +211,7 @@ class GaitPatternGenerator:
     def _towards(self, gap: np.ndarray, d0: float) -> Decision:
         motion, rule, index = self.options.motion, self.options.rule, self.index
         if isinstance(rule, LeastTime):
-            best = arrival_times(motion, self.arrivals[index]).gait(gap)
+            best = _arrival_times(motion, self.arrivals[index]).gait(gap)
             left, n = best.half_cycles, int(np.ceil(best.half_cycles / 2))
         else:
             best = growing_horizon(gap, d0, motion, rule)
@@ -330,10 +330,8 @@ class ArrivalTimes:
         )
 
 
-@lru_cache(maxsize=32)
-def arrival_times(model: MotionPolynomial, arrival: float) -> ArrivalTimes:
-    """The table of a model object, made once."""
-    return ArrivalTimes(model, arrival)
+_arrival_times = lru_cache(maxsize=32)(ArrivalTimes)
+"""The table of a model object, made once."""
 
 
 def _gaits(model: MotionPolynomial, shape: tuple[int, int]):
