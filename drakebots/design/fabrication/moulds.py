@@ -288,9 +288,7 @@ def _peaks(surface, candidates):
     """Vertices that are as high as all their neighbours, the highest first."""
     x, f = surface.vertices, surface.triangles
     top = np.full(len(x), -np.inf)
-    for i in range(3):
-        for j in range(3):
-            np.maximum.at(top, f[:, i], x[f[:, j], 2])
+    np.maximum.at(top, f, x[f, 2].max(axis=1, keepdims=True))
     peak = candidates[x[candidates, 2] >= top[candidates] - 1e-9]
     return x[peak[np.argsort(-x[peak, 2], kind="stable")]]
 
