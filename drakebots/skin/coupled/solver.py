@@ -130,9 +130,10 @@ def refined(
         ways = np.vstack([way, ways])
         products = np.vstack([equations.product(way), products])
         laws = [*drive.laws, ground, touching and touching.springs]
-        laws = [_along(law, y, ways) for law in laws if law is not None]
+        laws = [law for law in laws if law is not None]
+        along = [_along(law, y, ways) for law in laws]
         plane = SimpleNamespace(matrix=ways @ products.T)
-        shares = minimise(plane, laws, ways @ left, np.eye(len(ways))[0])
+        shares = minimise(plane, along, ways @ left, np.eye(len(ways))[0])
         ways, products = shares[None] @ ways, shares[None] @ products
         y, left = y + ways[0], left - products[0]
         before, rate_before, size = change, rate, np.abs(y[nv:]).max()
@@ -142,8 +143,6 @@ def refined(
         if error <= TOLERANCE and change <= FRICTION_FROM:
             left = equations.left(y)
             left[at] += load
-            laws = [*drive.laws, ground, touching and touching.springs]
-            laws = [law for law in laws if law is not None]
             pull, on_skin, on_links = _missed(system, y, left, laws)
             if not (on_skin <= TOLERANCE and on_links <= LINKS * TOLERANCE):
                 break
