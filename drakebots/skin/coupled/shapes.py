@@ -24,11 +24,10 @@ from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import RigidBody
 from pydrake.systems.framework import Context
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.lazy import late
+from drakebots.fem.mesh import connected_pieces
 from drakebots.model import bodies_of, find_body, joints_of, point_jacobian
 from drakebots.multibody import Distances
 
@@ -139,15 +138,13 @@ def robot_numbers(plant: MultibodyPlant, names: Iterable[str]) -> np.ndarray:
 
     Robots are the bodies that joints connect with named ones, without the world.
     """
-    n = plant.num_bodies()
     ends = [
         (int(joint.parent_body().index()), int(joint.child_body().index()))
         for joint in joints_of(plant)
     ]
     # The world, body 0, connects nothing, and so has the tree 0.
     inner = np.array([pair for pair in ends if 0 not in pair], int).reshape(-1, 2)
-    joined = csr_array((np.ones(len(inner)), inner.T), shape=(n, n))
-    _, tree = connected_components(joined, directed=False)
+    _, tree = connected_pieces(inner, plant.num_bodies())
     named = [tree[find_body(plant, name).index()] for name in names]
     return np.where(np.isin(tree, named), tree, 0)
 
