@@ -202,6 +202,10 @@ class DrivenSkeleton(ABC):
         patches: contact points of links.
         patch_contact: ground under them.
 
+    Attributes:
+        actuated: the position each torque acts on (m,).
+        joint_names: names of the actuated joints, in the order of the torques.
+
     Raises:
         InvalidInput, UnknownName: for a value out of range or an unknown name.
     """
@@ -217,9 +221,10 @@ class DrivenSkeleton(ABC):
         patch_contact: PatchContact | None = None,
     ):
         check_value("time step dt", dt, positive("s"))
-        self._at = torque_map(plant)[1]
+        self.actuated = torque_map(plant)[1]
+        self.joint_names = actuated_joints(plant)
         if effort_limits is not None:
-            effort_limits = _check_limits(effort_limits, len(self._at))
+            effort_limits = _check_limits(effort_limits, len(self.actuated))
         self.effort_limits = effort_limits
         self.patches, self.patch_contact = tuple(patches), patch_contact
         for patch in self.patches:
@@ -259,7 +264,7 @@ class DrivenSkeleton(ABC):
         Raises:
             InvalidInput: for shapes that do not fit or values not finite.
         """
-        torques = as_vector("torques", torques, len(self._at))
+        torques = as_vector("torques", torques, len(self.actuated))
         nv = self.plant.num_velocities()
         on = as_vector("generalized forces", generalized_forces, nv)
         loads = torques, contact_forces, servo, skin_forces, on
@@ -292,16 +297,6 @@ class DrivenSkeleton(ABC):
     ) -> CoupledResult:
         """The result of a step, with the skin's tangents projected or exact."""
 
-    @property
-    def actuated(self) -> np.ndarray:
-        """The position each torque acts on (m,)."""
-        return self._at
-
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        """Names of the actuated joints, in the order of the torques."""
-        return actuated_joints(self.plant)
-
     def pose(self, q: np.ndarray, v: np.ndarray) -> None:
         """Sets q, v in the plant's context; InvalidInput where they do not fit."""
         plant = self.plant
@@ -333,7 +328,7 @@ class DrivenSkeleton(ABC):
             servo: implicit servos, one per torque.
         """
         stops = self._stops(q)
-        q, limit, law = q[self._at], self.effort_limits, None
+        q, limit, law = q[self.actuated], self.effort_limits, None
         limited = limit is not None
         if limited or servo is not None:
             none = np.zeros(len(q))

@@ -303,6 +303,9 @@ class Actuators:
         stiffness: stiffness of each actuator [N/m].
         damping: damping of each actuator [N s/m].
 
+    Attributes:
+        rest: the length of every actuator at rest, the pitch [m].
+
     Raises:
         InvalidInput: for a node that is not in the lattice, two nodes of one voxel,
             or a stiffness or damping out of range.
@@ -320,6 +323,7 @@ class Actuators:
         check_value("an actuator's damping", damping, non_negative("N s/m"))
         self.built, self.stiffness, self.damping = built, stiffness, damping
         self.rods, cut = [], built.octahedra
+        self.rest = float(cut.lattice.pitch)
         for control in controls:
             ends = []
             for place in (control.node, control.other):
@@ -334,11 +338,6 @@ class Actuators:
             drive = self.rest, stiffness, damping
             key = built.plant.AddDistanceConstraint(*ends, *drive)
             self.rods.append(_Rod(key, *ends))
-
-    @property
-    def rest(self) -> float:
-        """The length of every actuator at rest, the pitch [m]."""
-        return float(self.built.octahedra.lattice.pitch)
 
     def command(self, context: Context, lengths) -> None:
         """Sets the commanded lengths (M,) [m] in the plant's Context."""
