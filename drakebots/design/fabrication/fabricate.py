@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import manifold3d as m
@@ -334,11 +335,10 @@ def pilot_holes(link: Link, build: Build) -> tuple[Hole, ...]:
     for bay in (s for s in link.solids if s.name.endswith("_bay")):
         # They also go through a bracing ring over the screws.
         depth = bay.size[2] + 2 * build.rib_reach
-        for x in (-0.5, 0.5):
-            for y in (-0.5, 0.5):
-                p = bay.p_BG + bay.R_BG @ [x * along, y * across, 0.0]
-                hole = Hole(p, bay.R_BG[:, 2], build.pilot_hole, depth)
-                holes.append(_through_plates(link, hole, bay.size[2]))
+        for x, y in product((-0.5, 0.5), repeat=2):
+            p = bay.p_BG + bay.R_BG @ [x * along, y * across, 0.0]
+            hole = Hole(p, bay.R_BG[:, 2], build.pilot_hole, depth)
+            holes.append(_through_plates(link, hole, bay.size[2]))
     return tuple(holes)
 
 

@@ -73,9 +73,8 @@ class Problem:
                     f"got {values}"
                 )
             object.__setattr__(self, name, values)
-        for q1 in self.q1:
-            for q2 in self.q2:
-                check_gait(q1, q2)
+        for gait in product(self.q1, self.q2):
+            check_gait(*gait)
         fewest = min(len(self.q1), len(self.q2))
         if self.order >= fewest:
             raise InvalidInput(

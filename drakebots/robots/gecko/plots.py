@@ -252,9 +252,8 @@ def plot_velocity_space(result: Result, path: str | Path) -> Path:
     axes = figure.subplots(1, len(panels))
     for axis, (polynomial, simulated, title) in zip(axes, panels, strict=True):
         shown = _draw_rotation(axis, polynomial, q1, q2, most)
-        for i in range(len(q1)):
-            for j in range(len(q2)):
-                _draw_gait(axis, result, polynomial, i, j, simulated)
+        for i, j in np.ndindex(len(q1), len(q2)):
+            _draw_gait(axis, result, polynomial, i, j, simulated)
         axis.set_title(title, fontsize=11)
         _label_grid(axis, q1, q2)
     label = "rotation per cycle, polynomial [deg]"

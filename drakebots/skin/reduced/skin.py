@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Annotated
 from zipfile import BadZipFile
@@ -305,13 +306,11 @@ def _mass_points(model, basis: SkinBasis, options):
     one = np.concatenate([np.ones((len(X), 1)), X], axis=1)
     L = w.shape[1]
     rows = []
-    for a in range(L):
-        for b in range(a, L):
-            both = w[:, a] * w[:, b]
-            if both.max() > 0:
-                rows += [
-                    both * one[:, i] * one[:, j] for i in range(4) for j in range(i, 4)
-                ]
+    for a, b in combinations_with_replacement(range(L), 2):
+        both = w[:, a] * w[:, b]
+        if both.max() > 0:
+            for i, j in combinations_with_replacement(range(4), 2):
+                rows.append(both * one[:, i] * one[:, j])
     rigid = len(rows)
     spread = basis.coordinates.std(axis=0)
     moved = basis.modes * spread
