@@ -103,20 +103,19 @@ def draw_fit(path: Path, fitted: Fitted, title: str) -> Path:
 def _links(skeleton, red=()) -> list[Solid]:
     """Motors, boards and printed parts as boxes; all of some links in red."""
     solids = []
-    for link in skeleton.links:
-        for solid in link.solids:
-            if solid.kind == "rib":
-                continue
-            inner = solid.kind in ("servo", "payload")
-            colour = _RED if link.name in red else _MOTOR if inner else _PLASTIC
-            if isinstance(solid, Trimmed):
-                solids.append(_moved(solid.shape, link.origin, colour))
-                continue
-            corners = link.origin + solid.corners()
-            if inner:
-                # Larger than the bay that it fills, or their sides would mix.
-                corners += 0.02 * (corners - corners.mean(axis=0))
-            solids.append(box(corners, colour))
+    for link, solid in skeleton.solids():
+        if solid.kind == "rib":
+            continue
+        inner = solid.kind in ("servo", "payload")
+        colour = _RED if link.name in red else _MOTOR if inner else _PLASTIC
+        if isinstance(solid, Trimmed):
+            solids.append(_moved(solid.shape, link.origin, colour))
+            continue
+        corners = link.origin + solid.corners()
+        if inner:
+            # Larger than the bay that it fills, or their sides would mix.
+            corners += 0.02 * (corners - corners.mean(axis=0))
+        solids.append(box(corners, colour))
     return solids
 
 

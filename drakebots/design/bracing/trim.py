@@ -24,6 +24,7 @@ vertices and on its faces at most SAMPLE apart.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 
 import manifold3d as m
 
@@ -132,10 +133,9 @@ def _kept(link: Link, solid: Solid, build: Build) -> m.Manifold | None:
         along, across = build.servo.screws
         radius = build.pilot_hole / 2 + WALL
         height = float(solid.size[2]) - 2 * _MOUTH
-        for x in (-along / 2, along / 2):
-            for y in (-across / 2, across / 2):
-                tube = m.Manifold.cylinder(height, radius, radius, _SIDES, True)
-                parts.append(solid.placed(tube, [x, y, 0.0]))
+        tube = m.Manifold.cylinder(height, radius, radius, _SIDES, True)
+        for x, y in product((-0.5, 0.5), repeat=2):
+            parts.append(solid.placed(tube, [x * along, y * across, 0.0]))
         return m.Manifold.batch_boolean(parts, m.OpType.Add)
     if solid.name in ("frame", "floor"):
         return _payload_room(link)
@@ -216,12 +216,11 @@ def through_skin(
     """
     bodies = [(one, sections.inside_of(one)) for one in (inside, outside)]
     rows = []
-    for link in skeleton.links:
-        for solid in link.solids:
-            body = sections.in_robot(solid.body(), link.origin)
-            inner, outer = (_passed(body, *one) for one in bodies)
-            if inner.volume > 0:
-                rows.append(Through(link.name, solid.name, solid.kind, inner, outer))
+    for link, solid in skeleton.solids():
+        body = sections.in_robot(solid.body(), link.origin)
+        inner, outer = (_passed(body, *one) for one in bodies)
+        if inner.volume > 0:
+            rows.append(Through(link.name, solid.name, solid.kind, inner, outer))
     return tuple(sorted(rows, key=lambda row: -row.inner.depth))
 
 

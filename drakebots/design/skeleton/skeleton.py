@@ -503,8 +503,8 @@ class Skeleton:
         low = np.minimum(points.min(axis=0), [np.inf, np.inf, 0.0])
         return high - low
 
-    def solids(self, kind: type) -> list[tuple[Link, Any]]:
-        """All solids of a kind, as Plate or Trimmed, with their links."""
+    def solids(self, kind: type = object) -> list[tuple[Link, Any]]:
+        """All solids, or those of a kind, as Plate or Trimmed, with their links."""
         pairs = [(link, solid) for link in self.links for solid in link.solids]
         return [(link, solid) for link, solid in pairs if isinstance(solid, kind)]
 
