@@ -15,6 +15,7 @@ from drakebots.core.kernels import njit
 from drakebots.design.geometry.implicit import Implicit
 from drakebots.design.geometry.surface import Surface
 from drakebots.fem import closest_on_triangle
+from drakebots.fem.mesh import cells_of_vertices
 
 _SPACING = 2.5e-3
 """Default spacing of a grid [m]."""
@@ -164,8 +165,7 @@ class DistanceGrid(NamedTuple):
 def _around(triangles):
     """Up to 15 triangles that share a corner with each (m, 15), filled with -1."""
     m = len(triangles)
-    order = np.argsort(triangles.ravel(), kind="stable") // 3
-    start = np.concatenate([[0], np.cumsum(np.bincount(triangles.ravel()))])
+    start, order = cells_of_vertices(triangles, int(triangles.max()) + 1)
     out = np.full((m, 15), -1, np.int64)
     first, many = start[triangles], start[triangles + 1] - start[triangles]
     for corner in range(3):
@@ -387,10 +387,7 @@ def _inside_by_rays(vertices, triangles, origin, h, shape):
     inside = np.zeros(shape, np.bool_)
     for i in range(shape[0]):
         for j in range(shape[1]):
-            total = 0
-            for k in range(shape[2]):
-                total += crossings[i, j, k]
-                inside[i, j, k] = total != 0
+            inside[i, j] = np.cumsum(crossings[i, j]) != 0
     return inside
 
 

@@ -29,7 +29,7 @@ from drakebots.design.geometry import (
     value_and_gradient,
 )
 from drakebots.design.skin.fold import Fold, fold_depths, fold_of_triangles, fold_rings
-from drakebots.fem.mesh import TetMesh, prism_tets, tet_quality
+from drakebots.fem.mesh import TetMesh, cells_of_vertices, prism_tets, tet_quality
 
 trimesh = late("trimesh")
 
@@ -192,7 +192,7 @@ def _hollow(
     sheets = _Sheets(
         x,
         tets,
-        *_tets_of_vertices(tets, len(x)),
+        *cells_of_vertices(tets, len(x)),
         movable=np.concatenate([loose, np.ones(layers * n, bool)]),
         wall=np.tile(wall, layers + 1),
         reach=np.tile(0.2 * mean_edge, layers + 1),
@@ -325,13 +325,6 @@ class _Sheets(NamedTuple):
     reach: np.ndarray
 
 
-def _tets_of_vertices(tets: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Start and list of the tets of n vertices; see :class:`_Sheets`."""
-    order = np.argsort(tets.ravel(), kind="stable")
-    start = np.searchsorted(tets.ravel()[order], np.arange(n + 1))
-    return start, order // 4
-
-
 @njit(cache=True)
 def flow_inward(grid, x, inward, depth, substeps):
     """Pushes points inward to phi = -depth; stops in the middle, where slopes vanish.
@@ -417,19 +410,17 @@ def _moved(v, sheets, wanted, grid, goal):
     first = min(worst, goal) - _off(v, sheets, wanted, grid)
     best, step = first, sheets.reach[v]
     for _ in range(5):
-        old = x[v, 0], x[v, 1], x[v, 2]
+        old = x[v].copy()
         found = -1
         for d in range(len(_DIRECTIONS)):
-            for k in range(3):
-                x[v, k] = old[k] + step * _DIRECTIONS[d, k]
+            x[v] = old + step * _DIRECTIONS[d]
             off = _off(v, sheets, wanted, grid)
             if goal - off <= best:
                 continue
             value = min(_worst_quality(v, sheets), goal) - off
             if value > best + 1e-5:
                 best, found = value, d
-        for k in range(3):
-            x[v, k] = old[k] + (step * _DIRECTIONS[found, k] if found >= 0 else 0.0)
+        x[v] = old + step * _DIRECTIONS[found] if found >= 0 else old
         if found < 0:
             step *= 0.4
     return best > first + 1e-3

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         FACES,
         TetMesh,
         box_mesh,
+        cells_of_vertices,
         checked_arrays,
         connected_pieces,
         enclosed_volume,

@@ -155,6 +155,16 @@ def mesh_edges(tets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return edges, of_tet.reshape(-1, 6)
 
 
+def cells_of_vertices(cells: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the cells (m, k) of each of n vertices begin in a list, and that list.
+
+    Those of v are `cells[start[v] : start[v + 1]]`, in their order.
+    """
+    order = np.argsort(cells.ravel(), kind="stable")
+    start = np.searchsorted(cells.ravel()[order], np.arange(n + 1))
+    return start, order // cells.shape[1]
+
+
 def connected_pieces(cells: np.ndarray, vertices: int) -> tuple[int, np.ndarray]:
     """Number of pieces of tets, triangles or edges (m, k), and each vertex's piece.
 
