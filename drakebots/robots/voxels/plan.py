@@ -80,15 +80,14 @@ LONGEST_STROKE = 0.2
 SMALLEST = 1e-3
 """Weight of the squared controls in the program: the smallest of equally good ones."""
 
-ALIASES = {"foot": "BL"}
-"""Shorter names; the back left foot moves along x and y."""
-
 
 def effectors() -> dict[str, tuple[int, int, int]]:
-    """The robot's named nodes [half pitches]: feet, markers, front attachments."""
+    """The robot's named nodes [half pitches]: feet, markers, front attachments.
+
+    The foot is the back left one, which moves along x and y.
+    """
     attached = {f"{name} node": at for name, (_, at) in FRONT.items()}
-    named = {**FEET, **MARKERS, **attached}
-    return named | {alias: named[name] for alias, name in ALIASES.items()}
+    return {**FEET, **MARKERS, **attached, "foot": FEET["BL"]}
 
 
 @dataclass(frozen=True)
