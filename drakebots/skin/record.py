@@ -175,18 +175,20 @@ class SkinRecord:
         last: bool = False,
     ) -> None:
         """Adds the state and result of a step; the initial state has no result."""
-        glue = self.robot.glue
-        links, m = glue.by_body(), len(self.stepper.joint_names)
+        glue, run = self.robot.glue, self.stepper
+        run.pose(state.q, state.v)
+        links, m = glue.by_body(), len(run.joint_names)
         solution = None if result is None else result.solution
         pull = np.zeros((len(glue), 3)) if solution is None else solution.glue_forces
-        feet = sum(len(p.p_BC) for p in self.stepper.patches)
+        feet = sum(len(p.p_BC) for p in run.patches)
         row = {
             "time": state.skin.time,
             "position": state.q,
             "velocity": state.v,
             "target": np.asarray(target, float),
             "torque": np.zeros(m) if result is None else result.torques,
-            "com": self._com(state),
+            # That of skeleton and skin together.
+            "com": whole_com(run.plant, run.context, run.model, state.skin.positions),
             # Forces of the skin on the links.
             "link_force": np.array([-pull[r].sum(axis=0) for r in links.values()]),
             "worst_volume_ratio": 1.0 if result is None else result.smallest_ratio,
@@ -197,8 +199,8 @@ class SkinRecord:
         row["ground_force"], row["ground_point"] = self._on_ground(result)
         if result is not None:
             self.worst_ratio = min(self.worst_ratio, result.smallest_ratio)
-        if isinstance(self.stepper, CoupledStepper):
-            self.worst_gap = max(self.worst_gap, self.stepper.glue_gap(state))
+        if isinstance(run, CoupledStepper):
+            self.worst_gap = max(self.worst_gap, run.glue_gap(state))
         self._rows.add(row)
         if (self.frames - 1) % self._every == 0 or last:
             self._shapes.add(state.skin.time, state.skin.positions)
@@ -220,12 +222,6 @@ class SkinRecord:
             np.add.at(point, of, size[:, None] * forces.p_WC)
         weight[weight == 0] = np.nan
         return force, point / weight[:, None]
-
-    def _com(self, state: CoupledState) -> np.ndarray:
-        """Centre of mass p_WCcm of skeleton and skin together (3,) [m]."""
-        run = self.stepper
-        run.pose(state.q, state.v)
-        return whole_com(run.plant, run.context, run.model, state.skin.positions)
 
     @property
     def largest_torque(self) -> float:

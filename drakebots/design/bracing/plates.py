@@ -289,7 +289,7 @@ class _Cutter:
             # A limb's plate does not reach into the torso or another limb.
             for p_W in _axis_points(self.skeleton, link, p_WC):
                 flat = sections.nearer(flat, (p_W - p_WC) @ R)
-        elif _of_box(ring):
+        elif ring.name.startswith("rib_"):  # the torso's own, not on a strut
             for other in rings(link):
                 if other.name.endswith("_rib_0"):
                     flat = _up_to(flat, ring, other, slab)
@@ -308,11 +308,6 @@ class _Cutter:
             grown = away if name == link.name else sections.grown(away, self.gap)
             flat = sections.less(flat, [grown])
         return flat
-
-
-def _of_box(ring):
-    """Whether a ring is the torso's own, not on a strut."""
-    return ring.name.startswith("rib_")
 
 
 def _up_to(flat, ring, other, slab):
