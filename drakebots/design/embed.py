@@ -554,13 +554,12 @@ def least_squares_fit(
 
     if not moves.any():
         return at(np.zeros(0))
+    least = (lower - start[moves]) / change - 1e-9
+    most = (upper - start[moves]) / change + 1e-9
     found = least_squares(
         lambda x: np.concatenate([residuals(at(x)), stay * x]),
         np.zeros(len(change)),
-        bounds=(
-            (lower - start[moves]) / change - 1e-9,
-            (upper - start[moves]) / change + 1e-9,
-        ),
+        bounds=(least, most),
         diff_step=1e-4,
         max_nfev=evaluations,
         xtol=1e-4,

@@ -145,17 +145,14 @@ def write_design(design: Design, folder: Path | str) -> Path:
 
 def skin_description(design: Design) -> SkinDescription:
     """The contents of the `.skin.yaml` of a design."""
-    materials = design.materials
+    materials, soles = design.materials, design.skeleton.soles
     return SkinDescription(
         mesh="skin.vtu",
         glue={link: tuple(map(int, ids)) for link, ids in design.glue.items()},
         material=materials[0],
         regions={k: m for k, m in materials.items() if m != materials[0]},
         servos=GAINS,
-        patches=tuple(
-            Patches(sole.foot, sole.link, np.round(sole.p_BP, 9))
-            for sole in design.skeleton.soles
-        ),
+        patches=tuple(Patches(s.foot, s.link, np.round(s.p_BP, 9)) for s in soles),
     )
 
 

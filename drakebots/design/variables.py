@@ -249,12 +249,8 @@ def fold_velocity(design: Design) -> np.ndarray:
 
 def _with_plates(skeleton: Skeleton, braced: Skeleton) -> Skeleton:
     """A skeleton with the bracing plates of another one."""
-    links = tuple(
-        replace(
-            link,
-            solids=link.solids
-            + tuple(s for s in braced.link(link.name).solids if isinstance(s, Plate)),
-        )
-        for link in skeleton.links
-    )
-    return replace(skeleton, links=links)
+    links = []
+    for link in skeleton.links:
+        plates = (s for s in braced.link(link.name).solids if isinstance(s, Plate))
+        links.append(replace(link, solids=(*link.solids, *plates)))
+    return replace(skeleton, links=tuple(links))

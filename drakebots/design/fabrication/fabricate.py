@@ -344,17 +344,12 @@ def pilot_holes(link: Link, build: Build) -> tuple[Hole, ...]:
 
 def _drain_holes(link: Link) -> tuple[Hole, ...]:
     """A hole across each tube, for resin and cables; it would be a closed void."""
-    tubes = [
-        s
-        for s in link.solids
-        if s.kind == "shell" and s.name.endswith(("beam", "strut")) and s.hole.all()
-    ]
-    return tuple(
-        _through_plates(
-            link, Hole(s.p_BG, s.R_BG[:, 0], _DRAIN, s.size[0] + _RING), s.size[0]
-        )
-        for s in tubes
-    )
+    holes = []
+    for s in link.solids:
+        if s.kind == "shell" and s.name.endswith(("beam", "strut")) and s.hole.all():
+            hole = Hole(s.p_BG, s.R_BG[:, 0], _DRAIN, s.size[0] + _RING)
+            holes.append(_through_plates(link, hole, s.size[0]))
+    return tuple(holes)
 
 
 def _through_plates(link: Link, hole: Hole, across: float) -> Hole:

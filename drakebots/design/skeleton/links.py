@@ -78,20 +78,14 @@ def _fork(build: Build, R: np.ndarray, reach: float) -> list[Solid]:
     """
     back = build.bay[1] / 2
     # Plates and bridge do not overlap, so that their masses add up.
-    plates = [
-        _block(
-            build,
-            f"fork_plate_{'lr'[side < 0]}",
-            "shell",
-            (0.8 * build.bay[1], build.wall, back + reach),
-            R @ [0, side * (build.fork - build.wall) / 2, (reach - back) / 2],
-            R,
-        )
-        for side in (1, -1)
-    ]
+    solids = []
+    size = (0.8 * build.bay[1], build.wall, back + reach)
+    for end, side in (("l", 1), ("r", -1)):
+        p = R @ [0, side * (build.fork - build.wall) / 2, (reach - back) / 2]
+        solids.append(_block(build, f"fork_plate_{end}", "shell", size, p, R))
     size = (build.bay[1], build.fork - 2 * build.wall, build.wall)
     p = R @ [0, 0, reach - build.wall / 2]
-    return [*plates, _block(build, "fork_bridge", "shell", size, p, R)]
+    return [*solids, _block(build, "fork_bridge", "shell", size, p, R)]
 
 
 def _tube(build, name, section, p_BA, p_BB, R) -> Solid:

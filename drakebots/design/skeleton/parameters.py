@@ -135,10 +135,9 @@ class Build:
     def bay(self) -> np.ndarray:
         """Outer sides of a motor bay along the servo's sides (3,) [m]."""
         length, width, height = self.servo.size
-        side = 2 * (self.clearance + self.wall)
-        return np.array(
-            [length + 2 * (self.clearance + self.servo.ear), width + side, height]
-        )
+        ends = 2 * (self.clearance + self.servo.ear)
+        sides = 2 * (self.clearance + self.wall)
+        return np.array([length + ends, width + sides, height])
 
     @property
     def beyond(self) -> float:

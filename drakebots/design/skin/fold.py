@@ -141,39 +141,30 @@ def teeth(
         return ()
     margin = settings.margin
     wide = COVER + SPREAD + settings.cuff * settings.depth + (margin or 0.0)
-    return tuple(
-        Fold(
-            f.p_W,
-            f.axis_W,
-            settings.length,
-            settings.depth,
-            settings.teeth,
-            None if margin is None or f.radius is None else f.radius + wide,
-        )
-        for f in folds
-    )
+    shape = settings.length, settings.depth, settings.teeth
+    found = []
+    for fold in folds:
+        free = margin is None or fold.radius is None
+        radius = None if free else fold.radius + wide
+        found.append(Fold(fold.p_W, fold.axis_W, *shape, radius))
+    return tuple(found)
 
 
 def _radius(skeleton, hinge, side) -> float:
     """Radius of the links around a joint, less the spread of a sleeve's cones [m]."""
-    points = np.concatenate(
-        [
-            skeleton.link(name).origin + solid.corners()
-            for name in (hinge.parent, hinge.child)
-            for solid in skeleton.link(name).solids
-            if solid.kind in ("shell", "servo")
-            and solid.name.startswith((f"{hinge.name}_", "fork_plate"))
-        ]
-    )
-    offset = points - hinge.p_WJ
+    of_joint = (f"{hinge.name}_", "fork_plate")
+    points = []
+    for link in map(skeleton.link, (hinge.parent, hinge.child)):
+        for solid in link.solids:
+            if solid.kind in ("shell", "servo") and solid.name.startswith(of_joint):
+                points.append(link.origin + solid.corners())
+    offset = np.concatenate(points) - hinge.p_WJ
     offset = offset[np.linalg.norm(offset, axis=1) < 0.036]
     if not len(offset):
         return 0.02
-    lateral = np.abs(offset @ side)
+    lateral = np.maximum(np.abs(offset @ side) - SPREAD, 0)
     depth = np.linalg.norm(offset - np.outer(offset @ side, side), axis=1)
-    return float(
-        np.hypot(np.maximum(lateral - SPREAD, 0), np.minimum(depth, 0.016)).max()
-    )
+    return float(np.hypot(lateral, np.minimum(depth, 0.016)).max())
 
 
 def _unit(v):

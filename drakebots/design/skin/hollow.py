@@ -106,14 +106,12 @@ class SkinSettings:
 
 def _sole_rims(skeleton: Skeleton) -> tuple[Ring, ...]:
     """A ring around each sole, where its sides begin."""
-    return tuple(
-        Ring(
-            np.array([x, y, _RIM]),
-            np.array([0.0, 0.0, 1.0]),
-            float(np.hypot(*sole.size)) / 2 + 0.02,
-        )
-        for (x, y, _), sole in zip(skeleton.sole_middles, skeleton.soles)
-    )
+    up = np.array([0.0, 0.0, 1.0])
+    rims = []
+    for (x, y, _), sole in zip(skeleton.sole_middles, skeleton.soles):
+        radius = float(np.hypot(*sole.size)) / 2 + 0.02
+        rims.append(Ring(np.array([x, y, _RIM]), up, radius))
+    return tuple(rims)
 
 
 def fold_and_hollow(
