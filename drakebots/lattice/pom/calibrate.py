@@ -309,7 +309,8 @@ class Calibration:
     def facts(self) -> dict[str, Any]:
         """The calibration as plain numbers in SI, by name; null for an unseen gain."""
         names = [control.name for control in self.model.controls]
-        places = self.model.lattice.nodes[self.model.effector_nodes].tolist()
+        nodes = self.model.lattice.nodes[self.model.effector_nodes].tolist()
+        places = [" ".join(map(str, node)) for node in nodes]
         return plain(
             {
                 "gains": dict(zip(names, self.gains.tolist())),
@@ -317,10 +318,7 @@ class Calibration:
                 "ideality": self.ideality,
                 "residual_m": self.residual,
                 "uncalibrated_m": self.uncalibrated,
-                "offsets_m": {
-                    " ".join(map(str, place)): offset
-                    for place, offset in zip(places, self.offsets.tolist())
-                },
+                "offsets_m": dict(zip(places, self.offsets.tolist())),
                 "rescale": self.body.rescale,
             }
         )

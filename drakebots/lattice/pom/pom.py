@@ -456,11 +456,9 @@ def _over_determined(planes: Planes, S, targets, w, u) -> list[Conflict]:
 
 
 def _undetermined(model: PlanesOfMotion, S: np.ndarray) -> list[Conflict]:
-    return [
-        Conflict(
-            "undetermined",
-            f"no target determines actuator {control.name!r}: it stays at rest",
-        )
-        for i, control in enumerate(model.controls)
-        if not S[:, i].any()
-    ]
+    found = []
+    for i, control in enumerate(model.controls):
+        if not S[:, i].any():
+            text = f"no target determines actuator {control.name!r}: it stays at rest"
+            found.append(Conflict("undetermined", text))
+    return found

@@ -28,6 +28,7 @@ with (A + e I)^-1. No dense matrix of the lattice's size is factored.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -214,12 +215,9 @@ def find_mechanisms(lattice: Lattice) -> Mechanisms:
     fields = rigid_fields(lattice.nodes)
     parts = (_of_part(lattice, label == k, fields) for k in range(label.max() + 1))
     rigid = sum(span.add(field) for part in parts for field in part)
-    found = []
-    for i, field in enumerate(planes.fields.toarray().T):
-        if span.add(field):
-            found.append(_plane(planes, i, field))
-    for part in _hanging(lattice, near):
-        found += [m for m in part if span.add(m.field)]
+    tilts = enumerate(planes.fields.toarray().T)
+    found = [_plane(planes, i, field) for i, field in tilts if span.add(field)]
+    found += [m for m in _hanging(lattice, near) if span.add(m.field)]
     if not span.full:
         found += _local(lattice, near, space, span)
     zero_modes = space.shape[1]
@@ -271,7 +269,7 @@ def _plane(planes: Planes, index: int, field: np.ndarray) -> Mechanism:
     return Mechanism("plane", f"plane {plane}", text, tuple(voxels.tolist()), field)
 
 
-def _hanging(lattice: Lattice, near: np.ndarray):
+def _hanging(lattice: Lattice, near: np.ndarray) -> Iterator[Mechanism]:
     """Rotations of each part that a single node attaches, smallest parts first."""
     parts = []
     looped = {tuple(pair) for square in _squares(lattice) for pair in _sides(square)}
@@ -279,31 +277,23 @@ def _hanging(lattice: Lattice, near: np.ndarray):
         if (v, w) in looped:
             continue
         split = pieces(len(lattice.voxels), np.delete(near[:, :2], i, axis=0))
-        if split[v] == split[w]:
-            continue
-        sides = [np.flatnonzero(split == split[x]) for x in (v, w)]
-        node = lattice.voxel_nodes[v, 3 + axis]
-        parts.append((min(sides, key=len), node))
+        if split[v] != split[w]:
+            sides = [np.flatnonzero(split == split[x]) for x in (v, w)]
+            node = lattice.voxel_nodes[v, 3 + axis]
+            parts.append((min(sides, key=len), node))
     for part, node in sorted(parts, key=lambda p: len(p[0])):
         place = lattice.nodes[node]
         turns = _of_part(lattice, part, rigid_fields(lattice.nodes - place)[:, :, 3:])
-        at = "({}, {}, {})".format(*place)
+        at, first = "({}, {}, {})".format(*place), _name(lattice, part[0])
         if len(part) == 1:
-            text = f"voxel {_name(lattice, part[0])} is singly attached, at node {at}: "
+            text = f"voxel {first} is singly attached, at node {at}: "
             text += "three rotations of its own"
         else:
-            text = f"{len(part)} voxels with {_name(lattice, part[0])} hang on node "
-            text += f"{at}: three rotations of their own"
-        yield [
-            Mechanism(
-                "hanging",
-                f"{_name(lattice, part[0])} about {AXES[k]} at {at}",
-                text,
-                tuple(part.tolist()),
-                turns[k],
-            )
-            for k in range(3)
-        ]
+            text = f"{len(part)} voxels with {first} hang on node {at}: "
+            text += "three rotations of their own"
+        for axis, field in zip(AXES, turns):
+            name = f"{first} about {axis} at {at}"
+            yield Mechanism("hanging", name, text, tuple(part.tolist()), field)
 
 
 def _local(lattice, near, space, span: _Span) -> list[Mechanism]:

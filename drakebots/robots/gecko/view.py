@@ -136,9 +136,8 @@ def record_gecko(
     stage = make_stage(low, high, ground_height=0.0, port=port)
     draw_grid(stage.meshcat, low, high)
     walked = motion.markers if in_half_cycles(data) else data.marker_position.values
-    draw_course(
-        stage.meshcat, data, epsilon_of(result), walked[:, MARKERS.index("front")]
-    )
+    front = walked[:, MARKERS.index("front")]
+    draw_course(stage.meshcat, data, epsilon_of(result), front)
     joints = [None] * len(motion.poses) if motion.joints is None else motion.joints
     body = Body(stage.meshcat, motion.poses[0], joints[0])
     count = len(motion.times)

@@ -4,6 +4,7 @@ from drakebots.robots import Kind, Robot, Task
 
 _VOXELS = __name__.rpartition(".")[0]
 
+_NODES = "drakebots.view.lattice:record_nodes"
 _LIVE = Task(
     f"{_VOXELS}:Drive",
     f"{_VOXELS}:drive",
@@ -43,14 +44,8 @@ ENTRIES = (
         matches="drakebots.lattice.shape:names_lattice",
     ),
     Kind("voxels.simulation", f"{_VOXELS}:plot_walk", f"{_VOXELS}:record_voxel"),
-    *(
-        Kind(
-            f"voxels.{what}",
-            f"{_VOXELS}:plot_actuator_plan",
-            "drakebots.view.lattice:record_nodes",
-        )
-        for what in ("plan", "live")
-    ),
+    Kind("voxels.plan", f"{_VOXELS}:plot_actuator_plan", _NODES),
+    Kind("voxels.live", f"{_VOXELS}:plot_actuator_plan", _NODES),
     Kind("voxels.gait_search", f"{_VOXELS}:plot_gait_search"),
 )
 """Entries of the registry."""

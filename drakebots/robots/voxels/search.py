@@ -213,6 +213,7 @@ def _result(problem, tried, walks, verdict, message) -> Result:
     best = trial.parameters
     table = wave(best, problem.poses) * problem.walk.stroke
     period = problem.walk.pose_time
+    travelled = [1e3 * float(np.nanmean(t.travel)) for t in tried]
     data = xr.Dataset(
         {"control": (("time", "actuator"), table, {"units": "m"})},
         {
@@ -236,9 +237,7 @@ def _result(problem, tried, walks, verdict, message) -> Result:
             "walks": walks,
             "phase_deg": np.degrees(best[:3]).tolist(),
             "squareness": float(best[3]),
-            "travel_mm_of_each_walk": [
-                1e3 * float(np.nanmean(t.travel)) for t in tried
-            ],
+            "travel_mm_of_each_walk": travelled,
         },
         provenance=provenance(
             parameters_of(MODEL).path, as_yaml(problem), problem.seed

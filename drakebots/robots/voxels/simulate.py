@@ -201,9 +201,8 @@ class WalkDiagram:
     def simulator(self) -> Simulator:
         """A simulator with the robot standing at rest."""
         simulator = Simulator(self.diagram)
-        context = self.plant.GetMyMutableContextFromRoot(
-            simulator.get_mutable_context()
-        )
+        root = simulator.get_mutable_context()
+        context = self.plant.GetMyMutableContextFromRoot(root)
         place_at_rest(self.built, context, RigidTransform(rest_pose()))
         return simulator
 

@@ -279,9 +279,8 @@ class Fit:
         spread = ((self.motion - self.motion.mean(axis=0)) ** 2).sum(axis=0)
         unexplained = (self.residuals**2).sum(axis=0)
         constant = spread <= 1e-24 * np.maximum((self.motion**2).sum(axis=0), 1.0)
-        return np.where(
-            constant, np.nan, 1 - unexplained / np.where(constant, 1, spread)
-        )
+        share = 1 - unexplained / np.where(constant, 1, spread)
+        return np.where(constant, np.nan, share)
 
     @property
     def left_out_rms(self) -> np.ndarray:

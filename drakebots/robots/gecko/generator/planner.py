@@ -196,10 +196,8 @@ def _best(
 
     cost = np.square(misses(reached, turned)).sum(axis=-1)
     least = (cost == minimum_filter(cost, 3, mode="nearest")) & np.isfinite(cost)
-    order = np.argsort(cost[least], kind="stable")[
-        : _STARTS if exact else _COARSE_STARTS
-    ]
-    starts = gaits[least][order]
+    order = np.argsort(cost[least], kind="stable")
+    starts = gaits[least][order[: _STARTS if exact else _COARSE_STARTS]]
     options = {"bounds": (low, high), "x_scale": high - low, "method": "dogbox"}
     options |= dict.fromkeys(("ftol", "xtol", "gtol"), 1e-12)
     fits = [least_squares(residuals, q, **options).x for q in starts]
