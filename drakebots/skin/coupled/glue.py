@@ -242,16 +242,9 @@ def glue_by_radius(
         )
     glued = np.flatnonzero(count == 1 if between == "leave" else count > 0)
     nearest = np.argmin(distance[glued], axis=1)
-    return glue_vertices(
-        vertices,
-        plant,
-        context,
-        {
-            name: glued[nearest == k]
-            for k, name in enumerate(names)
-            if (nearest == k).any()
-        },
-    )
+    on = {name: glued[nearest == k] for k, name in enumerate(names)}
+    on = {name: ids for name, ids in on.items() if len(ids)}
+    return glue_vertices(vertices, plant, context, on)
 
 
 def _link_distances(vertices, plant, context, bodies):

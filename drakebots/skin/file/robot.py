@@ -389,10 +389,8 @@ class Attachment:
 
 def _link_origins(plant: MultibodyPlant, context: Context) -> np.ndarray:
     """Origins of the links in the context's pose (n, 3) [m]."""
-    bodies = bodies_of(plant)[1:]
-    return np.array(
-        [plant.EvalBodyPoseInWorld(context, body).translation() for body in bodies]
-    )
+    poses = (plant.EvalBodyPoseInWorld(context, b) for b in bodies_of(plant)[1:])
+    return np.array([pose.translation() for pose in poses])
 
 
 def attach(

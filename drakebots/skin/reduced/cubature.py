@@ -51,14 +51,9 @@ def all_points(model: FemModel) -> Points:
         pad = k - group.nodes.shape[1]
         nodes = np.pad(group.nodes, ((0, 0), (0, pad)), constant_values=-1)
         slopes = np.pad(group.gradients, ((0, 0), (0, 0), (0, pad), (0, 0)))
-        parts.append(
-            (
-                np.repeat(nodes, q, axis=0),
-                slopes.reshape(m * q, k, 3),
-                group.weights.ravel(),
-                np.repeat(row, q),
-            )
-        )
+        nodes = np.repeat(nodes, q, axis=0)
+        slopes = slopes.reshape(m * q, k, 3)
+        parts.append((nodes, slopes, group.weights.ravel(), np.repeat(row, q)))
     return Points(*(np.ascontiguousarray(np.concatenate(p)) for p in zip(*parts)))
 
 
