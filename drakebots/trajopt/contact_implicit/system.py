@@ -153,27 +153,21 @@ class ContactSystem:
         return tuple(names)
 
     @cached_property
-    def _gradients(self) -> ca.Function:
+    def lagrangian_gradients(self) -> ca.Function:
+        """D1L and D2L of q and v."""
         q, v = ca.SX.sym("q", self.nq), ca.SX.sym("v", self.nq)
         L = self.twin.lagrangian(q, v)
         return ca.Function("L", [q, v], [ca.gradient(L, q), ca.gradient(L, v)])
 
-    def lagrangian_gradients(self, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """D1L and D2L."""
-        return self._gradients(q, v)
-
     @cached_property
-    def _loops(self) -> ca.Function:
+    def loop_force(self) -> ca.Function:
+        """c(q) and C(q)'lam of q and lam."""
         q, lam = ca.SX.sym("q", self.nq), ca.SX.sym("lam", self.num_loop_rows)
         c = self.twin.closure(q, self.robot.closure)
         force = (
             ca.jtimes(c, q, lam, True) if self.num_loop_rows else ca.SX.zeros(self.nq)
         )
         return ca.Function("loops", [q, lam], [c, force])
-
-    def loop_force(self, q: ca.SX, lam: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """c(q) and C(q)'lam."""
-        return self._loops(q, lam)
 
     def applied_force(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
         """Generalized force of the inputs and of damping (nq,)."""
@@ -228,7 +222,8 @@ class ContactSystem:
         return total
 
     @cached_property
-    def _motion(self) -> ca.Function:
+    def contact_motion(self) -> ca.Function:
+        """phi (nc,) and D'p_dot (4 nc,) of the feet, of q and v."""
         q, v = ca.SX.sym("q", self.nq), ca.SX.sym("v", self.nq)
         distance, speed = [], []
         for phi, _, D, point, fixed, p_BC in self._contacts(q):
@@ -241,10 +236,6 @@ class ContactSystem:
             "motion", [q, v], [ca.vertcat(*distance), ca.vertcat(*speed)]
         )
 
-    def contact_motion(self, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """phi (nc,) and D'p_dot (4 nc,) of the feet."""
-        return self._motion(q, v)
-
     def motion_of_intervals(
         self, q: np.ndarray, h: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -255,7 +246,8 @@ class ContactSystem:
             h: their lengths (K, 1).
         """
         v = np.diff(q, axis=0) / h
-        phi, speed = (np.array(a).T for a in self._motion.map(len(v))(q[1:].T, v.T))
+        motion = self.contact_motion.map(len(v))
+        phi, speed = (np.array(a).T for a in motion(q[1:].T, v.T))
         return phi, speed
 
     def contact_frames(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
