@@ -51,14 +51,13 @@ def assemble(program: Program, *, threads: int = 1) -> Assembled:
     y, p = ca.MX.sym("y", n), ca.MX.sym("p", 0)
     lam_f, lam_g = ca.MX.sym("lam_f"), ca.MX.sym("lam_g", m)
     x = y * ca.DM(program.x_scale)
-    g = _sum(
-        [
-            _scatter(t.rows, t.signs, m) @ ca.vec(_call(t, "value", x, threads))
-            for t in program.terms
-        ],
-        m,
+    values = (
+        _scatter(t.rows, t.signs, m) @ ca.vec(_call(t, "value", x, threads))
+        for t in program.terms
     )
-    f = _sum([ca.sum1(ca.vec(_call(t, "value", x, threads))) for t in program.costs], 1)
+    g = sum(values, ca.MX.zeros(m))
+    costs = (ca.sum1(ca.vec(_call(t, "value", x, threads))) for t in program.costs)
+    f = sum(costs, ca.MX.zeros(1))
     g_jac, J = _jacobian(program, x, threads)
     f_grad, df = _gradient(program, x, threads)
     H = _hessian(program, x, lam_f, lam_g, threads)
@@ -80,13 +79,6 @@ def assemble(program: Program, *, threads: int = 1) -> Assembled:
     )
 
 
-def _sum(parts, size):
-    total = ca.MX.zeros(size)
-    for part in parts:
-        total = total + part
-    return total
-
-
 def _call(term: Term, kind: str, x: ca.MX, threads: int, mu: ca.MX | None = None):
     """One column of outputs for each use."""
     columns = term.columns.ravel().tolist()
@@ -104,9 +96,9 @@ def _call(term: Term, kind: str, x: ca.MX, threads: int, mu: ca.MX | None = None
     return function(*arguments)
 
 
-def _scatter(rows: np.ndarray, signs: np.ndarray, size: int) -> ca.DM:
-    """S with S[rows[k, i], k m + i] = signs[i]."""
-    values = np.tile(signs, len(rows))
+def _scatter(rows: np.ndarray, factors: np.ndarray, size: int) -> ca.DM:
+    """S with S[rows[k, i], k m + i] = factors[i], or factors[k, i]."""
+    values = np.broadcast_to(factors, rows.shape).ravel()
     columns, rows = np.arange(rows.size), rows.ravel()
     kept = rows >= 0
     matrix = (values[kept], (rows[kept], columns[kept]))
@@ -162,7 +154,7 @@ def _jacobian(program: Program, x: ca.MX, threads: int):
         pattern.add(rows, columns, term.signs[i] * scale)
         parts.append(ca.vec(nonzeros))
         values.append(_scatter(term.rows, term.signs, m) @ ca.vec(r))
-    return _sum(values, m), pattern.matrix(parts)
+    return sum(values, ca.MX.zeros(m)), pattern.matrix(parts)
 
 
 def _gradient(program: Program, x: ca.MX, threads: int):
@@ -172,15 +164,8 @@ def _gradient(program: Program, x: ca.MX, threads: int):
         r, nonzeros = _call(term, "jacobian", x, threads)
         _, j = term.block.jacobian_pattern
         columns = term.columns[:, j]
-        collect = sp.csc_matrix(
-            (
-                program.x_scale[columns].ravel(),
-                (columns.ravel(), np.arange(columns.size)),
-            ),
-            (n, columns.size),
-        )
         f = f + ca.sum1(ca.vec(r))
-        df = df + _dm(collect) @ ca.vec(nonzeros)
+        df = df + _scatter(columns, program.x_scale[columns], n) @ ca.vec(nonzeros)
     return f, df
 
 
