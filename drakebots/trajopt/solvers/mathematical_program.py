@@ -378,21 +378,17 @@ class _Lowering:
     def _rows(self) -> None:
         """Adds a binding for each group of rows at each knot, or for all of a knot's
         rows that are not affine."""
-        parts: dict[int, tuple[Group, int]] = dict(
-            enumerate(
-                (g, k) for g in self.program.rows.values() for k in range(g.count)
-            )
-        )
-        owner = np.repeat(list(parts), [len(g.labels) for g, _ in parts.values()])
-        collected: dict[int, list] = {unit: [] for unit in parts}
+        parts = [(g, k) for g in self.program.rows.values() for k in range(g.count)]
+        owner = np.repeat(np.arange(len(parts)), [len(g.labels) for g, _ in parts])
+        collected: list[list] = [[] for _ in parts]
         for term in self.program.terms:
             for k, use in enumerate(self._uses(term)):
                 rows = term.rows[k]
                 for unit in np.unique(owner[rows[rows >= 0]]):
                     mine = np.flatnonzero((rows >= 0) & (owner[rows] == unit))
-                    collected[int(unit)].append((term, k, use, mine))
+                    collected[unit].append((term, k, use, mine))
         together: dict[int, list[int]] = {}
-        for unit, (group, knot) in parts.items():
+        for unit, (group, knot) in enumerate(parts):
             alone = _are_affine(collected[unit]) or group.count == 1 or not self.merged
             key = -1 - unit if alone else knot
             together.setdefault(key, []).append(unit)
