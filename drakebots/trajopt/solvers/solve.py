@@ -380,12 +380,9 @@ def _judge(raw: Raw, violation, late, ended) -> tuple[Verdict, str]:
     if late:
         return Verdict.TIME_LIMIT, f"stopped at the time limit; {state}"
     if raw.success:
-        return (
-            Verdict.FAILED,
-            f"{raw.status}, but {state} exceeds {TOLERANCE:g}; tighten the solver's "
-            "tolerances",
-        )
-    return (
-        Verdict.FAILED,
-        f"{raw.status}; {state}; try another start, more iterations or a continuation",
-    )
+        advice = "tighten the solver's tolerances"
+        state = f", but {state} exceeds {TOLERANCE:g}; {advice}"
+    else:
+        advice = "try another start, more iterations or a continuation"
+        state = f"; {state}; {advice}"
+    return Verdict.FAILED, raw.status + state
