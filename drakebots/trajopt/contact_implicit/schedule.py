@@ -209,17 +209,11 @@ def _stance_jacobian(system: ContactSystem, q: np.ndarray):
 
 def _foot_block(system: ContactSystem, i: int) -> dict[str, Block]:
     """Blocks of one foot: its distance at q1, and its speeds along the ground."""
-    n = system.nq
-    q1 = ca.SX.sym("q1", n)
-    phi, _ = system.contact_motion(q1, ca.SX.zeros(n))
-    symbols = {
-        "h": ca.SX.sym("h"),
-        "q0": ca.SX.sym("q0", n),
-        "q1": ca.SX.sym("q1", n),
-    }
-    _, speed = system.contact_motion(
-        symbols["q1"], (symbols["q1"] - symbols["q0"]) / symbols["h"]
-    )
+    sizes = {"h": 1, "q0": system.nq, "q1": system.nq}
+    symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+    h, q0, q1 = symbols.values()
+    phi, _ = system.contact_motion(q1, ca.SX.zeros(system.nq))
+    _, speed = system.contact_motion(q1, (q1 - q0) / h)
     # The directions are +t1, -t2, -t1, +t2.
     slip = ca.vertcat(speed[4 * i], speed[4 * i + 3])
     return {
@@ -245,13 +239,8 @@ def with_free_contacts(
     psi = np.maximum((-speed).reshape(K, nc, 4).max(axis=2), 0.0)
     eta = speed + np.repeat(psi, 4, axis=1)
     cone = friction * gam - beta.reshape(K, nc, 4).sum(axis=2)
-    sums = np.column_stack(
-        [
-            (phi * gam).sum(axis=1),
-            (h * cone * psi).sum(axis=1),
-            (h * eta * beta).sum(axis=1),
-        ]
-    ).max(axis=1)
+    products = phi * gam, h * cone * psi, h * eta * beta
+    sums = np.max([product.sum(axis=1) for product in products], axis=0)
     group = free.variables["s"]
     s = np.clip(sums[:, None], group.lower, group.upper)
     kept = {name: parts[name] for name in parts if name in free.variables}
