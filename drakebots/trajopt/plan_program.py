@@ -252,7 +252,6 @@ class PlanProgram(Generic[Plan]):
         function: Callable[..., ca.SX],
         given: Sequence[str],
         unit: float,
-        labels: str = "xyz",
     ) -> np.ndarray:
         """New variables that are a function of others, as expressions in SI.
 
@@ -262,7 +261,6 @@ class PlanProgram(Generic[Plan]):
             function: from groups at the knot to their values.
             given: those groups; "after" is q at the next knot.
             unit: SI value of one unit.
-            labels: a name for each.
         """
         at = self._knot(knot, intervals="after" in given)
         name = name.format(at)
@@ -273,7 +271,7 @@ class PlanProgram(Generic[Plan]):
             group = self.program.variables["q" if key == "after" else key]
             b.add_variables(key, 1, group.labels, scale=group.scale)
             columns.append(group.indices[at + (key == "after")])
-        b.add_variables(name, 1, labels)
+        b.add_variables(name, 1, "xyz")
         inputs = {key: b[key].indices for key in (*given, name)}
         b.constraint(
             name.partition("(")[0],
@@ -281,14 +279,14 @@ class PlanProgram(Generic[Plan]):
             lambda y, **others: y - function(**others),
             lower=0.0,
             upper=0.0,
-            labels=labels,
+            labels="xyz",
         )
         program, prog = b.build(), self.prog
-        new = prog.NewContinuousVariables(len(labels), name)
+        new = prog.NewContinuousVariables(3, name)
         known = np.concatenate(columns)
         variables = np.concatenate([self.lowered.x[known], new])
         lower(program, scaled=True, into=(prog, variables))
-        x = np.append(self.guess[known], np.zeros(len(labels)))
+        x = np.append(self.guess[known], np.zeros(3))
         prog.SetInitialGuess(new, -program.values(x))
         with np.errstate(invalid="ignore"):
             return self._functions.setdefault(name, new * unit)

@@ -164,7 +164,8 @@ class ContactImplicitBuilder(ProgramBuilder):
         if problem.periodic is not None:
             self._add_periodicity()
         if self.free_contacts:
-            self._slack_cost()
+            weight = problem.slack.weight
+            self.cost("slack", {"s": self["s"].indices}, lambda s: weight * s)
 
     def _declare_variables(self) -> None:
         """Adds the variables of the module, with their bounds and scales."""
@@ -305,10 +306,6 @@ class ContactImplicitBuilder(ProgramBuilder):
         lower = self._rows["distance"].lower
         heights = array(lower.shape, entry=non_negative())
         lower[:] = check_value("heights of feet", height, heights)
-
-    def _slack_cost(self) -> None:
-        weight = self.problem.slack.weight
-        self.cost("slack", {"s": self["s"].indices}, lambda s: weight * s)
 
     def running_cost(
         self, function: Callable[[ca.SX, ca.SX, ca.SX], ca.SX], name: str = "running"

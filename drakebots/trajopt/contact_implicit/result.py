@@ -71,16 +71,13 @@ def plan_dataset(problem: ContactImplicit, solution: Solution) -> xr.Dataset:
     data = trajectory_dataset(robot, times, np.hstack([q, v]))
     force = contact_forces(system, parts) * unit.force
     first = force[-1:] if periodic else np.zeros_like(force[:1])
+    force = np.concatenate([first, force])
     held = np.vstack([parts["u"], parts["u"][-1:]])
     slack = np.concatenate([parts["s"][:, 0], parts["s"][-1:, 0]])
     energy = unit.of(mass=1, length=2, time=-2)
     inputs_note = "as the model's inputs: see docs"
     data = data.assign(
-        foot_force=(
-            ("time", "foot", "axis"),
-            np.concatenate([first, force]),
-            {"units": "N"},
-        ),
+        foot_force=(("time", "foot", "axis"), force, {"units": "N"}),
         input=(("time", "input_name"), held, {"units": inputs_note}),
         slack=("time", slack * energy, {"units": "J"}),
         decision=("variable", np.array(solution.x), {"units": "of the program"}),

@@ -176,12 +176,8 @@ def _single(
 
 def _footfall(aim: Targets, gait: str, rounds: int):
     """Schedule and swings of a motion in which every leg makes so many steps."""
-    K, nc, legs = (
-        aim.problem.knots - 1,
-        *map(len, (aim.standing.feet, aim.standing.legs)),
-    )
-    loaded = np.ones((K, nc), bool)
-    grounded = np.ones((K, nc), bool)
+    K, nc, legs = aim.intervals, len(aim.standing.feet), len(aim.standing.legs)
+    loaded, grounded = np.ones((2, K, nc), bool)
     height = np.zeros((K, nc))
     swings: list[list[tuple[int, int]]] = [[] for _ in range(nc)]
     for i, first, last in aim.motion.swings(gait, rounds, aim.standing, K):

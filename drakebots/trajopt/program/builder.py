@@ -63,16 +63,12 @@ class ProgramBuilder:
         group = self[name]
         items = slice(None)
         if labels is not None:
-            items = [self._item(group, label) for label in labels]
+            check_names(name, labels, group.labels)
+            items = [group.labels.index(label) for label in labels]
         if lower is not None:
             group.lower[knot, items] = np.maximum(group.lower[knot, items], lower)
         if upper is not None:
             group.upper[knot, items] = np.minimum(group.upper[knot, items], upper)
-
-    @staticmethod
-    def _item(group: Group, label: str) -> int:
-        check_names(group.name, [label], group.labels)
-        return group.labels.index(label)
 
     def add_term(
         self,

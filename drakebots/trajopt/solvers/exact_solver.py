@@ -126,9 +126,6 @@ class ExactIpoptSolver(SolverInterface if CALLABLE_BY_DRAKE else object):
 
     _result = ExactIpoptResult
 
-    def __init__(self) -> None:
-        super().__init__()
-
     @classmethod
     def id(cls) -> SolverId:
         """The id to set options under."""
