@@ -195,15 +195,13 @@ class Robot:
     def length_positions(self) -> tuple[np.ndarray, np.ndarray]:
         """Masks of the positions (nq,) and velocities (nv,) that are lengths."""
         plant = self.plant
-        masks = (
-            np.zeros(plant.num_positions(), bool),
-            np.zeros(plant.num_velocities(), bool),
-        )
+        sizes = plant.num_positions(), plant.num_velocities()
+        q, v = (np.zeros(size, bool) for size in sizes)
         for joint in joints_of(plant):
             kind = joint.type_name()
-            masks[0][joint.position_start() + _lengths(kind, True)] = True
-            masks[1][joint.velocity_start() + _lengths(kind, False)] = True
-        return masks
+            q[joint.position_start() + _lengths(kind, True)] = True
+            v[joint.velocity_start() + _lengths(kind, False)] = True
+        return q, v
 
     def feet_positions(self, context: Context) -> np.ndarray:
         """p_WF of every foot (num_feet, 3) [m]."""
@@ -217,10 +215,8 @@ class Robot:
 
     def feet_jacobian(self, context: Context) -> np.ndarray:
         """J (3 num_feet, nv) of the feet's velocities in the world, plant units."""
-        rows = [
-            point_jacobian(self.plant, context, *point)
-            for point in self.frames(self.model.feet)
-        ]
+        feet = self.frames(self.model.feet)
+        rows = [point_jacobian(self.plant, context, *foot) for foot in feet]
         return np.vstack([np.zeros((0, self.plant.num_velocities())), *rows])
 
     def frames(self, points: Sequence[Point]) -> list[tuple[Frame, np.ndarray]]:
@@ -231,13 +227,9 @@ class Robot:
         ]
 
     def _positions(self, context: Context, points, seen_from: Frame) -> np.ndarray:
-        L = self.scaling.length
-        return np.array(
-            [
-                L * self.plant.CalcPointsPositions(context, *point, seen_from).ravel()
-                for point in self.frames(points)
-            ]
-        ).reshape(-1, 3)
+        positions, places = self.plant.CalcPointsPositions, self.frames(points)
+        p = [positions(context, *place, seen_from) for place in places]
+        return self.scaling.length * np.reshape(p, (-1, 3))
 
     def set_base_pose(self, context: Context, X_WB: RigidTransform) -> None:
         """Places the base; the translation is in m."""
