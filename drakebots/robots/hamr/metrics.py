@@ -128,7 +128,7 @@ def gait_metrics(data: xr.Dataset, rhythm: Rhythm | Waveform, mass: float) -> di
     distance = float(base[cycles[-1], 0] - base[cycles[0], 0])
     normal = data.foot_force.values[span, :, 2]
     standing = normal > LOADED * mass * GRAVITY
-    out |= {
+    return out | {
         "stride_mm_per_cycle": 1e3 * float(forward.mean()),
         "stride_deviation_mm": 1e3 * float(forward.std()),
         "settled_stride_mm": 1e3 * float(forward[-max(1, len(forward) // 3) :].mean()),
@@ -147,7 +147,6 @@ def gait_metrics(data: xr.Dataset, rhythm: Rhythm | Waveform, mass: float) -> di
         ),
         **_power(data.isel(time=span), mass * GRAVITY * distance),
     }
-    return out
 
 
 def _power(data: xr.Dataset, carried: float) -> dict[str, float | None]:
@@ -225,7 +224,7 @@ def tracking_metrics(
     volts = part.voltage.values
     away = plan.base_position[-1] - plan.base_position[0]
     clipped = (volts <= _CLIPPED) | (volts >= BIAS - _CLIPPED)
-    out |= {
+    return out | {
         "leg_error_x_mm": float(_rms(error[:, :, 0])),
         "leg_error_z_mm": float(_rms(error[:, :, 2])),
         "leg_error_mm": {leg: by_leg[i, [0, 2]].tolist() for i, leg in enumerate(LEGS)},
@@ -236,7 +235,6 @@ def tracking_metrics(
         "planned_stride_mm": 1e3 * float(np.hypot(*away[:2])),
         "planned_apex_rise_mm": _rise_mm(plan.base_position),
     }
-    return out
 
 
 def body_error(data: xr.Dataset, plan: Reference, start: float) -> dict[str, float]:

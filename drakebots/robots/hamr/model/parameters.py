@@ -20,7 +20,7 @@ from drakebots.core.checks import (
 from drakebots.core.fields import checked
 from drakebots.core.units import si_factor
 from drakebots.formats import load
-from drakebots.model import Model, Parameters, package_root
+from drakebots.model import Model, Parameters, parameters_of
 
 MODEL = "hamr"
 """The name of the model in the models folder."""
@@ -44,10 +44,9 @@ def mirror(leg: str) -> np.ndarray:
     )
 
 
-@cache
 def parameters() -> Parameters:
     """The parameters of `models/hamr`, read once."""
-    return Parameters(package_root() / MODEL)
+    return parameters_of(MODEL)
 
 
 @cache

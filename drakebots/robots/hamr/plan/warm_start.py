@@ -97,14 +97,17 @@ def executed_gait(problem: GaitProblem) -> Guess:
             f"{metrics.get('cycles', 0)} at {frequency:.4g} Hz; give another"
         )
     ends = [end - k / frequency for k in range(min(_SETTLED, metrics["cycles"]))]
-    cycles = [
-        recorded_reference(
-            run.data, last - 1 / frequency, last, periodic=False, friction=problem.mu
-        )
-        for last in ends
-    ]
+    cycles = [_recorded(run, last - 1 / frequency, last, problem) for last in ends]
     best = min(cycles, key=_gap)
     return _straightened(_resampled(_ahead(best), problem.knots))
+
+
+def _recorded(
+    run: Result, start: float, end: float, problem: GaitProblem | JumpProblem
+) -> Reference:
+    """A part of a run that need not be periodic."""
+    how = {"periodic": False, "friction": problem.mu}
+    return recorded_reference(run.data, start, end, **how)
 
 
 def _gap(cycle: Reference) -> float:
@@ -145,9 +148,7 @@ def simulated_gait(problem: GaitProblem) -> Guess:
         )
     )
     end = float(walk.data.time.values[-1])
-    reference = recorded_reference(
-        walk.data, end - period, end, periodic=False, friction=problem.mu
-    )
+    reference = _recorded(walk, end - period, end, problem)
     return _straightened(_resampled(reference, problem.knots))
 
 
@@ -163,9 +164,7 @@ def simulated_jump(problem: JumpProblem) -> Guess:
     apex = float(time[height.argmax()])
     # In the first milliseconds the robot falls onto the ground.
     begin = max(apex - problem.duration, 3e-3)
-    reference = recorded_reference(
-        jump.data, begin, apex, periodic=False, friction=problem.mu
-    )
+    reference = _recorded(jump, begin, apex, problem)
     guess = _resampled(reference, problem.knots)
     guess.q[:, :2] -= guess.q[0, :2]
     guess.q[:, 3] -= guess.q[0, 3]

@@ -20,7 +20,7 @@ from pydrake.multibody.tree import JacobianWrtVariable
 from drakebots.core.errors import NoSolution
 from drakebots.core.units import MM_G_MS
 from drakebots.formats import load
-from drakebots.model import Model, find_body
+from drakebots.model import Model
 from drakebots.multibody import ClosedChain, build_robot
 from drakebots.robots.hamr.model import MODEL, actuated_joints
 from drakebots.robots.hamr.reference import CHASSIS
@@ -130,15 +130,12 @@ class _InverseKinematics:
 
     def __init__(self, model: Model):
         self._robot = build_robot(model, base="fixed", time_step=0, scaling=MM_G_MS)
-        plant, unit = self._robot.plant, self._robot.scaling
+        plant = self._robot.plant
         joints = actuated_joints(plant)
         self._chain = ClosedChain(self._robot, tuple(j.name() for j in joints))
         self._tips = np.array([j.position_start() for j in joints])
         self._travel = np.array([j.position_upper_limits()[0] for j in joints])
-        self._markers = [
-            (find_body(plant, p.body).body_frame(), p.p_BF / unit.length)
-            for p in model.points
-        ]
+        self._markers = self._robot.frames(model.points)
         self._chassis = plant.GetFrameByName(CHASSIS)
         self._context = plant.CreateDefaultContext()
         self.neutral = self._positions()
