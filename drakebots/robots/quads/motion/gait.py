@@ -144,20 +144,13 @@ def _keep_zmp(prog, k: int, corners, cdd, x, slack, height: float, clearance: fl
 def _widened(K: int, R: np.ndarray, periodic: bool) -> sp.csr_matrix:
     """Matrix (2 (K + 4), 2 K) from x to the knots with two ghost knots at each end."""
 
-    def pick(*terms) -> sp.csr_matrix:
-        row = sp.lil_matrix((2, 2 * K))
-        for k, M in terms:
-            row[:, 2 * k : 2 * k + 2] = row[:, 2 * k : 2 * k + 2] + M
-        return row.tocsr()
-
-    one = np.eye(2)
+    x, R = sp.eye(2 * K, format="csr"), sp.csr_matrix(R)
+    c = [x[2 * k : 2 * k + 2] for k in range(K)]
+    before, after = [c[0], c[0]], [c[-1], c[-1]]
     if periodic:
-        last = K - 1
-        before = [pick((0, one), (last - j, R.T), (last, -R.T)) for j in (2, 1)]
-        after = [pick((last, one), (j, R), (0, -R)) for j in (1, 2)]
-    else:
-        before, after = [pick((0, one))] * 2, [pick((K - 1, one))] * 2
-    return sp.vstack([*before, sp.eye(2 * K), *after]).tocsr()
+        before = [c[0] + R.T @ (c[-1 - j] - c[-1]) for j in (2, 1)]
+        after = [c[-1] + R @ (c[j] - c[0]) for j in (1, 2)]
+    return sp.vstack([*before, x, *after]).tocsr()
 
 
 def _differences(K: int, step: float):
