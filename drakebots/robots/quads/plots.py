@@ -26,6 +26,7 @@ from drakebots.plots import (
     save,
 )
 from drakebots.results import Result, require
+from drakebots.robots.quads.motion.motion import runs
 
 BAR = "#f2c14e"
 
@@ -123,8 +124,7 @@ def draw_bars(axes: Axes, result: Result) -> None:
     dt = t[1] - t[0] if len(t) > 1 else 1.0
     loads, contact = _foot_loads(result), _contact(result)
     for k in range(len(feet)):
-        edges = np.flatnonzero(np.diff(np.r_[0, contact[:, k], 0]))
-        spans = [(t[a], t[b - 1] - t[a] + dt) for a, b in edges.reshape(-1, 2)]
+        spans = [(t[a], t[b - 1] - t[a] + dt) for a, b in runs(contact[:, k])]
         axes.broken_barh(spans, (k - 0.4, 0.8), color=BAR)
         if loads is not None:
             axes.plot(t, k + 0.4 - 0.8 * loads[:, k], color="#222", lw=0.8)

@@ -378,13 +378,11 @@ def motion_from_csv(text: str, quad: Quad, name: str = "motion") -> MotionInput:
         raise InvalidInput(
             f"line {k + 2}, column {quad.feet[j]}.contact: must be 0 or 1"
         )
+    feet = [columns[f"{f}.{x}"] for f in quad.feet for x in "xyz"]
     return MotionInput(
         Footfall(quad.feet, contact > 0, float(dt)),
         np.stack([columns[f"com.{x}"] for x in "xyz"], axis=1),
-        np.stack(
-            [np.stack([columns[f"{f}.{x}"] for x in "xyz"], axis=1) for f in quad.feet],
-            axis=1,
-        ),
+        np.stack(feet, axis=1).reshape(len(t), -1, 3),
         columns.get("heading", 0.0),
         reference={j: columns[f"q.{j}"] for j in joints},
         name=name,

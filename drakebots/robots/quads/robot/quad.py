@@ -500,9 +500,7 @@ def feet_kinematics(
 ) -> FeetKinematics:
     """Kinematics of the feet at the context's q."""
     world, nv = plant.world_frame(), plant.num_velocities()
-    rows: dict[str, list] = {
-        name: [] for name in ("p", "J", "tip", "J_tip", "normal", "J_normal")
-    }
+    rows = []
     for one, n_B in zip(feet.patches, feet.normal_B):
         frame = find_body(plant, one.body).body_frame()
         p_BC = np.ascontiguousarray(one.p_BC.T)
@@ -512,11 +510,8 @@ def feet_kinematics(
             context, JacobianWrtVariable.kV, frame, world, world
         )
         n = frame.CalcPoseInWorld(context).rotation().matrix() @ n_B
-        rows["p"].append(p)
-        rows["J"].append(J.reshape(-1, nv))
-        rows["tip"].append(p.mean(axis=0)[None])
-        rows["J_tip"].append(J.mean(axis=0))
-        rows["normal"].append(n[None])
         # dn = omega x n.
-        rows["J_normal"].append(np.cross(spin.T, n).T)
-    return FeetKinematics(**{name: np.concatenate(part) for name, part in rows.items()})
+        turned = np.cross(spin.T, n).T
+        tip, J_tip = p.mean(axis=0)[None], J.mean(axis=0)
+        rows.append((p, J.reshape(-1, nv), tip, J_tip, n[None], turned))
+    return FeetKinematics(*map(np.concatenate, zip(*rows)))

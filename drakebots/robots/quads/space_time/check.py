@@ -83,9 +83,7 @@ def nearest_poses(
     function = quad.tree.pose_function
     nf = len(quad.soles)
     order = [motion.footfall.feet.index(name) for name in quad.feet]
-    weights = np.concatenate(
-        [np.full(3 * nf, FOOT), np.full(3 * nf, FLAT), np.full(3, COM)]
-    )
+    weights = np.repeat([FOOT, FLAT, COM], [3 * nf, 3 * nf, 3])
     low, high = quad.position_limits
     low, high = low + LIMIT_GAP, high - LIMIT_GAP
     posture = np.full(quad.nv, POSTURE)

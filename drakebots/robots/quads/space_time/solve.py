@@ -272,11 +272,8 @@ def _loads(plan: SpaceTimePlan) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return np.stack([np.interp(steps, at, c) for c in values.T], axis=1)
 
     shape = (len(steps), len(problem.quad.soles), 3)
-    return (
-        line(parts["F"]).reshape(shape),
-        line(parts["T"]).reshape(shape),
-        line(parts["tau"]),
-    )
+    F, T, tau = (line(parts[name]) for name in ("F", "T", "tau"))
+    return F.reshape(shape), T.reshape(shape), tau
 
 
 def patch_forces(sole: Sole, R_WS: np.ndarray, F: np.ndarray, T: np.ndarray):
@@ -404,12 +401,10 @@ def _step_errors(plan: SpaceTimePlan) -> dict[str, float]:
     feet = quad.foot_positions(q)
     contact = problem.motion.footfall.contact[:, problem.order]
     slip = 0.0
-    for j in range(len(quad.soles)):
-        for k in range(len(knot) - 1):
-            if knot[k, j] and knot[k + 1, j]:
-                i = problem.knots[k]
-                moved = feet[i : i + problem.knot_spacing + 1, j] - feet[i, j]
-                slip = max(slip, float(np.abs(moved).max()))
+    for k, j in np.argwhere(knot[:-1] & knot[1:]):
+        i = problem.knots[k]
+        moved = feet[i : i + problem.knot_spacing + 1, j] - feet[i, j]
+        slip = max(slip, float(np.abs(moved).max()))
     sunk = -feet[..., 2][~contact].min(initial=0.0)
     return {
         "frame_dynamics_error": float(base[~across].max(initial=0.0)),
