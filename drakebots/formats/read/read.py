@@ -30,6 +30,7 @@ from drakebots.formats.read.old_urdf import is_old_urdf, read_old_urdf
 from drakebots.formats.read.sdf import repair_sdf
 from drakebots.formats.read.tree import (
     balls_to_hinges,
+    child_of,
     fixed_to_world,
     floats,
     free_bodies,
@@ -248,14 +249,6 @@ def _set_number(element: ET.Element, key: str, value: float) -> None:
         element.text = repr(float(value))
 
 
-def _made(element: ET.Element, path: str) -> ET.Element:
-    """What is found below an element by a path of tags, and made where it is not."""
-    for tag in path.split("/"):
-        found = element.find(tag)
-        element = ET.SubElement(element, tag) if found is None else found
-    return element
-
-
 def _numbers(root: ET.Element) -> dict[str, list[_Place]]:
     """The numbers of links and joints by parameter, the parameter's own first; what
     goes with it in proportion follows."""
@@ -272,7 +265,7 @@ def _numbers(root: ET.Element) -> dict[str, list[_Place]]:
     path, key = ("dynamics", "damping") if urdf else ("axis/dynamics/damping", "")
     for joint in root.iter("joint"):
         if joint.get("type") in ("revolute", "continuous", "prismatic"):
-            found[f"damping:{joint.get('name')}"] = [(_made(joint, path), key)]
+            found[f"damping:{joint.get('name')}"] = [(child_of(joint, path), key)]
     for part in (*root.iter("joint"), *root.iter("transmission")):
         named = part if part.tag == "joint" else part.find("joint")
         spring = part.find("axis/dynamics/spring_stiffness")

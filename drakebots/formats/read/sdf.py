@@ -21,6 +21,7 @@ from drakebots.formats.read.findings import (
 from drakebots.formats.read.masses import WORLD, fix_weightless, repair_inertia
 from drakebots.formats.read.meshes import repair_shapes
 from drakebots.formats.read.tree import (
+    child_of,
     cut_loops,
     floats,
     leave_out,
@@ -104,8 +105,7 @@ def _unpowered(axis: ET.Element) -> bool:
     """
     if axis.find("limit/effort") is not None:
         return False
-    limit = axis.find("limit")
-    say(ET.SubElement(axis, "limit") if limit is None else limit, "effort", "0")
+    say(child_of(axis, "limit"), "effort", "0")
     return True
 
 

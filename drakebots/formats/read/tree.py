@@ -199,9 +199,15 @@ def say(parent: ET.Element, key: str, text: str) -> None:
     if parent.attrib:
         parent.set(key, text)
         return
-    child = parent.find(key)
-    child = ET.SubElement(parent, key) if child is None else child
-    child.text = text
+    child_of(parent, key).text = text
+
+
+def child_of(element: ET.Element, path: str) -> ET.Element:
+    """What is found below an element by a path of tags, and made where it is not."""
+    for tag in path.split("/"):
+        found = element.find(tag)
+        element = ET.SubElement(element, tag) if found is None else found
+    return element
 
 
 def floats(text: str) -> list[float] | None:

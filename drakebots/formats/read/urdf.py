@@ -18,6 +18,7 @@ from drakebots.formats.read.meshes import SHAPES, repair_shapes
 from drakebots.formats.read.strict_xml import arithmetic
 from drakebots.formats.read.tree import (
     SINGLE,
+    child_of,
     cut_loops,
     floats,
     joint_elements,
@@ -406,9 +407,7 @@ def turn_root(root: ET.Element, up: str) -> None:
     placed = [e for link in bases for e in link if e.tag in _PLACED]
     placed += [j for j in joint_elements(root) if link_at(j, "parent") in names]
     places = [frame for frame in root.findall("frame") if frame.get("link") in names]
-    for element in placed:
-        origin = element.find("origin")
-        places.append(ET.SubElement(element, "origin") if origin is None else origin)
+    places += [child_of(element, "origin") for element in placed]
     for place in places:
         xyz, rpy = (floats(place.get(key, "0 0 0")) for key in ("xyz", "rpy"))
         R = TURNS[up] @ RollPitchYaw(rpy).ToRotationMatrix()
