@@ -179,15 +179,12 @@ def check_size(path: Path, text: str) -> None:
         if counts["shapes"] > MAX_SHAPES:
             raise ModelProblem(path, f"has more than {MAX_SHAPES} shapes; use meshes")
 
-    def end(_) -> None:
-        copies.pop()
-
     def doctype(*_) -> None:
         raise ModelProblem(path, "has a DOCTYPE or ENTITY; remove it")
 
     parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler = start
-    parser.EndElementHandler = end
+    parser.EndElementHandler = lambda _: copies.pop()
     parser.StartDoctypeDeclHandler = doctype
     try:
         parser.Parse(text.encode(), True)

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -318,19 +318,12 @@ def _geometries(tree: Tree, body: int) -> list[SdfGeometry]:
             if not values:
                 tree.left_out[f"shapes of type {shape}"] += 1
                 break
-            found.append(
-                SdfGeometry(
-                    kind,
-                    f"{name}_{kind}",
-                    _pose(X_BG),
-                    shape,
-                    values,
-                    _color(tree, geom) if kind == "visual" else None,
-                    float(model.geom_friction[geom, 0])
-                    if kind == "collision"
-                    else None,
-                )
-            )
+            made = SdfGeometry(kind, f"{name}_{kind}", _pose(X_BG), shape, values)
+            if kind == "visual":
+                made = replace(made, rgba=_color(tree, geom))
+            else:
+                made = replace(made, friction=float(model.geom_friction[geom, 0]))
+            found.append(made)
     return found
 
 

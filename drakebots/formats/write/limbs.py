@@ -181,11 +181,8 @@ def write_limbs(
     add_limbs(plant, limbs, name=name)
     robot_name = plant.GetModelInstanceName(instances[0])
     sdf = output.with_name(output.name.removesuffix(".dmd.yaml") + f"_{name}.sdf")
-    for path, text in (
-        (sdf, limbs_sdf(limbs, name)),
-        (output, _directives(model.path, robot_name, sdf, limbs, name)),
-    ):
-        write_text(path, text)
+    write_text(sdf, limbs_sdf(limbs, name))
+    write_text(output, _directives(model.path, robot_name, sdf, limbs, name))
     return output
 
 

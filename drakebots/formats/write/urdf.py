@@ -292,11 +292,9 @@ class _Writer(Writer):
     def _spring(self, step: Step, parent: str, X_PF: RigidTransform, child: str):
         """A joint's spring, as a bushing that gives about or along the joint's axis."""
         R = RotationMatrix.MakeFromOneVector(step.axis, 0)
-        rest = RigidTransform(R)
-        if step.slides:
-            rest = rest @ RigidTransform([step.rest, 0, 0])
-        else:
-            rest = rest @ RigidTransform(RotationMatrix.MakeXRotation(step.rest))
+        turned = RotationMatrix.MakeXRotation(step.rest)
+        moved = RigidTransform([step.rest, 0, 0] if step.slides else turned)
+        rest = RigidTransform(R) @ moved
         law = "force_stiffness" if step.slides else "torque_stiffness"
         constants = dict.fromkeys(BUSHING, np.zeros(3))
         constants |= {law: np.array([step.stiffness, 0, 0])}
