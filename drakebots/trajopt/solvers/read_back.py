@@ -344,29 +344,17 @@ def _refusal(binding) -> InvalidInput:
 
 # --- symbolic expressions ---------------------------------------------------------
 
+_SAME = "Log Exp Sqrt Sin Cos Tan Asin Acos Atan Atan2 Sinh Cosh Tanh Ceil Floor"
+"""Kinds of expressions whose functions have the same names in CasADi."""
 _EXPRESSIONS = {
+    **{getattr(ExpressionKind, x): getattr(ca, x.lower()) for x in _SAME.split()},
     ExpressionKind.Add: lambda *terms: reduce(add, terms),
     ExpressionKind.Mul: lambda *factors: reduce(mul, factors),
     ExpressionKind.Div: lambda a, b: a / b,
     ExpressionKind.Pow: ca.power,
-    ExpressionKind.Log: ca.log,
     ExpressionKind.Abs: ca.fabs,
-    ExpressionKind.Exp: ca.exp,
-    ExpressionKind.Sqrt: ca.sqrt,
-    ExpressionKind.Sin: ca.sin,
-    ExpressionKind.Cos: ca.cos,
-    ExpressionKind.Tan: ca.tan,
-    ExpressionKind.Asin: ca.asin,
-    ExpressionKind.Acos: ca.acos,
-    ExpressionKind.Atan: ca.atan,
-    ExpressionKind.Atan2: ca.atan2,
-    ExpressionKind.Sinh: ca.sinh,
-    ExpressionKind.Cosh: ca.cosh,
-    ExpressionKind.Tanh: ca.tanh,
     ExpressionKind.Min: ca.fmin,
     ExpressionKind.Max: ca.fmax,
-    ExpressionKind.Ceil: ca.ceil,
-    ExpressionKind.Floor: ca.floor,
     ExpressionKind.IfThenElse: ca.if_else,
 }
 
