@@ -240,8 +240,7 @@ class ContactImplicitBuilder(ProgramBuilder):
             if p.loops_at_start:
                 first = self._equalities("loops_start", 1, loop_names, p.scales.gap)
                 at = {"q": self["q"].indices[:1]}
-                closed = loop_block(s)
-                self.add_term(closed, at, {"loops": first})
+                self.add_term(loop_block(s), at, {"loops": first})
         # dynamics = p+ of the interval before - p- of the interval after;
         # start = M v0 - p- of the first; wrap = p+ of the last - M v0;
         # end_rest = p+ of the last.
@@ -259,17 +258,13 @@ class ContactImplicitBuilder(ProgramBuilder):
         p, s, K = self.problem, self.system, self.intervals
         products, scales = ("distance*normal", "cone*psi", "slip*friction"), p.scales
         add, feet = self.add_rows, self._feet
-        distance = add("distance", K, feet, lower=0.0)
-        slip = self._equalities("slip", K, self._along, scales.speed)
-        cone = add("cone", K, feet, lower=0.0, scale=scales.force)
-        complementarity = add(
-            "complementarity", K, products, upper=0.0, scale=scales.slack
-        )
         rows = {
-            "distance": distance.indices,
-            "slip": slip,
-            "cone": cone.indices,
-            "complementarity": complementarity.indices,
+            "distance": add("distance", K, feet, lower=0.0).indices,
+            "slip": self._equalities("slip", K, self._along, scales.speed),
+            "cone": add("cone", K, feet, lower=0.0, scale=scales.force).indices,
+            "complementarity": add(
+                "complementarity", K, products, upper=0.0, scale=scales.slack
+            ).indices,
         }
         q0, q1 = self.ends()
         inputs = {"q0": q0, "q1": q1}
