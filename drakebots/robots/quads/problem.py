@@ -6,7 +6,7 @@ problem = Problem(model="beetle", motion="walk", limits=Limits(friction=0.6))
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
@@ -194,9 +194,7 @@ class Problem:
         skin = None if self.alternation.ignore_skin else self.robot.link_skin
         if skin is not None and not stiff:
             skin = replace(skin, stiffness=None)
-        options = {
-            f.name: getattr(self.space_time, f.name) for f in fields(self.space_time)
-        }
+        options = dict(vars(self.space_time))
         weights, limits = self.space_time.weights, {}
         rise = (1 + GROWTH) ** iteration
         options["weights"] = replace(weights, follow=weights.follow * rise)

@@ -86,14 +86,9 @@ class SkinShare:
         moment = np.zeros((len(self.links), 3))
         np.add.at(moment, self.link_of, self.node_mass[:, None] * positions)
         centre = moment / self.mass[:, None]
-        return np.array(
-            [
-                plant.EvalBodyPoseInWorld(context, find_body(plant, name))
-                .inverse()
-                .multiply(p)
-                for name, p in zip(self.links, centre)
-            ]
-        )
+        bodies = [find_body(plant, name) for name in self.links]
+        poses = [plant.EvalBodyPoseInWorld(context, body) for body in bodies]
+        return np.array([X_WB.inverse() @ p for X_WB, p in zip(poses, centre)])
 
 
 def skin_share(model: FemModel, glue: Glue) -> SkinShare:

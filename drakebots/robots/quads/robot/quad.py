@@ -31,6 +31,7 @@ from drakebots.model import (
     Model,
     effort_limits,
     find_body,
+    is_floating,
     joints_of,
     point_jacobian,
     skin_path,
@@ -320,11 +321,7 @@ class Coordinates:
     def _places(self):
         """Indices of base and joints in q' and v'."""
         plant = self.free.plant
-        base = next(
-            joint
-            for joint in joints_of(plant)
-            if joint.type_name() == "quaternion_floating"
-        )
+        base = next(filter(is_floating, joints_of(plant)))
         joints = [plant.GetJointByName(n) for n in self.quad.coordinates[6:]]
         return (
             base.position_start(),
@@ -465,12 +462,9 @@ def make_feet(
         UnknownName: for a link that does not exist.
         InvalidInput: as :class:`Feet`.
     """
-    normals = [
-        plant.EvalBodyPoseInWorld(context, find_body(plant, one.body))
-        .rotation()
-        .matrix()[2]
-        for one in patches
-    ]
+    bodies = [find_body(plant, one.body) for one in patches]
+    poses = [plant.EvalBodyPoseInWorld(context, body) for body in bodies]
+    normals = [X_WB.rotation().matrix()[2] for X_WB in poses]
     return Feet(tuple(patches), np.array(normals).reshape(-1, 3))
 
 

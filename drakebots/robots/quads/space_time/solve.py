@@ -215,16 +215,10 @@ def _initial_guess(
     zero = np.zeros(quad.nv)
     delta = problem.skin_forces(q, problem.knots)
     carried = [
-        carry(
-            quad,
-            q[k],
-            zero,
-            zero,
-            problem.loaded[k],
-            inertia=problem.inertia[k],
-            delta=delta[k],
+        carry(quad, pose, zero, zero, on_ground, inertia=inertia, delta=skin)
+        for pose, on_ground, inertia, skin in zip(
+            q, problem.loaded, problem.inertia, delta
         )
-        for k in range(len(q))
     ]
     F = np.array([c.F.ravel() for c in carried])
     # Least squares may pull at a foot, which is no start for an interior-point method.
@@ -420,7 +414,8 @@ def _plan_result(plan: SpaceTimePlan) -> Result:
     """The result of a plan, with its metrics and the errors between the knots."""
     problem, solution = plan.problem, plan.solution
     data = _plan_dataset(plan)
-    parts = solution.parts
+    parts, com = solution.parts, solution.parts["c"]
+    moved = com[-1, :2] - com[0, :2]
     desired = problem.desired_feet.reshape(len(problem.knots), -1)
     share = np.abs(parts["tau"]) / problem.limits
     k, i = np.unravel_index(int(share.argmax()), share.shape)
@@ -430,14 +425,9 @@ def _plan_result(plan: SpaceTimePlan) -> Result:
         "peak_torque_share": float(share.max()),
         "peak_torque_joint": problem.quad.joints[i],
         "peak_torque_frame": int(problem.knots[k]),
-        "speed": float(
-            np.linalg.norm(parts["c"][-1, :2] - parts["c"][0, :2])
-            / problem.motion.duration
-        ),
+        "speed": float(np.linalg.norm(moved) / problem.motion.duration),
         "foot_error": float(np.abs(parts["p"] - desired).max()),
-        "com_error": float(
-            np.abs(parts["c"] - problem.motion.com[problem.knots]).max()
-        ),
+        "com_error": float(np.abs(com - problem.motion.com[problem.knots]).max()),
         "cop_margin": float(np.nanmin(data["cop_margin"].values)),
         "mass": problem.mass,
         "notes": list(plan.report.notes),
