@@ -45,9 +45,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from drakebots.core.checks import array, non_negative
-from drakebots.core.errors import DrakebotsError, ModelProblem, one_line
+from drakebots.core.errors import ModelProblem, one_line
 from drakebots.core.fields import checked
-from drakebots.core.files import TOP, Fields, read_yaml
+from drakebots.core.files import TOP, Fields, read_yaml, reading
 from drakebots.model.find import model_stem, parameters_in
 from drakebots.model.loops import Loop
 
@@ -91,11 +91,8 @@ def read_sidecar(path: Path) -> Sidecar:
     """
     if not os.path.exists(path):
         return Sidecar()
-    raw = read_yaml(path, ModelProblem)
-    try:
-        return parse_sidecar(raw)
-    except DrakebotsError as error:
-        raise ModelProblem(path, str(error)) from error
+    with reading(path, ModelProblem):
+        return parse_sidecar(read_yaml(path, ModelProblem))
 
 
 def parse_sidecar(raw: Any) -> Sidecar:

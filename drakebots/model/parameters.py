@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, ModelProblem
-from drakebots.core.files import read_yaml
+from drakebots.core.files import read_yaml, reading
 from drakebots.core.units import quantity, si_factor
 from drakebots.model.find import package_root
 
@@ -63,10 +63,8 @@ class Parameters:
 
     def number(self, *names: str) -> float:
         """A number in SI."""
-        try:
+        with reading(self.path, ModelProblem):
             return quantity(self._node(names), ".".join(names))
-        except InvalidInput as error:
-            raise ModelProblem(self.path, str(error)) from error
 
     def array(self, *names: str) -> np.ndarray:
         """Numbers in lists of any depth, in SI."""
@@ -98,10 +96,8 @@ class Parameters:
         node = self._node(names)
         if not isinstance(node, Mapping) or not {"value", "unit"} <= set(node):
             raise self._problem(names, "needs a `value` and a `unit`")
-        try:
+        with reading(self.path, ModelProblem):
             return _in_si(node["value"], node["unit"], ".".join(names))
-        except InvalidInput as error:
-            raise ModelProblem(self.path, str(error)) from error
 
     def _problem(self, names: tuple[str, ...], message: str) -> ModelProblem:
         return ModelProblem(self.path, f"{'.'.join(names)}: {message}")

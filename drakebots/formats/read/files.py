@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 import yaml
 
 from drakebots.core.errors import InvalidInput, ModelProblem, one_line
-from drakebots.core.files import compose_yaml
+from drakebots.core.files import compose_yaml, reading
 from drakebots.core.installed import extra
 from drakebots.formats.read.limits import check_size, read_text
 from drakebots.formats.read.tree import read_tree
@@ -286,10 +286,8 @@ def _named_in_xml(file: Path, text: str) -> Iterator[str]:
 
 def _named_in_yaml(file: Path, text: str) -> Iterator[str]:
     """The `file` entries anywhere in model directives."""
-    try:
+    with reading(file, ModelProblem):
         root = compose_yaml(text)
-    except InvalidInput as error:
-        raise ModelProblem(file, str(error)) from error
     pending = [root] if root is not None else []
     while pending:
         node = pending.pop()

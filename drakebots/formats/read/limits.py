@@ -15,7 +15,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from drakebots.core.errors import InvalidInput, ModelProblem
-from drakebots.core.files import MAX_YAML, check_readable, compose_yaml
+from drakebots.core.files import MAX_YAML, check_readable, compose_yaml, reading
 from drakebots.formats.read.findings import FOREIGN, Findings
 from drakebots.formats.read.tree import read_tree
 
@@ -118,11 +118,9 @@ def read_text(path: Path) -> str:
 
 
 def _check_yaml(path: Path, text: str) -> None:
-    try:
+    with reading(path, ModelProblem):
         # Drake's own tags (!Rpy ...) are checked by Drake.
         tree = compose_yaml(text)
-    except InvalidInput as error:
-        raise ModelProblem(path, str(error)) from error
     if tree is None:
         raise ModelProblem(path, "is empty; a dmd.yaml starts with `directives:`")
 
