@@ -27,7 +27,7 @@ with q_s the swing actuators.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -310,19 +310,8 @@ def gait_program(
     system = hamr_system()
     period = 1 / problem.frequency / system.robot.scaling.time
     step, free = period / (problem.knots - 1), problem.free_period
-    contact = ContactImplicit(
-        system,
-        problem.knots,
-        (step * (1 - free), step * (1 + free)),
-        problem.mu,
-        input_bounds=(0.0, BIAS),
-        integrator=problem.integrator,
-        periodic=(base["x"],),
-        loops_at_start=False,
-        slack=Slack(*SLACK, slack_weight or weights.slack[0]),
-        scales=SCALES,
-        name=f"hamr {problem.name}",
-    )
+    steps = step * (1 - free), step * (1 + free)
+    contact = _mechanics(problem, steps, slack_weight, periodic=(base["x"],))
     b = contact.builder()
     if free:
         b.equal_steps()
@@ -346,6 +335,28 @@ def gait_program(
     return contact, b.build()
 
 
+def _mechanics(
+    problem: GaitProblem | JumpProblem,
+    steps: tuple[float, float],
+    slack_weight: float | None,
+    **end: Sequence[str],
+) -> ContactImplicit:
+    """The mechanics of a motion between bounds of time steps, and how it ends."""
+    return ContactImplicit(
+        hamr_system(),
+        problem.knots,
+        steps,
+        problem.mu,
+        input_bounds=(0.0, BIAS),
+        integrator=problem.integrator,
+        loops_at_start=False,
+        slack=Slack(*SLACK, slack_weight or problem.weights.slack[0]),
+        scales=SCALES,
+        name=f"hamr {problem.name}",
+        **end,
+    )
+
+
 def _cost_distance(
     b: ContactImplicitBuilder, name: str, weight: float, q: np.ndarray, to: np.ndarray
 ) -> None:
@@ -364,19 +375,9 @@ def jump_program(
     system = hamr_system()
     unit = system.robot.scaling
     step = problem.duration / (problem.knots - 1) / unit.time
-    contact = ContactImplicit(
-        system,
-        problem.knots,
-        (0.5 * step, 1.5 * step),
-        problem.mu,
-        input_bounds=(0.0, BIAS),
-        integrator=problem.integrator,
-        end_rest=(base["z"], base["yaw"]),
-        loops_at_start=False,  # the first two knots are alike
-        slack=Slack(*SLACK, slack_weight or weights.slack[0]),
-        scales=SCALES,
-        name=f"hamr {problem.name}",
-    )
+    # Loops are not closed at the start: the first two knots are alike.
+    rest, steps = (base["z"], base["yaw"]), (0.5 * step, 1.5 * step)
+    contact = _mechanics(problem, steps, slack_weight, end_rest=rest)
     b = contact.builder()
     b.equal_steps()
     b.bound("v0", 0, 0.0, 0.0)
