@@ -82,19 +82,11 @@ def coupled_positions(
     """
     found = []
     for coupler in couplers:
-        follower, leader = coupled_joints(plant, coupler)
-        gear, offset = gear_and_offset(coupler, follower, leader, length_unit)
-        found.append(
-            Coupled(
-                follower.position_start(),
-                leader.position_start(),
-                follower.velocity_start(),
-                leader.velocity_start(),
-                gear,
-                offset,
-                slides(follower),
-            )
-        )
+        joints = coupled_joints(plant, coupler)
+        places = [joint.position_start() for joint in joints]
+        rates = [joint.velocity_start() for joint in joints]
+        law = gear_and_offset(coupler, *joints, length_unit)
+        found.append(Coupled(*places, *rates, *law, slides(joints[0])))
     return tuple(found)
 
 

@@ -116,16 +116,11 @@ def shape_points(shape: Shape) -> tuple[np.ndarray, float]:
         half = np.full((len(rim), 1), shape.length() / 2)
         return np.vstack([np.hstack([rim, half]), np.hstack([rim, -half])]), 0.0
     if isinstance(shape, Ellipsoid):
-        tilt = np.linspace(-np.pi / 2, np.pi / 2, 25)[:, None]
-        ball = np.stack(
-            [
-                np.cos(tilt) * np.cos(_AROUND),
-                np.cos(tilt) * np.sin(_AROUND),
-                np.sin(tilt) * np.ones_like(_AROUND),
-            ],
-            -1,
-        )
-        return ball.reshape(-1, 3) * [shape.a(), shape.b(), shape.c()], 0.0
+        tilts = np.linspace(-np.pi / 2, np.pi / 2, 25)
+        tilt, around = (x.ravel() for x in np.meshgrid(tilts, _AROUND, indexing="ij"))
+        level = [np.cos(tilt) * np.cos(around), np.cos(tilt) * np.sin(around)]
+        ball = np.stack([*level, np.sin(tilt)], axis=1)
+        return ball * [shape.a(), shape.b(), shape.c()], 0.0
     if isinstance(shape, Convex | Mesh):
         return _hull(shape), 0.0
     return np.zeros((0, 3)), 0.0

@@ -133,17 +133,12 @@ class _Writer(Writer):
 
     def _sort(self, bushing, name: str) -> None:
         """A bushing holds the turns of a ball joint, or bridges a loop."""
-        A, C = bushing.frameA(), bushing.frameC()
+        frames = bushing.frameA(), bushing.frameC()
         law = bushing_constants(bushing)
-        gimbal = _Gimbal(
-            self.part(A.body()),
-            self.part(C.body()),
-            A.GetFixedPoseInBodyFrame(),
-            C.GetFixedPoseInBodyFrame(),
-            law["torque_stiffness"],
-            law["torque_damping"],
-            name,
-        )
+        parts = [self.part(frame.body()) for frame in frames]
+        poses = [frame.GetFixedPoseInBodyFrame() for frame in frames]
+        turns = law["torque_stiffness"], law["torque_damping"]
+        gimbal = _Gimbal(*parts, *poses, *turns, name)
         if np.any([law["force_stiffness"], law["force_damping"]]):
             raise InvalidInput(
                 f"{name} between {gimbal.a.name} and {gimbal.c.name}: its force "
