@@ -49,7 +49,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import checked
-from drakebots.model import actuators_of, joints_of
+from drakebots.model import actuators_of
 from drakebots.multibody import Flat, Robot, Terrain, Twin
 from drakebots.trajopt.program import Block
 
@@ -143,14 +143,8 @@ class ContactSystem:
     @cached_property
     def coordinates(self) -> tuple[str, ...]:
         """Names of the positions, from their joints."""
-        plant = self.robot.plant
-        names = [""] * self.nq
-        for joint in joints_of(plant):
-            for i in range(joint.num_positions()):
-                single = joint.num_positions() == 1
-                suffix = "" if single else f"_{joint.position_suffix(i)}"
-                names[joint.position_start() + i] = joint.name() + suffix
-        return tuple(names)
+        plain = {"add_model_instance_prefix": False, "always_add_suffix": False}
+        return tuple(self.robot.plant.GetPositionNames(**plain))
 
     @cached_property
     def lagrangian_gradients(self) -> ca.Function:

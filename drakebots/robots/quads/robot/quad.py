@@ -131,11 +131,8 @@ class Quad:
     @cached_property
     def coordinates(self) -> tuple[str, ...]:
         """Names of the coordinates: x, y, z, yaw, pitch, roll, then the joints."""
-        plant, names = self.robot.plant, [""] * self.nv
-        for joint in joints_of(plant):
-            if joint.num_positions():
-                names[joint.position_start()] = joint.name()
-        return (*EULER_JOINTS, *names[6:])
+        plain = {"add_model_instance_prefix": False, "always_add_suffix": False}
+        return (*EULER_JOINTS, *self.robot.plant.GetPositionNames(**plain)[6:])
 
     @cached_property
     def _torques(self) -> tuple[np.ndarray, np.ndarray]:
