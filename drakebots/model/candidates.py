@@ -72,10 +72,6 @@ class FootCandidate:
     p_WF: np.ndarray = field(default_factory=lambda: np.zeros(3), repr=False)
 
 
-def _is_arm(name: str) -> bool:
-    return bool(_NO_FOOT.search(name))
-
-
 def foot_candidates(links: Links) -> tuple[FootCandidate, ...]:
     """The last links of all chains, feet first, then by height."""
     clouds = links.clouds()
@@ -103,7 +99,7 @@ def foot_candidates(links: Links) -> tuple[FootCandidate, ...]:
                 joints=leg.joints,
                 shape=shape,
                 named=any(map(is_foot, links.own_names(group) or [name])),
-                limb=moves and not any(map(_is_arm, links.names(group))),
+                limb=moves and not any(map(_NO_FOOT.search, links.names(group))),
                 reaches=bool(leg.p_WH[2] - bottom < leg.length),
                 chain=tuple(links.chain(group)),
                 p_WF=p_WF.mean(axis=0),

@@ -36,6 +36,8 @@ UP = np.array([0.0, 0.0, 1.0])
 """The direction away from the ground."""
 
 _FOOT = re.compile(r"foot|feet|toe|ankle|sole|paw|hoof", re.IGNORECASE)
+_SOLE = re.compile(r"foot|feet|sole|paw|hoof", re.IGNORECASE)
+"""Of links in loops, whose rods may be called after the toe or ankle they move."""
 _HANGS = 0.25
 """A leg hangs where its end is lower than its first joint by this share of it."""
 _ROUND = 0.05
@@ -64,11 +66,6 @@ class Leg:
 def is_foot(name: str) -> bool:
     """Whether a link is called a foot, toe, ankle, sole, paw or hoof."""
     return bool(_FOOT.search(name))
-
-
-def _is_sole(name: str) -> bool:
-    """Of links in loops, whose rods may be called after the toe or ankle they move."""
-    return bool(re.search("foot|feet|sole|paw|hoof", name, re.IGNORECASE))
 
 
 class Links:
@@ -178,7 +175,7 @@ class Links:
 
         Nor does it touch anything where what the loop joins it to does not.
         """
-        if any(map(_is_sole, self.own_names(group))):
+        if any(map(_SOLE.search, self.own_names(group))):
             return False
         joints, ends, bodies = [], [], self.members(group)
         across = {g for body in bodies for g in self._across.get(body.index(), [])}

@@ -240,16 +240,17 @@ class SkinnedPlant:
 
     def seen(self) -> tuple:
         """Robot, positions, mesh and nodes of the skin."""
-        state, skinned = self._state, self.robot.skinned
-        lift = getattr(self.stepper, "lift", None)
-        state = state if lift is None else lift(state)
+        state, skinned = self._whole_state(), self.robot.skinned
         return skinned.robot, state.q, skinned.mesh, state.skin.positions
 
     def add_to(self, record: SkinRecord, last: bool) -> None:
         """Records the state and the result of the last step."""
-        state, lift = self._state, getattr(self.stepper, "lift", None)
-        state = state if lift is None else lift(state)
-        record.add(state, self._target, self._result, last=last)
+        record.add(self._whole_state(), self._target, self._result, last=last)
+
+    def _whole_state(self) -> CoupledState:
+        """The state with every node of the skin, which the stepper may not have."""
+        lift = getattr(self.stepper, "lift", None)
+        return self._state if lift is None else lift(self._state)
 
     def _on_skin(self, forces: Sequence[np.ndarray]) -> np.ndarray:
         """Forces on the nodes of the skin (N, 3) [N]."""

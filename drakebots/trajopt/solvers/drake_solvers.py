@@ -142,9 +142,7 @@ def solve_drake(
     x0 = program.check_guess(x0)
     began = time.monotonic()
     deadline = None if time_limit is None else began + time_limit
-    watch = monitor
-    if not isinstance(watch, Watch):
-        watch = Watch(program, monitor, deadline)
+    watch = monitor if isinstance(monitor, Watch) else Watch(program, monitor, deadline)
     settings = _settings(solver, program, options, time_limit)
     lowered = lowered or lower(program, scaled=True, merged=True)
     look = lowered.prog.AddVisualizationCallback(_look(watch, lowered), lowered.x)

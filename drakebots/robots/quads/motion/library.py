@@ -166,8 +166,7 @@ def walk_short(quad: Quad, speed: float = 0.06, **options) -> MotionInput:
 
 def turn(quad: Quad, turning_rate: float = 0.25, **options) -> MotionInput:
     """Turns on the spot, to the left for a positive rate [rad/s]."""
-    h = leg_height(quad)
-    options = {"stride": 0.4 * h} | options
+    options = {"stride": 0.4 * leg_height(quad)} | options
     return walk(quad, 0.0, turning_rate, name="turn", **options)
 
 

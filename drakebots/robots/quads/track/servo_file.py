@@ -244,7 +244,7 @@ def servo_table(
         raise InvalidInput(f"servo map: the plan has no joint {sorted(unknown)[0]!r}")
     own = plan.data.time.values
     end = float(own[-1])
-    repeats = plan.metrics.get("period", "none") in ("joints", "cycle")
+    repeats = plan.metrics.get("period") in PERIODIC
     if cycles > 1 and not repeats:
         raise InvalidInput(
             f"cycles = {cycles}: the joints of {plan.metrics.get('motion', 'the plan')}"
