@@ -34,7 +34,7 @@ from pydrake.multibody.tree import Frame
 from pydrake.systems.framework import Context, DiagramBuilder
 
 from drakebots.core.checks import check_value, each, instance, non_negative, text
-from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
+from drakebots.core.errors import InvalidInput, NoSolution, check_names
 from drakebots.core.fields import checked
 from drakebots.core.units import SI, Scaling
 from drakebots.model import (
@@ -285,12 +285,8 @@ class ClosedChain:
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
         """Indices of the independent and of the dependent coordinates."""
         plant, closure = self.robot.plant, self.robot.closure
-        index = []
-        for name in self.joints:
-            if not plant.HasJointNamed(name):
-                known = (joint.name() for joint in joints_of(plant))
-                raise UnknownName("joint", name, known)
-            index.append(plant.GetJointByName(name).position_start())
+        check_names("joint", self.joints, [joint.name() for joint in joints_of(plant)])
+        index = [plant.GetJointByName(name).position_start() for name in self.joints]
         if plant.num_positions() != plant.num_velocities():
             raise InvalidInput("closed chains need base 'euler' or 'fixed'")
         C = closure.jacobian(plant.CreateDefaultContext())

@@ -256,14 +256,12 @@ class _Search:
         """Flips all patches that the multipliers name, while the energy falls."""
         while point is not None and point.flips and self._left():
             labels = self.best[1].copy()
-            done = set()
-            for _, i, other in point.flips:
-                if i not in done:  # the largest multiplier of a patch counts
-                    labels[i] = other
-                    done.add(i)
+            # The largest multiplier of a patch, the first of its flips, counts.
+            chosen = {i: other for _, i, other in reversed(point.flips)}
+            labels[list(chosen)] = list(chosen.values())
             if labels.tobytes() in self.tried:
                 break
-            what = "flips" if len(done) > 1 else "one flip"
+            what = "flips" if len(chosen) > 1 else "one flip"
             point = self._better(what, labels, self.best[0].torques)
 
     def _one_at_a_time(self) -> None:
