@@ -29,6 +29,7 @@ from drakebots.fem.assembly import FemModel, worst_tet
 from drakebots.fem.solver import Prescribed
 from drakebots.model import Model, find_body
 from drakebots.robots.quads.robot.quad import Coordinates, Quad, load_quad
+from drakebots.robots.quads.robot.tree_dynamics import inertia_row
 from drakebots.skin.coupled import (
     CoupledState,
     CoupledStepper,
@@ -284,8 +285,7 @@ def carried_forces(quad: Quad, q, v, a, inertia: np.ndarray) -> np.ndarray:
 
 def _inertia_sum(m: np.ndarray, p: np.ndarray) -> np.ndarray:
     I_o = np.sum(m * np.einsum("ni,ni->n", p, p)) * np.eye(3) - (p.T * m) @ p
-    upper = I_o[0, 0], I_o[1, 1], I_o[2, 2], I_o[0, 1], I_o[0, 2], I_o[1, 2]
-    return np.array([m.sum(), *(m @ p), *upper])
+    return inertia_row(m.sum(), m @ p, I_o)
 
 
 # --- both forms of a robot ----------------------------------------------------------

@@ -22,6 +22,12 @@ PARAMETERS = 10
 """Length of a link's row of inertia."""
 
 
+def inertia_row(m: float, h: np.ndarray, I_o: np.ndarray) -> np.ndarray:
+    """The row of a link from its mass, m c (3,) and inertia (3, 3)."""
+    upper = I_o[0, 0], I_o[1, 1], I_o[2, 2], I_o[0, 1], I_o[0, 2], I_o[1, 2]
+    return np.array([m, *h, *upper])
+
+
 class TreeDynamics(Twin):
     """Kinematics and dynamics of a plant in Euler coordinates, as expressions.
 
@@ -56,13 +62,8 @@ class TreeDynamics(Twin):
         kept = [link.body for link in self.links if self._inertia(link.body)[0] > 0]
         self._row = {body: i for i, body in enumerate(kept)}
         self.bodies = tuple(plant.get_body(BodyIndex(b)).name() for b in kept)
-        self.inertia = np.array([self._parameters(b) for b in kept])
+        self.inertia = np.array([inertia_row(*self._spatial(b)) for b in kept])
         self.inertia.setflags(write=False)
-
-    def _parameters(self, body: int) -> np.ndarray:
-        m, h, I_o = self._spatial(body)
-        upper = I_o[0, 0], I_o[1, 1], I_o[2, 2], I_o[0, 1], I_o[0, 2], I_o[1, 2]
-        return np.array([m, *h, *upper])
 
     def inertia_of(self, body: int, d: ca.SX):
         """m, h = m c and I about the origin from the stacked rows d."""
