@@ -95,6 +95,7 @@ def _efforts(tree: Tree) -> dict[str, float]:
     """
     efforts: dict[str, float] = {}
     model = tree.model
+    limited = model.jnt_actfrclimited
     for motor in range(len(model.actuator_trntype)):
         for joint, gear in _driven(tree, motor):
             if not joint.is_single:
@@ -103,9 +104,9 @@ def _efforts(tree: Tree) -> dict[str, float]:
             dof = model.jnt_dofadr[joint.index]
             model.dof_armature[dof] += gear**2 * model.actuator_armature[motor]
             model.dof_damping[dof] += gear**2 * model.actuator_damping[motor]
-            effort = abs(gear) * _largest_force(model, motor)
+            held = bool(limited[joint.index])
+            effort = abs(gear) * _largest_force(model, motor, held)
             efforts[joint.name] = efforts.get(joint.name, 0.0) + effort
-    limited = model.jnt_actfrclimited
     most = {
         joint.name: np.abs(model.jnt_actfrcrange[index]).max()
         for index, joint in tree.joint_of.items()
@@ -135,12 +136,14 @@ def _driven(tree: Tree, motor: int) -> list[tuple[Joint, float]]:
     return []
 
 
-def _largest_force(model, motor: int) -> float:
+def _largest_force(model, motor: int, held: bool) -> float:
     """The largest force of an actuator [N, N m], before its gear.
 
     It is the end of its force range, and no more than its gain times its largest
     control: the effort of a motor, and of a servo that is sent from the middle
-    of its range to an end. Without both ranges it has no limit.
+    of its range to an end. The gain of a servo that has a force range, or whose joint
+    has one (`held`), says how it is controlled, and not how strong it is. Without any
+    of these it has no limit.
     """
     gains = mujoco.mjtGain
     limit = np.inf
@@ -149,6 +152,9 @@ def _largest_force(model, motor: int) -> float:
     gain, kind = model.actuator_gainprm[motor], gains(model.actuator_gaintype[motor])
     if kind == gains.mjGAIN_MUSCLE:
         return min(limit, gain[2] if gain[2] > 0 else np.inf)
+    served = model.actuator_biasprm[motor, 1] < 0
+    if served and (held or np.isfinite(limit)):
+        return limit
     if kind == gains.mjGAIN_FIXED and model.actuator_ctrllimited[motor]:
         control = np.abs(model.actuator_ctrlrange[motor]).max()
         return min(limit, abs(gain[0]) * control)

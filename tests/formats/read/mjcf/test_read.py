@@ -49,6 +49,10 @@ def efforts_of(mjcf):
         ('<position joint="a" kp="50" forcerange="-7 7"/>', {"a": 7}),
         ('<position joint="a" kp="50"/>', {"a": np.inf}),
         ('<position joint="a" kp="2" inheritrange="1"/>', {"a": np.pi}),
+        # A servo's gain says how it is controlled, and not how strong it is.
+        ('<position joint="a" kp="1" ctrlrange="-2 2" forcerange="-30 30"/>', 30),
+        ('<position joint="c" kp="1" ctrlrange="-2 2"/>', {"c": 4}),
+        ('<motor joint="a" ctrlrange="-2 2" forcerange="-30 30"/>', 2),
         ('<velocity joint="a" kv="3" ctrlrange="-2 2"/>', {"a": 6}),
         ('<general joint="a" gainprm="20" ctrlrange="-1 1"/>', {"a": 20}),
         ('<muscle joint="a" force="30"/>', {"a": 30}),
