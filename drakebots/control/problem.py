@@ -228,7 +228,8 @@ class MpcPlan:
             foot misses its relaxed contact; a missing force of the robot's weight
             counts as g h^2), "friction" [N] and "loops" [m, 1].
         seconds: processor time of the thread that solved [s].
-        ok: whether every number is finite and the last step was accepted.
+        ok: whether every number is finite, the dynamics are missed by less than the
+            robot's weight, and the last step was accepted.
     """
 
     time: float

@@ -32,12 +32,17 @@ LADDER = (1000.0, 100.0, 10.0, 1.0)
 distance, and the horizon of hard contact has many poor minima
 (docs/evidence/control.md)."""
 
-UNSETTLED = 0.1
-"""A first plan whose dynamics are missed by this share of the weight is made anew."""
+UNSETTLED, LOST = 0.1, 1.0
+"""Shares of the weight by which the dynamics are missed: a first plan that misses them
+by the first one is made anew, one that misses them by the second is none."""
 
 RISE = 0.05
 """Share of the merit by which a step that finds no descent may raise it: the plan is
 then nearly as good as the one before, and answers to a newer state."""
+
+DAMPING = 10.0
+"""Share of the Hessian's diagonal that is added where a step is no good: efforts at
+their limits let the linear horizon run away, and a shorter step stays near it."""
 
 STEPS = 12
 """Newton steps on every rung of the ladder by default."""
@@ -142,17 +147,16 @@ class MpcSolver:
 
         if warm is not None:
             return plan(self._shifted(warm, time, q, v), LADDER[-1:])
-        rest = self._rest(q, v)
-        if self._sizes["nc"]:
-            # Where the merit may only fall, a plan cannot run away; but some are found
-            # only by way of worse ones.
-            for falls in (True, False):
-                found = plan(rest, LADDER, falls)
-                missed = found.residuals["dynamics"] / self._contact[1]
-                if missed < UNSETTLED and (found.ok or not falls):
-                    return found
-        # Soft contact may throw a light robot up, to where nothing holds it.
-        return plan(rest, LADDER[-1:])
+        rest, found = self._rest(q, v), []
+        # Where the merit may only fall, a plan cannot run away; but some are found only
+        # by way of worse ones. Soft contact may throw a light robot up, to where
+        # nothing holds it.
+        for ladder, falls in ((LADDER, True), (LADDER, False), (LADDER[-1:], False)):
+            found.append(plan(rest, ladder, falls))
+            missed = found[-1].residuals["dynamics"] / self._contact[1]
+            if missed < UNSETTLED and (found[-1].ok or not falls):
+                return found[-1]
+        return min(found, key=lambda one: one.residuals["dynamics"])
 
     def _climb(self, point: _Point, wanted, ladder, count: int, falls: bool = False):
         """Up to `count` Newton steps on every rung: the iterate, gains, and whether the
@@ -242,12 +246,22 @@ class MpcSolver:
 
     def _step(self, x: _Point, wanted, relaxed):
         """One Newton step: the iterate or None, gains, and whether it is good."""
+        new = self._damped(x, wanted, relaxed, 0.0)
+        if not new[2]:
+            shorter = self._damped(x, wanted, relaxed, DAMPING)
+            new = shorter if shorter[2] else new
+        return new
+
+    def _damped(self, x: _Point, wanted, relaxed, damping: float):
+        """The same with a Hessian larger by a share of its diagonal."""
         p, nv = self.problem, self._sizes["nv"]
         out = self._evaluate(x, self._slopes)
         values, slopes = out[:4], out[4:]
         now = self._misses(x, values, relaxed)
         cost, Q, g, R, r = self._cost(x, wanted)
         low, high = self.effort_limits()
+        if damping:
+            Q, R = Q + damping * np.abs(Q) * np.eye(2 * nv), (1 + damping) * R
         try:
             A, b, c, D, Y = eliminate(
                 self._bases,
@@ -273,7 +287,8 @@ class MpcSolver:
         df, dl = np.split(forces, [x.f.shape[1]], axis=1)
         y = np.abs(np.einsum("kij,kj->ki", Y, price))
         weights = 2 * y + y.mean(0)
-        miss = float(np.sum(weights * np.abs(now)))
+        with np.errstate(over="ignore"):  # of a point that is far off
+            miss = float(np.sum(weights * np.abs(now)))
         merit = cost + miss
         descent = np.sum(g * dx) + np.sum(r * du) - miss
         best, length = None, 1.0
@@ -337,6 +352,7 @@ class MpcSolver:
         if gains is None:
             gains = np.zeros((N, n["nu"], 2 * n["nv"]))
         finite = all(np.isfinite(a).all() for a in (x.q, x.v, x.tau, x.f, gains))
+        near = residuals["dynamics"] < LOST * self._contact[1]
         return MpcPlan(
             time=float(time),
             step=self.problem.step,
@@ -349,7 +365,7 @@ class MpcSolver:
             cost=cost,
             residuals=residuals,
             seconds=_clock() - began,
-            ok=bool(ok and finite),
+            ok=bool(ok and finite and near),
         )
 
     # --- commanding --------------------------------------------------------------

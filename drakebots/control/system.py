@@ -101,11 +101,11 @@ class Replanning:
     not finished is passed over. The first plan, from the first state, is made before
     the robot moves.
 
-    A plan that is not finite, or worse than the one before by more than 5 %, is not
-    used: the plan before stays in force. Where that happens RESTART times in a row, a
-    plan is made from nothing, which takes longer. From a state that is not finite
-    nothing is planned, and of the plan in force only the feed-forward acts. The log
-    counts both.
+    A plan that is not finite, that misses the dynamics by more than the robot's weight,
+    or that is worse than the one before by more than 5 %, is not used: the plan before
+    stays in force. Where that happens RESTART times in a row, a plan is made from
+    nothing, which takes longer. From a state that is not finite nothing is planned, and
+    of the plan in force only the feed-forward acts. The log counts both.
 
     Args:
         problem: the problem.
@@ -114,7 +114,6 @@ class Replanning:
         solver: of the problem, where there is one already.
         first: makes the first plan of (solver, reference, q, v); a solve from nothing
             by default.
-        unsettled: largest miss of the dynamics of a plan that is used [N, N m].
 
     Attributes:
         name: of the controller.
@@ -136,12 +135,11 @@ class Replanning:
         servos: bool = False,
         solver: MpcSolver | None = None,
         first: Callable[..., MpcPlan] | None = None,
-        unsettled: float = np.inf,
     ):
         self.problem, self.reference, self.servos = problem, reference, servos
         self.solver = MpcSolver(problem) if solver is None else solver
         self.log, self.period = MpcLog(), problem.period
-        self._first, self._unsettled, self._held = first, unsettled, _Held()
+        self._first, self._held = first, _Held()
         plant = problem.robot.plant
         self._nu = plant.num_actuators()
         joints = driven_joints(plant)
@@ -220,15 +218,14 @@ class Replanning:
         warm = plan if held.unused < RESTART else None
         with stage("solve"):
             new = self.solver.solve(q, v, self.reference, time=now, warm=warm)
-        used = new.ok and new.residuals["dynamics"] < self._unsettled
         log.times.append(now)
         log.seconds.append(new.seconds)
-        log.ok.append(used or plan is None)
+        log.ok.append(new.ok or plan is None)
         log.cost.append(new.cost)
         log.horizons.append(new.q)
         if plan is None:
             return _Held(new)
-        if not used:
+        if not new.ok:
             return _Held(plan, unused=0 if warm is None else held.unused + 1)
         delay = p.slowness * new.seconds if p.delay is None else p.delay
         return _Held(plan, new, now + delay)

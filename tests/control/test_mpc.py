@@ -352,6 +352,19 @@ def test_a_solve_that_diverges_overflows_nowhere(solver, far):
     assert (plan.tau >= low).all() and (plan.tau <= high).all()
 
 
+@pytest.mark.parametrize("off", [0.0, 3.0, 30.0])
+def test_a_plan_far_from_its_dynamics_is_none(hopper, solver, off):
+    """Where the dynamics are missed by more than the robot's weight."""
+    weight = 9.81 * hopper.summary.mass
+    plan = _converged(solver, CROUCHED, np.zeros(5), standing)
+    bent = plan.q + off * np.sin(np.arange(plan.q.size)).reshape(plan.q.shape)
+    after = solver.solve(
+        CROUCHED, np.zeros(5), standing, warm=replace(plan, q=bent), iterations=1
+    )
+    missed = after.residuals["dynamics"]
+    assert after.ok == bool(missed < weight) == (off == 0.0)
+
+
 def test_after_many_failed_solves_it_plans_from_nothing(hopper):
     controller, simulator, context, _ = _alone(hopper, period=0.02, delay=0.0)
     solve, starts = controller.solver.solve, []

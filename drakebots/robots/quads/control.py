@@ -96,9 +96,8 @@ SLIP, FRICTION = 0.03, 0.7
 """Speed below which friction is regularised [sqrt(g l)]; share of the friction that is
 used."""
 
-FIRST, UNSETTLED = 20, 1.0
-"""Parts in which the first plan goes over from standing to the reference; largest miss
-of the dynamics of a plan that is used [weight]."""
+FIRST = 20
+"""Parts in which the first plan goes over from standing to the reference."""
 
 SKINS = ("reduced", "full")
 """Skins of the robot that is controlled: the reduced one, or all tetrahedra."""
@@ -368,7 +367,6 @@ class _Run(ControlRun):
                 built.reference,
                 solver=built.solver,
                 first=first_plan,
-                unsettled=UNSETTLED * built.weight,
             )
         else:
             targets = _targets(replay, skinned)
