@@ -66,7 +66,8 @@ class RemoteReplanning:
         return self.own.period
 
     def start(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Begins a run from a state; the next update makes a plan from nothing."""
+        """Begins a run from a state; the next update makes a plan from nothing, for
+        the orders that the reference was made with: going is found from standing."""
         if self._asked is not None:
             self._receive()
         self._held, self._fresh = _Held(), True
@@ -132,9 +133,10 @@ def serve(pipe: Connection) -> None:
     held = _Held()
     try:
         own = resolve(make)(problem)
+        first = own.reference.orders
         while True:
-            time, q, v, own.reference.orders, fresh = pipe.recv()
-            own.log = MpcLog()
+            time, q, v, orders, fresh = pipe.recv()
+            own.log, own.reference.orders = MpcLog(), first if fresh else orders
             held = own.replanned(_Held() if fresh else held, time, q, v)
             own.log.horizons.clear()
             plan = held.at(time)

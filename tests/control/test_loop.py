@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 import xarray as xr
 
 from drakebots.control import Command, ControlRun, Law, MpcLog, Push
+from drakebots.control.remote import serve
 from drakebots.core.errors import NoSolution
 from drakebots.core.run import Verdict
 from drakebots.multibody import judged
@@ -150,3 +153,33 @@ def test_a_run_that_is_cut_short_keeps_its_samples():
     run = Run(push(1.0), time_limit=1e-9, log_period=0.01)
     assert run.simulate().verdict is Verdict.TIME_LIMIT
     assert len(run.kept) == 2
+
+
+# --- in a process of its own ---
+
+
+def obeying(first: str):
+    """A controller whose plans are the orders that it was given."""
+
+    def replanned(held, time, q, v):
+        orders = own.reference.orders
+        return SimpleNamespace(at=lambda _: orders)
+
+    reference = SimpleNamespace(orders=first)
+    own = SimpleNamespace(reference=reference, replanned=replanned, servos=False)
+    return own
+
+
+def test_a_robot_that_is_told_to_go_stands_first():
+    """The plan from nothing is for the orders of the reference, at each start."""
+    here, there = multiprocessing.Pipe()
+    here.send((f"{__name__}:obeying", "stand"))
+    x, plans = np.zeros(2), []
+    for time, fresh in enumerate((True, False, False, True, False)):
+        here.send((time, x, x, f"go {time}", fresh))
+    thread = threading.Thread(target=serve, args=(there,))
+    thread.start()
+    plans = [here.recv()[0] for _ in range(5)]
+    here.close()
+    thread.join()
+    assert plans == ["stand", "go 1", "go 2", "stand", "go 4"]
