@@ -54,6 +54,11 @@ STEPS = ("trot", "crawl")
 PHASES = 40
 """Number of phases of the table of stepping joints."""
 
+CROUCHES, SPARE = np.linspace(0.0, 0.1, 11), 0.03
+"""How far it may stand lower than its standing pose, and how far below the ground its
+legs should reach at the ends of steps, as shares of its base's height: legs that are
+straight neither step nor hold it."""
+
 ABOUT = 0.3
 """The base's plane is fitted to the ground up to this far before and behind each foot,
 as a share of the base's height, so that the base begins to rise before its feet do."""
@@ -70,6 +75,10 @@ DAMPING = 3e-5
 """Damping of the joints' change that lifts a foot, over the trace of its Jacobian's
 square: a straight leg cannot lift its foot, to first order."""
 
+
+INSIDE = 0.1
+"""Joints whose feet are sought begin no nearer to a limit than at this share of their
+range: a knee that is straight, which may be its limit, would bend either way."""
 
 DAMPED = 1e-6
 """Least damping of the search for the joints of given feet [m^2]; ten times as much
@@ -120,9 +129,9 @@ class Gait:
         return np.where(phase < 1 - self.duty, phase / (1 - self.duty), 0.0)
 
     def stance(self, time: np.ndarray, phases: np.ndarray) -> np.ndarray:
-        """Share of its stance behind it (..., nc); 0 in the air."""
+        """Share of its stance behind it (..., nc); 1 in the air."""
         phase = np.mod(np.asarray(time)[..., None] / self.period + phases, 1.0)
-        return np.where(phase < 1 - self.duty, 0.0, (phase - 1 + self.duty) / self.duty)
+        return np.where(phase < 1 - self.duty, 1.0, (phase - 1 + self.duty) / self.duty)
 
 
 def phases_of(feet: Sequence[Point], places: np.ndarray, footfall: str) -> np.ndarray:
@@ -232,9 +241,10 @@ class ReferenceMotion:
         gait: Gait | None = None,
         terrain: Terrain | None = None,
     ):
-        names = ContactSystem(robot).coordinates
-        self.axes = {a: names.index(name) for a, name in base_axes(robot).items()}
+        self.axes, self._joints = _parts(robot)
         self.q, self.gait = np.array(q, float), gait
+        if gait is not None:
+            self.q = crouched(robot, self.q, gait, speed)
         self.terrain = Flat() if terrain is None else terrain
         self._step, self._times = step, step * np.arange(knots + 1)
         self.horizon = float(self._times[-1])
@@ -314,9 +324,7 @@ class ReferenceMotion:
     def _tables(self, robot: Robot) -> None:
         """The feet under q and their ground; with a gait, joints by phase for steps on
         the spot, and at full speed and turn."""
-        plant, base = robot.plant, set(self.axes.values())
-        self._joints = np.array([i for i in range(len(self.q)) if i not in base])
-        context = plant.CreateDefaultContext()
+        plant, context = robot.plant, robot.plant.CreateDefaultContext()
         plant.SetPositions(context, self.q)
         self._feet = feet = robot.feet_positions(context)
         # The base's coordinates before its tilt say where it is.
@@ -483,6 +491,51 @@ def _leading(robot: Robot, joints: np.ndarray) -> np.ndarray:
     return T[:, np.abs(T).max(axis=0) > 0]
 
 
+def _parts(robot: Robot) -> tuple[dict[str, int], np.ndarray]:
+    """The coordinates of the base by name, and those of the joints."""
+    names = ContactSystem(robot).coordinates
+    axes = {axis: names.index(name) for axis, name in base_axes(robot).items()}
+    return axes, np.array([i for i in range(len(names)) if i not in axes.values()])
+
+
+def crouched(robot: Robot, q: np.ndarray, gait: Gait, speed: float) -> np.ndarray:
+    """A standing pose, no lower than lets its legs reach where steps ahead begin and
+    end, and SPARE below (nq,); as it is where nothing does.
+
+    Args:
+        robot: the robot.
+        q: the pose (nq,).
+        gait: of the steps.
+        speed: of the base [m/s].
+    """
+    (axes, _), context = _parts(robot), robot.plant.CreateDefaultContext()
+    if "z" not in axes:
+        return q
+    robot.plant.SetPositions(context, q)
+    feet = robot.feet_positions(context)
+    X_WB = robot.plant.EvalBodyPoseInWorld(context, base_body(robot.plant))
+    stands = X_WB.translation()[2] - feet[:, 2].mean()
+    half = gait.duty * gait.period * speed / 2
+    ends = feet + np.array([[[x, 0.0, -SPARE * stands]] for x in (-half, half)])
+    for share in CROUCHES:
+        missed = 0.0
+        for end in ends:
+            robot.plant.SetPositions(context, raised(robot, q, -share * stands, end))
+            missed = max(missed, np.abs(robot.feet_positions(context) - end).max())
+        if missed < SPARE * stands / 10:
+            return raised(robot, q, -share * stands, feet) if share else q
+    return q
+
+
+def raised(robot: Robot, q: np.ndarray, rise: float, feet: np.ndarray) -> np.ndarray:
+    """A pose q with its base higher by `rise` [m] and its feet at places (nc, 3)."""
+    (axes, joints), q = _parts(robot), q.copy()
+    q[axes["z"]] += rise
+    context = robot.plant.CreateDefaultContext()
+    q[joints] = follow_feet(robot, context, q, joints, feet[None])[0]
+    return q
+
+
 def follow_feet(
     robot: Robot, context, q: np.ndarray, joints: np.ndarray, targets: np.ndarray
 ) -> np.ndarray:
@@ -494,10 +547,15 @@ def follow_feet(
         q: positions that the first target is sought from (nq,), with joints that
             follow others where these have them.
         joints: indices of the joints that may move (nj,), with those that follow them.
-        targets: of the feet; they are missed where the joints do not reach [m].
+        targets: of the feet; they are missed where the joints do not reach within
+            their limits [m].
     """
     plant, out, q = robot.plant, [], np.array(q, float)
     T = _leading(robot, joints)
+    ends = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+    low, high = (f(q, end)[joints] for f, end in zip((np.minimum, np.maximum), ends))
+    follows = np.abs(T).sum(axis=0) @ np.abs(T).T != 1  # or is followed
+    low[follows], high[follows] = -np.inf, np.inf
 
     def rows(q, target):
         plant.SetPositions(context, q)
@@ -509,6 +567,9 @@ def follow_feet(
             J.append(C[:, joints])
         return np.vstack(J) @ T, np.concatenate(miss)
 
+    moves = np.abs(T @ rows(q, targets[0])[0].T).max(axis=1) > 0
+    room = np.where(np.isfinite(high - low) & moves, INSIDE * (high - low), 0.0)
+    q[joints] = np.clip(q[joints], low + room, high - room)
     for target in targets:
         # Damped: a leg without a joint sideways cannot follow all, and one that is too
         # short would be thrown about by its last millimetre.
@@ -516,6 +577,7 @@ def follow_feet(
         for _ in range(20):
             H, trial = A.T @ A + damping * np.eye(T.shape[1]), q.copy()
             trial[joints] += T @ np.linalg.solve(H, A.T @ b)
+            trial[joints] = np.clip(trial[joints], low, high)
             there = rows(trial, target)
             if there[1] @ there[1] <= b @ b:
                 q, (A, b), damping = trial, there, max(DAMPED, damping / 10)

@@ -13,7 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from drakebots.control.references import STEPS, Gait, ReferenceMotion, follow_feet
+from drakebots.control.references import (
+    STEPS,
+    Gait,
+    ReferenceMotion,
+    crouched,
+    raised,
+)
 from drakebots.multibody import Flat, Robot, Terrain
 
 LEAD = 0.3
@@ -89,8 +95,9 @@ class SteeredMotion(ReferenceMotion):
         terrain: Terrain | None = None,
     ):
         self.orders, self._robot = Orders(), robot
-        super().__init__(robot, q, step=step, knots=knots, terrain=terrain)
         self._usual, *_ = gaits
+        q = crouched(robot, q, gaits[self._usual], pace)
+        super().__init__(robot, q, step=step, knots=knots, terrain=terrain)
         stances = {name: gait.duty * gait.period for name, gait in gaits.items()}
         self.shares = {n: stances[self._usual] / time for n, time in stances.items()}
         self._clocks = {}
@@ -184,11 +191,5 @@ class SteeredMotion(ReferenceMotion):
     def _raised(self, rise: float) -> np.ndarray:
         """The standing pose with its base higher, its feet where they were (nq,)."""
         if rise != self._risen[0] and "z" in self.axes:
-            q, robot = self.q.copy(), self._robot
-            context = robot.plant.CreateDefaultContext()
-            robot.plant.SetPositions(context, q)
-            feet = robot.feet_positions(context)[None]
-            q[self.axes["z"]] += rise
-            q[self._joints] = follow_feet(robot, context, q, self._joints, feet)[0]
-            self._risen = rise, q
+            self._risen = rise, raised(self._robot, self.q, rise, self._feet)
         return self._risen[1]

@@ -168,6 +168,8 @@ def drive_robot(
         missed.append(miss(run, judged))
         solves.append(run.metrics["solve_ms"])
         said = f"{run.metrics['falls']} falls, velocities off by {missed[-1]:.0%}"
+        if run.metrics["falls"]:
+            said += f", fell first at {run.metrics['fell_at_s']:.1f} s"
         print(f"{sized.model.name}, drive {seed}: {said}", flush=True)
     return {
         "drives_fallen": figure(fallen, "1", len(seeds) // 10),

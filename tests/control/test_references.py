@@ -11,7 +11,7 @@ from drakebots.control.references import phases_of
 from drakebots.model import Point
 from drakebots.multibody import Slope, Step, find_posture
 from tests.helpers.coupled_robots import knees_follow
-from tests.helpers.standing_robots import hexapod
+from tests.helpers.standing_robots import biped, hexapod
 
 
 def standing(name):
@@ -126,6 +126,37 @@ def test_feet_stand_still_while_the_base_passes(cheetah, speed):
         assert np.ptp(feet[steady, foot, 2]) < 1e-4
         lift = feet[:, foot, 2].max() - feet[steady, foot, 2].min()
         assert lift == pytest.approx(clock.clearance, rel=0.03)
+
+
+def test_a_foot_leaves_the_ground_where_it_stood(cheetah):
+    """At the instants at which feet lift and land, too."""
+    robot, context, q0 = cheetah
+    clock, speed, feet = Gait(), 0.4, []
+    asked = reference(robot, q0, speed=speed, gait=clock)
+    times = np.linspace(0, clock.period, 401)
+    for q in asked.sample(times, q0)[0]:
+        robot.plant.SetPositions(context, np.r_[q0[:6], q[6:]])
+        feet.append(robot.feet_positions(context))
+    ahead = np.diff(np.array(feet)[..., 0], axis=0) / times[1]
+    # A stance takes a foot back as fast as the base goes, its swing twice that mean.
+    back = speed * clock.duty / (1 - clock.duty)
+    assert np.abs(ahead).max() < 1.1 * 2 * back
+
+
+@pytest.mark.parametrize("low", [0.02, 0.05, 0.1])
+def test_a_knee_bends_within_its_limits(tmp_path, low):
+    """One that is straight, which is its limit, bends the one way that it can."""
+    robot, context, q = standing(biped(tmp_path, rolls=True))
+    plant = robot.plant
+    q[6:] = 0.0  # straight
+    plant.SetPositions(context, q)
+    lifted, joints = robot.feet_positions(context), np.arange(6, len(q))
+    lifted[:, 2] += low
+    q[joints] = follow_feet(robot, context, q, joints, lifted[None])[0]
+    plant.SetPositions(context, q)
+    assert robot.feet_positions(context) == pytest.approx(lifted, abs=1e-5)
+    knees = [plant.GetJointByName(f"{s}_knee").position_start() for s in "LR"]
+    assert (q[knees] > 0.3).all()
 
 
 @pytest.mark.parametrize("beyond", [-0.003, 0.002, 0.02])

@@ -9,6 +9,7 @@ from drakebots import build_robot, load
 from drakebots.control import STEPS, Gait, Orders, SteeredMotion
 from drakebots.control.steered import OWED
 from drakebots.multibody.posture import find_posture
+from tests.helpers.standing_robots import biped
 
 STEP, KNOTS = 0.02, 40
 
@@ -28,8 +29,11 @@ def standing():
 
 @pytest.fixture
 def motion(standing):
-    robot, q = standing
-    gaits = {name: Gait.named(name, legs=4, size=1.0) for name in STEPS}
+    return steered(*standing, legs=4)
+
+
+def steered(robot, q, legs):
+    gaits = {name: Gait.named(name, legs=legs, size=1.0) for name in STEPS}
     return SteeredMotion(robot, q, step=STEP, knots=KNOTS, gaits=gaits, pace=0.4)
 
 
@@ -106,6 +110,26 @@ def test_feet_that_stand_stay_on_the_ground_where_they_are(orders, motion, stand
     assert np.median(np.linalg.norm(creep[:, :2], axis=1)) < 0.1 * speed
     lifted = places[..., 2].max() - places[0, :, 2].min()
     assert lifted == pytest.approx(motion.gait.clearance, rel=0.2)
+
+
+def test_straight_legs_bend_before_they_step(tmp_path):
+    """So far that they reach the ends of their steps, and a bit below; legs that are
+    bent stay as they are."""
+    robot = build_robot(load(biped(tmp_path, rolls=True)), base="euler", time_step=0)
+    q, knees = np.zeros(robot.plant.num_positions()), []
+    q[2] = -feet(robot, q[None])[0, :, 2].min()
+    knees = [robot.plant.GetJointByName(f"{s}_knee").position_start() for s in "LR"]
+    motion = steered(robot, q, legs=2)
+    low = motion.q
+    assert feet(robot, low[None]) == pytest.approx(feet(robot, q[None]), abs=1e-4)
+    assert (low[knees] > 0.3).all() and 0.01 < q[2] - low[2] < 0.07
+    motion.orders = Orders(ahead=0.3)
+    out, _ = motion(0.0, low, np.zeros(len(q)))
+    stands = motion.gait.swing(STEP * np.arange(KNOTS + 1), motion.phases) == 0
+    assert np.abs(feet(robot, out)[stands][:, 2]).max() < 2e-3
+    # What bends is asked for no more.
+    assert steered(robot, low, legs=2).q is not low
+    assert steered(robot, low, legs=2).q == pytest.approx(low)
 
 
 @pytest.mark.parametrize("rise", [-0.06, 0.02])
