@@ -293,14 +293,7 @@ class MpcSolver:
         descent = np.sum(g * dx) + np.sum(r * du) - miss
         best, length = None, 1.0
         for _ in range(p.trials):
-            knots = retract(self._bases, x.q, length * dx[:, :nv])
-            trial = _Point(
-                knots,
-                self._rates(knots, x.v[0]),
-                x.tau + length * du,
-                x.f + length * df,
-                x.l + length * dl,
-            )
+            trial = self._moved(x, *(length * d for d in (dx[:, :nv], du, df, dl)))
             values = self._evaluate(trial, self._rows)
             there = self._misses(trial, values, relaxed)
             with np.errstate(over="ignore"):  # of a step much too long
@@ -313,6 +306,11 @@ class MpcSolver:
         if best is None:
             return None, K, False
         return best[1], K, bool(best[0] <= merit + RISE * abs(merit))
+
+    def _moved(self, x: _Point, dq, du, df, dl) -> _Point:
+        """The iterate further by changes of its parts."""
+        q = retract(self._bases, x.q, dq)
+        return _Point(q, self._rates(q, x.v[0]), x.tau + du, x.f + df, x.l + dl)
 
     def _cost(self, x: _Point, wanted):
         return cost_model(

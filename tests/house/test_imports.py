@@ -58,7 +58,7 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 54_598,
+    "code_lines": 54_594,
     "modules": 382,
     "single_importer_modules": 39,
     "functions_over_60_lines": 5,

@@ -351,14 +351,14 @@ def test_who_fell_hears_what_may_help(asked, advice):
 
 @pytest.mark.long
 def test_a_micro_robot_trots_without_a_plan():
-    """HAMR, 12 mm high, by the weights and clocks of all robots: two starts of three;
-    in the others its loops open by a tenth of a millimetre, or it walks too slowly."""
-    problem = Control("hamr", gait="trot", goal=(0.05, 0.0), duration=0.5)
+    """HAMR, 12 mm high, by the weights and clocks of all robots. Of 0.1 m/s, which it
+    would be asked for by its size, it makes less than half."""
+    problem = Control("hamr", gait="trot", goal=(0.05, 0.0), speed=0.05, duration=0.5)
     own = Mpc(period=4e-3, delay=0.0, iterations=6)
     problem = replace(problem, plant=Rigid(time_step=5e-4), controller=own)
     run = first_that_holds(problem)
     assert run.ok, run.message
-    assert 0.01 < run.metrics["forward_m"] < 0.05
+    assert 0.015 < run.metrics["forward_m"] < 0.03
     assert run.metrics["tilt_max_deg"] < 15
 
 
