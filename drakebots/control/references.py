@@ -554,8 +554,9 @@ def follow_feet(
     T = _leading(robot, joints)
     ends = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
     low, high = (f(q, end)[joints] for f, end in zip((np.minimum, np.maximum), ends))
-    follows = np.abs(T).sum(axis=0) @ np.abs(T).T != 1  # or is followed
-    low[follows], high[follows] = -np.inf, np.inf
+    # Of joints that follow one another each would be stopped without the others.
+    coupled = (T != 0) @ ((T != 0).sum(axis=0) > 1)
+    low[coupled], high[coupled] = -np.inf, np.inf
 
     def rows(q, target):
         plant.SetPositions(context, q)
