@@ -104,8 +104,7 @@ def _efforts(tree: Tree) -> dict[str, float]:
             dof = model.jnt_dofadr[joint.index]
             model.dof_armature[dof] += gear**2 * model.actuator_armature[motor]
             model.dof_damping[dof] += gear**2 * model.actuator_damping[motor]
-            held = bool(limited[joint.index])
-            effort = abs(gear) * _largest_force(model, motor, held)
+            effort = abs(gear) * _largest_force(model, motor, limited[joint.index])
             efforts[joint.name] = efforts.get(joint.name, 0.0) + effort
     most = {
         joint.name: np.abs(model.jnt_actfrcrange[index]).max()
