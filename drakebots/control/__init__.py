@@ -40,7 +40,9 @@ if TYPE_CHECKING:
         Gait,
         ReferenceMotion,
         default_cost,
+        feet_miss,
         follow_feet,
+        raised,
     )
     from drakebots.control.remote import RemoteReplanning
     from drakebots.control.rigid import (

@@ -55,9 +55,9 @@ PHASES = 40
 """Number of phases of the table of stepping joints."""
 
 CROUCHES, SPARE = np.linspace(0.0, 0.1, 11), 0.03
-"""How far it may stand lower than its standing pose, and how far below the ground its
-legs should reach at the ends of steps, as shares of its base's height: legs that are
-straight neither step nor hold it."""
+"""How far a robot that steps may go below its standing pose, and how far below the
+ground its legs should then reach at the ends of its steps, as shares of its base's
+height: straight legs cannot step."""
 
 ABOUT = 0.3
 """The base's plane is fitted to the ground up to this far before and behind each foot,
@@ -77,8 +77,9 @@ square: a straight leg cannot lift its foot, to first order."""
 
 
 INSIDE = 0.1
-"""Joints whose feet are sought begin no nearer to a limit than at this share of their
-range: a knee that is straight, which may be its limit, would bend either way."""
+"""The search for the joints of given feet begins no nearer to their limits than this
+share of their range: a straight knee, as it stands near its limit, would bend either
+way."""
 
 DAMPED = 1e-6
 """Least damping of the search for the joints of given feet [m^2]; ten times as much
@@ -221,7 +222,7 @@ class ReferenceMotion:
 
     Attributes:
         axes: index of each coordinate of the base by name ("x", ..., "yaw").
-        q: the standing pose at the start (nq,).
+        q: the standing pose at the start, :func:`crouched` for its steps (nq,).
         gait: clock of the feet, or None.
         terrain: the ground.
         horizon: duration of what a call answers [s].
@@ -499,8 +500,9 @@ def _parts(robot: Robot) -> tuple[dict[str, int], np.ndarray]:
 
 
 def crouched(robot: Robot, q: np.ndarray, gait: Gait, speed: float) -> np.ndarray:
-    """A standing pose, no lower than lets its legs reach where steps ahead begin and
-    end, and SPARE below (nq,); as it is where nothing does.
+    """A standing pose, lower by as much as its legs need to reach the ends of their
+    steps ahead, and SPARE below them (nq,); as it is where they do not reach them at
+    any height.
 
     Args:
         robot: the robot.
@@ -518,17 +520,25 @@ def crouched(robot: Robot, q: np.ndarray, gait: Gait, speed: float) -> np.ndarra
     half = gait.duty * gait.period * speed / 2
     ends = feet + np.array([[[x, 0.0, -SPARE * stands]] for x in (-half, half)])
     for share in CROUCHES:
-        missed = 0.0
-        for end in ends:
-            robot.plant.SetPositions(context, raised(robot, q, -share * stands, end))
-            missed = max(missed, np.abs(robot.feet_positions(context) - end).max())
-        if missed < SPARE * stands / 10:
-            return raised(robot, q, -share * stands, feet) if share else q
+        low = raised(robot, q, -share * stands, feet) if share else q
+        if feet_miss(robot, low, ends) < SPARE * stands / 10:
+            return low
     return q
 
 
+def feet_miss(robot: Robot, q: np.ndarray, places: np.ndarray) -> float:
+    """Largest coordinate [m] by which feet miss places (n, nc, 3) in the world, one set
+    after the other, with the base where it is at q (nq,)."""
+    context, missed = robot.plant.CreateDefaultContext(), 0.0
+    for feet in places:
+        robot.plant.SetPositions(context, raised(robot, q, 0.0, feet))
+        missed = max(missed, np.abs(robot.feet_positions(context) - feet).max())
+    return missed
+
+
 def raised(robot: Robot, q: np.ndarray, rise: float, feet: np.ndarray) -> np.ndarray:
-    """A pose q with its base higher by `rise` [m] and its feet at places (nc, 3)."""
+    """A pose q (nq,) with its base higher by `rise` [m], and its feet at places (nc, 3)
+    in the world [m], or as near as they come."""
     (axes, joints), q = _parts(robot), q.copy()
     q[axes["z"]] += rise
     context = robot.plant.CreateDefaultContext()

@@ -151,12 +151,13 @@ class MpcSolver:
         # Where the merit may only fall, a plan cannot run away; but some are found only
         # by way of worse ones. Soft contact may throw a light robot up, to where
         # nothing holds it.
-        for ladder, falls in ((LADDER, True), (LADDER, False), (LADDER[-1:], False)):
+        tries = [(LADDER, True), (LADDER, False), (LADDER[-1:], False)]
+        for ladder, falls in tries if self._sizes["nc"] else tries[-1:]:
             found.append(plan(rest, ladder, falls))
             missed = found[-1].residuals["dynamics"] / self._contact[1]
             if missed < UNSETTLED and (found[-1].ok or not falls):
                 return found[-1]
-        return min(found, key=lambda one: one.residuals["dynamics"])
+        return min(found, key=_badness)
 
     def _climb(self, point: _Point, wanted, ladder, count: int, falls: bool = False):
         """Up to `count` Newton steps on every rung: the iterate, gains, and whether the
@@ -390,6 +391,13 @@ class MpcSolver:
         at = (time - plan.time) / plan.step
         k = int(at := min(max(at, 0.0), self.problem.knots - 1e-9))
         return k, at - k
+
+
+def _badness(plan: MpcPlan) -> tuple[bool, bool, float]:
+    """A key that sorts plans, the best first: one that is not ok may keep its dynamics
+    by contact that is too soft, and they may be NaN."""
+    missed = plan.residuals["dynamics"]
+    return not plan.ok, not missed < np.inf, missed
 
 
 def is_measurement(q: np.ndarray, v: np.ndarray) -> bool:

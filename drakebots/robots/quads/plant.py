@@ -25,7 +25,7 @@ from dataclasses import replace
 import numpy as np
 from pydrake.multibody.tree import RevoluteSpring, SpatialInertia, UnitInertia
 
-from drakebots.control import Command, follow_feet
+from drakebots.control import Command, feet_miss, raised
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.model import Point
 from drakebots.multibody import Flat, Robot, Terrain, build_robot
@@ -106,7 +106,7 @@ def standing(
     plant, q = nominal.plant, np.array(rest, float)
     if terrain == Flat():
         return q
-    context, joints = plant.CreateDefaultContext(), np.arange(6, len(q))
+    context = plant.CreateDefaultContext()
     plant.SetPositions(context, q)
     targets = nominal.feet_positions(context)
     heights = terrain.heights(targets[:, 0], targets[:, 1])
@@ -120,17 +120,11 @@ def standing(
     places = targets + np.array([0.0, 0.5, -0.5])[:, None, None] * stride * ahead
     lower = None
     for _ in range(80):
-        q[joints] = follow_feet(nominal, context, q, joints, targets[None])[0]
-        off = 0.0
-        for there in places:
-            at = q.copy()
-            at[joints] = follow_feet(nominal, context, q, joints, there[None])[0]
-            plant.SetPositions(context, at)
-            off = max(off, np.abs(nominal.feet_positions(context) - there).max())
-        if off < MISS and lower is None:
-            lower = q[2] - BENT
-        if off < MISS and q[2] <= lower + 1e-9:
-            return q
+        q = raised(nominal, q, 0.0, targets)
+        if feet_miss(nominal, q, places) < MISS:
+            lower = q[2] - BENT if lower is None else lower
+            if q[2] <= lower + 1e-9:
+                return q
         q[2] -= 1e-3
     raise NoSolution(
         f"{nominal.model.name} does not reach the ground on a slope of "
