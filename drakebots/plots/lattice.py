@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
-from drakebots.core.checks import array, check_value
 from drakebots.lattice.pom import Control, actuator_nodes
 from drakebots.lattice.shape import Lattice, LatticeSpec
 from drakebots.plots.file import check_ending, save
@@ -21,56 +20,29 @@ MM = 1e3
 VIEW = {"elev": 22, "azim": -58}
 
 
-def plot_lattice(
-    spec: LatticeSpec,
-    path: str | Path,
-    displacement: np.ndarray | None = None,
-    *,
-    actuators: Sequence[Control] = (),
-    magnify: float = 1.0,
-) -> Path:
-    """A picture of a lattice, deformed and coloured by displacement if given.
+def plot_lattice(spec: LatticeSpec, path: str | Path) -> Path:
+    """A picture of a lattice at rest.
 
     Args:
         spec: lattice and strut.
         path: file to write.
-        displacement: displacements of the nodes (N, 3) [m].
-        actuators: actuators, drawn as thick lines.
-        magnify: factor of the drawn displacement.
 
     Raises:
-        InvalidInput: for another ending of the file, or a displacement of another
-            shape or not finite.
+        InvalidInput: for another ending of the file.
         FileProblem: when the file cannot be written.
     """
     check_ending(path)
-    lattice = spec.lattice
+    lattice, places = spec.lattice, spec.lattice.positions
     figure = Figure(figsize=(7.6, 6.4))
     axis = figure.add_axes((0.0, 0.0, 0.88, 0.95), projection="3d")
-    places = lattice.positions
-    if displacement is None:
-        draw_struts(axis, lattice, places)
-        draw_nodes(axis, lattice, places)
-    else:
-        rule = array(places.shape, "m")
-        displacement = check_value("displacement", displacement, rule)
-        draw_struts(axis, lattice, places, colour="#c4c8cf", width=0.6)
-        moved = places + magnify * displacement
-        draw_struts(axis, lattice, moved)
-        size = MM * np.linalg.norm(displacement, axis=1)
-        dots = draw_nodes(axis, lattice, moved, size, "YlOrRd")
-        scale = figure.add_axes((0.88, 0.2, 0.022, 0.55))
-        figure.colorbar(dots, cax=scale, label="displacement [mm]")
-        places = moved
-    draw_rods(axis, lattice, places, actuators)
+    draw_struts(axis, lattice, places)
+    draw_nodes(axis, lattice, places)
     frame(axis, places)
-    d = MM * spec.strut.d2
+    slender = lattice.beam_length / spec.strut.d2
     title = (
         f"{len(lattice.voxels)} voxels, {len(lattice.nodes)} nodes, "
-        f"{len(lattice.beams)} struts; L/d = {MM * lattice.beam_length / d:.1f}"
+        f"{len(lattice.beams)} struts; L/d = {slender:.1f}"
     )
-    if displacement is not None and magnify != 1:
-        title += f"; displacements drawn x {magnify:g}"
     figure.suptitle(title, fontsize=11, y=0.97)
     return save(figure, path)
 

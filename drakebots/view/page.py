@@ -24,11 +24,11 @@ matplotlib = late("matplotlib")
 
 @dataclass(frozen=True)
 class ColourScale:
-    """Colours of values from `low` to `top`; what lies beyond has those of the ends.
+    """Colours of values from 0 to `top`; what lies beyond has those of the ends.
 
     Attributes:
         quantity: what the values are, e.g. "von Mises stress".
-        low, top: ends of the scale (SI).
+        top: upper end of the scale (SI).
         unit: of the numbers drawn, e.g. "kPa".
         unit_size: one unit (SI).
         colours: matplotlib's colour map, or its name.
@@ -36,7 +36,6 @@ class ColourScale:
     """
 
     quantity: str
-    low: float
     top: float
     unit: str
     unit_size: float
@@ -50,15 +49,12 @@ class ColourScale:
 
     @property
     def ticks(self) -> tuple[float, ...]:
-        """Numbers on the scale, in `unit`; 0 is one of them."""
-        count = 5 if self.low < 0 else 6
-        ends = self.low / self.unit_size, self.top / self.unit_size
-        return tuple(np.linspace(*ends, count).tolist())
+        """Numbers on the scale, in `unit`, from 0 on."""
+        return tuple(np.linspace(0.0, self.top / self.unit_size, 6).tolist())
 
     def fraction(self, values: np.ndarray) -> np.ndarray:
         """Fractions of the scale (0..1) of values in SI."""
-        share = (np.asarray(values, float) - self.low) / (self.top - self.low)
-        return np.clip(share, 0.0, 1.0)
+        return np.clip(np.asarray(values, float) / self.top, 0.0, 1.0)
 
     def rgb(self, values: np.ndarray) -> np.ndarray:
         """sRGB colours (..., 3) within 0..1, of values in SI."""

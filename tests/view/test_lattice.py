@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from drakebots.lattice.pom import Control, PlanesOfMotion
 from drakebots.lattice.shape import LatticeSpec, block
 from drakebots.robots.voxels import Problem, Target, paper_gait
 from drakebots.robots.voxels import plan as plan_reach
-from drakebots.robots.voxels.model import ACTUATORS, MARKERS, VoxelRobot
-from drakebots.view.lattice import record_lattice, show_lattice
+from drakebots.robots.voxels.model import ACTUATORS, VoxelRobot
+from drakebots.view.lattice import record_nodes, show_lattice
 from drakebots.view.lattice.page import (
     LATTICE,
     balls,
@@ -65,15 +66,14 @@ def test_page_of_a_large_block_is_small(tmp_path):
 
 
 def test_scale_and_colours():
-    up = colour_scale(np.array([0.0, 2e-3]), "moved")
-    assert (up.low, up.top, up.ticks[-1]) == (0.0, 2e-3, 2.0)
-    values = np.array([-1e-3, 3e-3])
-    both = colour_scale(values, "height", "drawn x 5")
-    assert (both.low, both.top) == (-3e-3, 3e-3) and 0.0 in both.ticks
-    assert "<span>-3</span>" in both.html() and "drawn x 5" in both.html()
-    assert both.rgb(values).shape == (2, 3) and not np.allclose(*both.rgb(values))
-    assert np.isfinite(colour_scale(np.zeros(3), "still").rgb(np.zeros(3))).all()
-    assert "<script>" not in colour_scale(np.ones(2), "<script>").html()
+    values = np.array([0.0, 2e-3])
+    scale = colour_scale(values)
+    assert scale.top == 2e-3 and (scale.ticks[0], scale.ticks[-1]) == (0.0, 2.0)
+    assert "<span>2</span>" in scale.html()
+    assert scale.rgb(values).shape == (2, 3) and not np.allclose(*scale.rgb(values))
+    assert np.isfinite(colour_scale(np.zeros(3)).rgb(np.zeros(3))).all()
+    assert "drawn x 5" in replace(scale, note="drawn x 5").html()
+    assert "<script>" not in replace(scale, quantity="<script>").html()
 
 
 def test_pages_refuse(tmp_path):
@@ -83,10 +83,6 @@ def test_pages_refuse(tmp_path):
     for bad in (still[1:], still + np.nan, still.T):
         with pytest.raises(InvalidInput, match="displacement"):
             show_lattice(spec, path, bad)
-    with pytest.raises(InvalidInput, match="colour"):
-        show_lattice(spec, path, still, np.zeros(3))
-    with pytest.raises(InvalidInput, match="magnify"):
-        show_lattice(spec, path, still, magnify=0)
     with pytest.raises(InvalidInput, match="actuator"):
         show_lattice(spec, path, actuators=[Control((4, 1, 1), 2)])
     assert not path.exists()
@@ -157,38 +153,34 @@ def test_everything_moves_with_the_nodes():
                 assert np.linalg.norm(pose.translation() - end) == pytest.approx(half)
 
 
-def test_recording_of_a_gait():
-    robot, times = VoxelRobot(), np.linspace(0, 4, 8)
-    moved = robot.displacements(paper_gait().poses)
-    stage = record_lattice(
-        robot.lattice,
-        robot.lattice.positions + moved,
-        times,
-        actuators=ACTUATORS,
-        trails=MARKERS.values(),
-    )
+def moving(plan, places, times):
+    """The plan's result with other places of its nodes at other times."""
+    nodes = ("time", "node", "axis"), places, {"units": "m"}
+    data = plan.data[["node_position"]].drop_dims("time").assign(node_position=nodes)
+    return replace(plan, data=data.assign_coords(time=("time", times, {"units": "s"})))
+
+
+def test_recording_of_a_gait(plan):
+    robot, times = VoxelRobot(), np.linspace(0, 4, 9)
+    moved = robot.displacements(np.vstack([np.zeros(4), paper_gait().poses]))
+    stage = record_nodes(moving(plan, robot.lattice.positions + moved, times))
     assert animations(stage.html()) == 1
-    assert stage.meshcat.HasPath(f"{LATTICE}/trails/3")
+    assert stage.meshcat.HasPath(f"{LATTICE}/strut/0")
+    assert not stage.meshcat.HasPath(f"{LATTICE}/sleeve")
 
 
 def test_recordings_refuse(plan):
-    lattice = block(2, 1, 1)
-    places = np.stack([lattice.positions] * 2)
-    times = np.array([0.0, 1.0])
+    places = plan.data.node_position.values
     for bad in (
-        {"node_positions": places[:, 1:]},
-        {"node_positions": places * np.nan},
-        {"times": times[::-1]},
-        {"times": times[:1]},
-        {"times": times * np.nan},
-        {"slow": 0.0},
-        {"magnify": -1.0},
-        {"frames_per_second": np.nan},
-        {"trails": [(0, 0, 0)]},
+        moving(plan, places[:, 1:], [0.0, 1.0]),
+        moving(plan, places * np.nan, [0.0, 1.0]),
+        moving(plan, places[:1], [0.0]),
     ):
         with pytest.raises(InvalidInput):
-            record_lattice(
-                **({"lattice": lattice, "node_positions": places, "times": times} | bad)
-            )
-    with pytest.raises(InvalidInput, match="slow"):
-        record(plan, slow=-1.0)
+            record(bad)
+        with pytest.raises(InvalidInput):
+            record_nodes(bad)
+    for option in ("slow", "frames_per_second"):
+        for bad in (-1.0, 0.0, np.nan):
+            with pytest.raises(InvalidInput, match=option):
+                record(plan, **{option: bad})

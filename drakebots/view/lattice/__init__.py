@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         actuators_of,
         draw_lattice,
         lattice_of,
-        record_lattice,
         record_nodes,
     )
 

@@ -21,7 +21,6 @@ from drakebots.core.checks import array, check_value
 from drakebots.core.lazy import late
 from drakebots.lattice.pom import Control, actuator_nodes
 from drakebots.lattice.shape import Lattice, LatticeSpec
-from drakebots.view.motion import check_playback
 from drakebots.view.page import ColourScale, linear_rgb
 from drakebots.view.scene import ROOT, Stage, make_stage
 
@@ -40,9 +39,8 @@ _RODS = {
     "red": (0.83, 0.16, 0.18),
     "green": (0.12, 0.58, 0.30),
 }
-_UP = LinearSegmentedColormap.from_list("up", ["#8d97a6", "#c8141f"])
-_BOTH = LinearSegmentedColormap.from_list("both", ["#1650d0", "#9aa3b0", "#c8141f"])
-"""Colour maps from grey, which is inconspicuous on the pale ground; linear, as Meshcat
+_COLOURS = LinearSegmentedColormap.from_list("moved", ["#8d97a6", "#c8141f"])
+"""Colour map from grey, which is inconspicuous on the pale ground; linear, as Meshcat
 interpolates between the colours of a strut's ends."""
 
 _OTHERS = (*_RODS.values(), (0.55, 0.28, 0.68), (0.90, 0.47, 0.10))
@@ -63,23 +61,18 @@ def strut_radius(lattice: Lattice, thickness: float) -> float:
     return max(thickness / 2, THINNEST * lattice.pitch)
 
 
-def colour_scale(values: np.ndarray, label: str, note: str = "") -> ColourScale:
-    """The scale that fits values (N,) [m], symmetric where there are both signs."""
-    most = float(np.abs(values).max()) or 1e-12
-    signed = values.min() < -1e-9 * most
-    low, colours = (-most, _BOTH) if signed else (0.0, _UP)
-    return ColourScale(label, low, most, "mm", 1e-3, colours, note)
+def colour_scale(distances: np.ndarray) -> ColourScale:
+    """The scale that fits distances (N,) [m] by which nodes have moved."""
+    most = float(distances.max()) or 1e-12
+    return ColourScale("displacement", most, "mm", 1e-3, _COLOURS)
 
 
 def show_lattice(
     spec: LatticeSpec,
     path: str | Path,
     displacement: np.ndarray | None = None,
-    colour: np.ndarray | None = None,
     *,
     actuators: Sequence[Control] = (),
-    magnify: float = 1.0,
-    label: str = "displacement",
 ) -> Path:
     """Writes a lattice as one self-contained page, atomically.
 
@@ -87,59 +80,37 @@ def show_lattice(
         spec: lattice and strut. Struts are drawn straight, as round rods of the
             section's larger side, but no thinner than `THINNEST`.
         path: file to write.
-        displacement: displacements of the nodes (N, 3) [m]; the lattice at rest is
-            then drawn as thin lines.
-        colour: values (N,) [m] that colour the nodes; by default their displacement.
+        displacement: displacements of the nodes (N, 3) [m], which colour them; the
+            lattice at rest is then drawn as thin lines.
         actuators: actuators, drawn as thick rods.
-        magnify: factor of the drawn displacement; the legend has the true one.
-        label: title of the legend.
 
     Raises:
-        InvalidInput: for arrays of another shape or not finite, a magnification
-            that is not > 0, or an actuator whose nodes are not there.
+        InvalidInput: for displacements of another shape or not finite, or an actuator
+            whose nodes are not there.
         FileProblem: when the file cannot be written.
     """
-    check_playback(magnify=magnify)
-    count, rgb = len(spec.lattice.nodes), None
-    if displacement is not None:
-        displacement = check_value("displacement", displacement, array((count, 3), "m"))
-        if colour is None:
-            colour = np.linalg.norm(displacement, axis=1)
-        displacement = magnify * displacement
-    if colour is not None:
-        colour = check_value("colour", colour, array((count,)))
-        note = "" if magnify == 1 else f"drawn x {magnify:g}"
-        scale = colour_scale(colour, label, note)
-        rgb = scale.rgb(colour)
-    stage = lattice_stage(spec, displacement, rgb, actuators=actuators)
-    if colour is not None:
-        stage.caption.scale = scale
-    return stage.save(path)
+    return lattice_stage(spec, displacement, actuators).save(path)
 
 
 def lattice_stage(
     spec: LatticeSpec,
     displacement: np.ndarray | None = None,
-    rgb: np.ndarray | None = None,
-    *,
     actuators: Sequence[Control] = (),
 ) -> Stage:
-    """A lattice in a new Meshcat server.
-
-    Args:
-        spec: lattice and strut.
-        displacement: drawn displacements of the nodes (N, 3) [m].
-        rgb: sRGB colours of the nodes (N, 3).
-        actuators: actuators, drawn as thick rods.
-    """
-    lattice = spec.lattice
-    radius = strut_radius(lattice, max(spec.strut.d1, spec.strut.d2))
-    places = lattice.positions
+    """A lattice in a new Meshcat server; arguments as in :func:`show_lattice`."""
+    lattice, places, rgb, scale = spec.lattice, spec.lattice.positions, None, None
     if displacement is not None:
+        rule = array(places.shape, "m")
+        displacement = check_value("displacement", displacement, rule)
         places = places + displacement
+        distances = np.linalg.norm(displacement, axis=1)
+        scale = colour_scale(distances)
+        rgb = scale.rgb(distances)
+    radius = strut_radius(lattice, max(spec.strut.d1, spec.strut.d2))
     margin = 3 * radius
     both = np.vstack([places, lattice.positions])
     stage = make_stage(both.min(axis=0) - margin, both.max(axis=0) + margin)
+    stage.caption.scale = scale
     _draw(stage, lattice, places, radius, rgb)
     if displacement is not None:
         draw_rest(stage.meshcat, lattice, _REST)

@@ -1,8 +1,7 @@
 """The motion of a lattice in Meshcat: every strut, node and actuator moves.
 
     stage = record_nodes(result)                       # a plan of actuators
-    stage = record_lattice(lattice, positions, times, actuators=ACTUATORS)
-    stage.save("gait.html")
+    stage.save("plan.html")
 
 Meshcat records transforms only: a strut keeps its length at rest and is centred between
 its nodes, which hide the difference (0.4 mm at 5 mm of motion); an actuator is a rod in
@@ -22,7 +21,6 @@ from pydrake.geometry import Cylinder, Meshcat, Rgba, Sphere
 from pydrake.math import RigidTransform, RotationMatrix
 from scipy.interpolate import make_interp_spline
 
-from drakebots.core.checks import array, check_value
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.lattice.pom import Control, actuator_nodes
 from drakebots.lattice.shape import OFFSETS, Lattice
@@ -44,7 +42,10 @@ them. The objects add about 17 MB for 8x8x8 voxels, 1 MB for the walking robot."
 
 MIN_FRAMES = 2
 
-_REST, _TRAIL = Rgba(0.66, 0.68, 0.72), Rgba(0.78, 0.20, 0.50)
+THICKNESS = 1.27e-3
+"""Thickness of the struts that are drawn [m]; a result does not say its own."""
+
+_REST = Rgba(0.66, 0.68, 0.72)
 
 
 def record_nodes(
@@ -57,68 +58,24 @@ def record_nodes(
     """Records a result that holds positions of nodes, such as a plan of actuators.
 
     Args:
-        result: of kind "voxels.plan": data.node_position (T, N, 3), at rest first.
+        result: of kind "voxels.plan": data.node_position (T, N, 3), at rest first;
+            motion is linear in between.
         slow: factor by which to play slower than the result's time; None for 2.
-        frames_per_second: frame rate of the playback.
+        frames_per_second: frame rate of the playback, limited by `MAX_TRANSFORMS`.
         port: port of the server.
 
     Raises:
         InvalidInput: for another result, or a speed or rate that is not > 0.
     """
-    lattice = lattice_of(result)
-    return record_lattice(
-        lattice,
-        result.data.node_position.values,
-        result.data.time.values,
-        actuators=actuators_of(result, lattice),
-        slow=2.0 if slow is None else slow,
-        frames_per_second=frames_per_second,
-        port=port,
-    )
-
-
-def record_lattice(
-    lattice: Lattice,
-    node_positions: np.ndarray,
-    times: np.ndarray,
-    *,
-    actuators: Sequence[Control] = (),
-    trails: Sequence[Sequence[int]] = (),
-    thickness: float = 1.27e-3,
-    slow: float = 1.0,
-    magnify: float = 1.0,
-    frames_per_second: float = 30.0,
-    port: int | None = None,
-) -> Stage:
-    """Records the motion of a lattice's nodes in a new Meshcat scene.
-
-    Args:
-        lattice: the voxels; also drawn at rest, as thin lines.
-        node_positions: positions (T, N, 3) in the order of the lattice's nodes [m].
-        times: increasing times (T,) [s]; motion is linear in between.
-        actuators: actuators, drawn as rods that slide in sleeves.
-        trails: places of nodes [half pitches] whose paths are drawn.
-        thickness: thickness of the struts [m]; thin ones are drawn thicker.
-        slow: factor by which to play slower than `times`.
-        magnify: factor of the drawn displacements.
-        frames_per_second: frame rate of the playback, limited by `MAX_TRANSFORMS`.
-        port: port of the server.
-
-    Raises:
-        InvalidInput: for arrays of another shape, not finite or not increasing, a
-            speed, rate or magnification that is not > 0, or no such node.
-    """
-    times, places = _checked(lattice, node_positions, times)
-    check_playback(slow=slow, magnify=magnify, frames_per_second=frames_per_second)
-    rest = lattice.positions
-    places = rest + magnify * (places - rest)
-    room = np.abs(places - rest).max()
+    slow = 2.0 if slow is None else slow
+    check_playback(slow=slow, frames_per_second=frames_per_second)
+    lattice, data = lattice_of(result), result.data
+    require(data, "", "motion of nodes to show", time=2)
+    times, places = data.time.values, data.node_position.values
+    room = np.abs(places - lattice.positions).max()
     stage, body = draw_lattice(
-        lattice, actuators, thickness=thickness, room=room, port=port
+        lattice, actuators_of(result, lattice), room=room, port=port
     )
-    for i, place in enumerate(trails):
-        path = places[:, lattice.node(place)]
-        stage.meshcat.SetLine(f"{LATTICE}/trails/{i}", path.T, 4.0, _TRAIL)
     most = max(MIN_FRAMES, MAX_TRANSFORMS // body.objects)
     rate, moments = frame_times(times, slow, frames_per_second, most)
     between = make_interp_spline(times, places, k=1)
@@ -131,27 +88,14 @@ def record_lattice(
 
 
 def draw_lattice(
-    lattice: Lattice,
-    actuators: Sequence[Control] = (),
-    *,
-    thickness: float = 1.27e-3,
-    room: float = 0.0,
-    port: int | None = None,
+    lattice: Lattice, actuators: Sequence[Control], *, room: float, port: int | None
 ) -> tuple[Stage, LatticeBody]:
     """A lattice in a new Meshcat scene with room to move [m], and what moves it."""
-    radius, rest = strut_radius(lattice, thickness), lattice.positions
+    radius, rest = strut_radius(lattice, THICKNESS), lattice.positions
     margin = room + 3 * radius
     stage = make_stage(rest.min(axis=0) - margin, rest.max(axis=0) + margin, port=port)
     draw_rest(stage.meshcat, lattice, _REST)
     return stage, LatticeBody(stage.meshcat, lattice, actuators, radius)
-
-
-def _checked(lattice: Lattice, node_positions, times) -> tuple[np.ndarray, np.ndarray]:
-    times = check_value("times", times, array((None,), "s"))
-    if len(times) < 2 or (np.diff(times) <= 0).any():
-        raise InvalidInput("times must be two or more, and increase")
-    shape = (len(times), len(lattice.nodes), 3)
-    return times, check_value("node_positions", node_positions, array(shape, "m"))
 
 
 class LatticeBody:

@@ -177,7 +177,7 @@ def _board(scale: ColourScale) -> InMemoryMesh:
 def _picture(scale: ColourScale) -> bytes:
     """The scale with numbers and unit as PNG, 2 wide to 5 high."""
     figure = Figure(figsize=(2, 5), dpi=120, facecolor="white")
-    ends = Normalize(scale.low / scale.unit_size, scale.top / scale.unit_size)
+    ends = Normalize(0.0, scale.top / scale.unit_size)
     colours = ScalarMappable(ends, scale.colours)
     axes = figure.add_axes((0.36, 0.06, 0.18, 0.87))
     bar = figure.colorbar(colours, cax=axes, ticks=scale.ticks, format="%.4g")
@@ -224,7 +224,7 @@ def colour_scale(quantity: str, values: np.ndarray) -> ColourScale:
     units = _UNITS[quantity]
     size, unit = next((one for one in units if top >= one[0]), units[-1])
     note = f"largest {largest / size:.3g} {unit}" if largest > top else ""
-    return ColourScale(_LABELS[quantity], 0.0, top, unit, size, _MAP, note)
+    return ColourScale(_LABELS[quantity], top, unit, size, _MAP, note)
 
 
 def round_up(value: float) -> float:
