@@ -53,43 +53,25 @@ class Elements:
     Attributes:
         length: lengths (B,) [m].
         axes: rows x, y, z of each beam's frame in the world (B, 3, 3).
-        EA: axial stiffness (B,) [N].
-        GJ: torsional stiffness (B,) [N m^2].
-        EI1: bending stiffness against deflection along y (B,) [N m^2].
-        EI2: bending stiffness against deflection along z (B,) [N m^2].
-        phi1, phi2: shear flexibility with EI1 and EI2, 0 for Euler-Bernoulli.
-        area: areas A of the sections (B,) [m^2].
-        rho: densities (B,) [kg/m^3].
         d1, d2: sides of the sections (B,) [m].
+        masses: masses of the beams (B,) [kg].
+        phi1, phi2: shear flexibility with EI1 and EI2, 0 for Euler-Bernoulli.
+        D: stiffness of the six deformations (B, 6) [N/m, N m].
     """
 
     length: np.ndarray
     axes: np.ndarray
-    EA: np.ndarray
-    GJ: np.ndarray
-    EI1: np.ndarray
-    EI2: np.ndarray
-    phi1: np.ndarray
-    phi2: np.ndarray
-    area: np.ndarray
-    rho: np.ndarray
     d1: np.ndarray
     d2: np.ndarray
+    masses: np.ndarray
+    phi1: np.ndarray
+    phi2: np.ndarray
+    D: np.ndarray
 
     @property
-    def D(self) -> np.ndarray:
-        """Stiffness of the six deformations (B, 6) [N/m, N m]."""
-        L = self.length
-        return np.column_stack(
-            [
-                self.EA / L,
-                12 * self.EI1 / (L**3 * (1 + self.phi1)),
-                12 * self.EI2 / (L**3 * (1 + self.phi2)),
-                self.GJ / L,
-                self.EI2 / L,
-                self.EI1 / L,
-            ]
-        )
+    def area(self) -> np.ndarray:
+        """Areas A of the sections (B,) [m^2]."""
+        return self.d1 * self.d2
 
     def B(self) -> np.ndarray:
         """Matrices from the ends' motions in the world to deformations (B, 6, 12)."""
@@ -116,11 +98,6 @@ class Elements:
         """Vectors (B, 12) of the ends from the beams' frames to the world."""
         parts = vectors.reshape(-1, 4, 3)
         return np.einsum("bji,bkj->bki", self.axes, parts).reshape(-1, 12)
-
-    @property
-    def masses(self) -> np.ndarray:
-        """Masses of the beams (B,) [kg]."""
-        return self.rho * self.area * self.length
 
     def weight(self, gravity: np.ndarray) -> np.ndarray:
         """Fixed-end loads of a uniform weight, in the beams' frames (B, 12).
@@ -167,34 +144,31 @@ def elements(
             f"beam {bad} between nodes {ends} has no length; move a node or leave "
             "the beam out"
         )
-    each = [struts] * len(beams) if isinstance(struts, Strut) else list(struts)
-    if len(each) != len(beams):
+    each = [struts] if isinstance(struts, Strut) else list(struts)
+    if len(each) != len(beams) and each != [struts]:
         raise InvalidInput(
             f"{len(beams)} beams need one strut, or one each; got {len(each)}"
         )
-    kinds = list(dict.fromkeys(each))
-    number = {kind: k for k, kind in enumerate(kinds)}
-    which = np.array([number[s] for s in each])
 
     def over(value) -> np.ndarray:
-        return np.array([value(s) for s in kinds])[which]
+        return np.broadcast_to([value(s) for s in each], len(beams))
 
+    EA, GJ = over(lambda s: s.E * s.area), over(lambda s: s.G * s.J)
     EI1, EI2 = over(lambda s: s.E * s.I1), over(lambda s: s.E * s.I2)
     stiff = over(lambda s: s.G * s.area * 10 * (1 + s.nu) / (12 + 11 * s.nu))
     flexible = 12 / (stiff * length**2) * bool(shear)
+    phi1, phi2 = EI1 * flexible, EI2 * flexible
+    across = (12 * EI / (length**3 * (1 + p)) for EI, p in ((EI1, phi1), (EI2, phi2)))
+    turning = (GJ / length, EI2 / length, EI1 / length)
     return Elements(
         length=length,
         axes=_axes(span / length[:, None], up),
-        EA=over(lambda s: s.E * s.area),
-        GJ=over(lambda s: s.G * s.J),
-        EI1=EI1,
-        EI2=EI2,
-        phi1=EI1 * flexible,
-        phi2=EI2 * flexible,
-        area=over(lambda s: s.area),
-        rho=over(lambda s: s.rho),
         d1=over(lambda s: s.d1),
         d2=over(lambda s: s.d2),
+        masses=over(lambda s: s.rho * s.area) * length,
+        phi1=phi1,
+        phi2=phi2,
+        D=np.column_stack([EA / length, *across, *turning]),
     )
 
 

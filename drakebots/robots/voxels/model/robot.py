@@ -33,7 +33,7 @@ from drakebots.lattice.pom import (
     stroke_conflicts,
     table,
 )
-from drakebots.lattice.shape import AXES, Lattice, Planes, block, rotations
+from drakebots.lattice.shape import AXES, Lattice, block, rotations
 from drakebots.model import given
 
 MODEL = "voxel"
@@ -124,24 +124,17 @@ class VoxelRobot:
         J = np.zeros((len(lattice.nodes), 3, len(ACTUATORS)))
         inner = self.core_model.J.reshape(-1, 3, len(ACTUATORS))
         J[[lattice.node(n) for n in core.nodes]] = inner
-        turns = self._voxel_turns()
+        # Tilts of the core's voxels (V, 3, M) [1 / half pitch].
+        turns = rotations(core, PlanesOfMotion(core, ACTUATORS).J)
+        turns = turns.reshape(-1, 3, len(ACTUATORS))
         for voxel, at in FRONT.values():
             held = core.node(at)
-            turn = turns[core.voxel_of(held)[0]]  # (3, M), per half pitch
+            turn = turns[core.voxel_of(held)[0]]
             row = int(np.flatnonzero((lattice.voxels == voxel).all(axis=1))[0])
             for node in lattice.voxel_nodes[row]:
                 arm = lattice.nodes[node] - np.array(at)
                 J[node] = inner[held] + self.ideality * np.cross(turn.T, arm).T
         return J.reshape(-1, len(ACTUATORS))
-
-    def _voxel_turns(self) -> np.ndarray:
-        """Tilt of the core's voxels per control (V, 3, 4) [1 / half pitch]."""
-        planes = Planes(self.core)
-        driven = [planes.driven(a.node, a.axis) for a in ACTUATORS]
-        fields = planes.fields[:, driven].toarray()
-        held = [3 * self.core.node(a.node) + a.axis for a in ACTUATORS]
-        fields = fields * fields[held, range(len(ACTUATORS))]
-        return rotations(self.core, fields).reshape(-1, 3, len(ACTUATORS))
 
     def displacements(self, u, nodes: Sequence[Place] | None = None) -> np.ndarray:
         """Displacements of nodes in the body's frame.
