@@ -13,14 +13,14 @@ Algorithm 1; the phases are those of the authors' description.
 
 **Low-level control** of the limbs: angles through pressures (Fig. 11B).
 
-                       ┌───────────┐ desired_pressure ┌──────────────┐ valve
-    desired_bending ──▶│ AngleLoop │─────────────────▶│ PressureLoop │──────▶
-    bending ──────────▶│ p(a) + PI │      pressure ──▶│ PID          │
-                       └───────────┘                  └──────────────┘
-                       ┌───────────┐
-    valve ────────────▶│ Chambers  │──▶ pressure
-                       │ dp/dt     │──▶ bending
-                       └───────────┘
+                       ┌────────────┐ desired_pressure ┌───────────────┐ valve
+    desired_bending ──▶│ angle loop │─────────────────▶│ pressure loop │──────▶
+    bending ──────────▶│ p(a) + PI  │      pressure ──▶│ PID           │
+                       └────────────┘                  └───────────────┘
+                       ┌────────────┐
+    valve ────────────▶│ chambers   │──▶ pressure
+                       │ dp/dt      │──▶ free_bending
+                       └────────────┘
 
 A calibration curve p(alpha) gives a feedforward pressure, which a saturated PI
 controller corrects; a PID controller drives the proportional valve of each chamber.
@@ -260,110 +260,85 @@ class Gains:
     """Derivative gain of the pressure loop."""
 
 
-class AngleLoop(Sampled):
-    """p_ref = p(alpha_ref) + sat(PI(alpha_m - alpha)), within the limit.
+class PressureControl(Sampled):
+    """Bends limbs by pressures: the loops and the chambers of the diagram above.
 
-    alpha_m is alpha_ref behind a lag like that of the chambers: the delay of the
-    feedforward is not an error.
+                              ┌─────────────────┐──▶ free_bending (n) rad
+        desired_bending (n) ─▶│                 │──▶ desired_pressure (n) Pa
+                              │ PressureControl │──▶ pressure (n) Pa
+        bending (n) ─────────▶│                 │──▶ valve (n)
+                              └─────────────────┘
 
-    Against wind-up the integral stands still while the output is saturated and the
-    error would drive it further.
-
-    Ports: inputs `desired_bending` alpha_ref, `bending` alpha (n) [rad]; output
-    `desired_pressure` p_ref (n) [Pa].
+    Inputs are alpha_ref and alpha [rad]; `free_bending` holds the angles that the
+    pressures give free limbs. Against wind-up, an integral stands still while its
+    output is saturated and the error would drive it further.
 
     Args:
-        size: number n of limbs.
         curve: calibration of every limb.
         gains: gains of every limb.
         one_sided: whether each limb has one chamber only, without negative p_ref
             (n,) of bool.
+        alpha: angles of the pressures at first (n,) [rad].
     """
 
-    def __init__(self, size: int, curve: Calibration, gains: Gains, one_sided):
-        super().__init__("angle_loop", np.zeros(3 * size))
-        self._period = parameters().table("pressure")["angle_period"]
-        self._n, self._curve, self._gains = size, curve, gains
+    def __init__(self, curve: Calibration, gains: Gains, one_sided, alpha):
+        n, own = len(one_sided), parameters().table("pressure")
+        start = np.zeros((7, n))
+        start[6] = curve.pressure(alpha)
+        super().__init__("pressure_control", start.ravel())
+        self._curve, self._gains, self._times = curve, gains, own
         self._low = np.where(one_sided, 0.0, -curve.limit)
-        self.DeclareVectorInputPort("desired_bending", size)
-        self.DeclareVectorInputPort("bending", size)
-        self._declare_update(self._update, self._period)
-        self._declare_output("desired_pressure", slice(size, 2 * size))
+        self.DeclareVectorInputPort("desired_bending", n)
+        self.DeclareVectorInputPort("bending", n)
+        self._declare_update(self._turn_angles, own["angle_period"])
+        self._declare_update(self._turn_valves, own["period"])
+        for row, name in ((1, "desired_pressure"), (5, "valve"), (6, "pressure")):
+            self._declare_output(name, slice(row * n, (row + 1) * n))
+        self._declare_output("free_bending", slice(6 * n, 7 * n), curve.bending)
 
-    def _update(self, context, x):
-        n, g = self._n, self._gains
-        integral, model = x[:n], x[2 * n :]
+    def _turn_angles(self, context, x):
+        """p_ref = p(alpha_ref) + sat(PI(alpha_m - alpha)), within the limit.
+
+        alpha_m is alpha_ref behind a lag like that of the chambers: the delay of the
+        feedforward is not an error.
+        """
+        g, period, rows = self._gains, self._times["angle_period"], x.reshape(7, -1)
+        integral, _, model = rows[:3]
         reference = saturate(self._input(context), self._curve)
-        model = model + (1 - np.exp(-self._period / g.lag)) * (reference - model)
+        model = model + (1 - np.exp(-period / g.lag)) * (reference - model)
         error = model - self._input(context, 1)
         forward = self._curve.pressure(reference)
-        tried = integral + g.angle_i * self._period * error
+        tried = integral + g.angle_i * period * error
         raw_sum = g.angle_p * error + tried
         added = np.clip(raw_sum, -g.correction, g.correction)
         p_ref = np.clip(forward + added, self._low, self._curve.limit)
         stuck = (p_ref - forward != raw_sum) & (
             (raw_sum - (p_ref - forward)) * error > 0
         )
-        return np.concatenate([np.where(stuck, integral, tried), p_ref, model])
+        rows[:3] = np.where(stuck, integral, tried), p_ref, model
+        return x
 
+    def _turn_valves(self, context, x):
+        """u = sat(p_ref/p_max + PID((p_ref - p)/p_max)) within -1..1.
 
-class PressureLoop(Sampled):
-    """u = sat(p_ref/p_max + PID((p_ref - p)/p_max)) within -1..1.
-
-    The derivative is that of the pressure, so that a step of p_ref gives no kick.
-
-    Ports: inputs `desired_pressure` p_ref, `pressure` p (n) [Pa]; output `valve` u (n).
-    Arguments are those of :class:`AngleLoop`.
-    """
-
-    def __init__(self, size: int, curve: Calibration, gains: Gains):
-        super().__init__("pressure_loop", np.zeros(3 * size))
-        self._period = parameters().table("pressure")["period"]
-        self._n, self._limit, self._gains = size, curve.limit, gains
-        self.DeclareVectorInputPort("desired_pressure", size)
-        self.DeclareVectorInputPort("pressure", size)
-        self._declare_update(self._update, self._period)
-        self._declare_output("valve", slice(2 * size, 3 * size))
-
-    def _update(self, context, x):
-        n, g = self._n, self._gains
-        integral, before = x[:n], x[n : 2 * n]
-        reference = self._input(context) / self._limit
-        p = self._input(context, 1) / self._limit
-        error = reference - p
-        tried = integral + g.pressure_i * self._period * error
-        rate = (p - before) / self._period
+        The derivative is that of the pressure, so that a step of p_ref gives no kick.
+        Meanwhile the chambers have followed the valves as they were, exactly:
+        dp/dt = (u p_max - p)/rise.
+        """
+        g, period, limit = self._gains, self._times["period"], self._curve.limit
+        rows = x.reshape(7, -1)
+        # What the angle loop sets at the same time counts from the next time on.
+        _, p_ref, _, integral, before, valve, p = self._state(context).reshape(7, -1)
+        reference, share = p_ref / limit, p / limit
+        error = reference - share
+        tried = integral + g.pressure_i * period * error
+        rate = (share - before) / period
         full = reference + g.pressure_p * error + tried - g.pressure_d * rate
         u = np.clip(full, -1.0, 1.0)
         integral = np.where((full - u) * error > 0, integral, tried)
-        return np.concatenate([integral, p, u])
-
-
-class Chambers(Sampled):
-    """dp/dt = (u p_max - p)/rise, exact between samples; |u| <= 1.
-
-    Ports: input `valve` u (n); outputs `pressure` p (n) [Pa] and `bending` (n) [rad],
-    the angles that the pressures give free limbs.
-
-    Args:
-        size: number n of limbs.
-        curve: calibration of every limb.
-        alpha: angles of the pressures at first (n,) [rad]; 0 by default.
-    """
-
-    def __init__(self, size: int, curve: Calibration, alpha=None):
-        start = curve.pressure(np.zeros(size) if alpha is None else alpha)
-        super().__init__("chambers", start)
-        own = parameters().table("pressure")
-        self._decay, self._limit = np.exp(-own["period"] / own["rise"]), curve.limit
-        self.DeclareVectorInputPort("valve", size)
-        self._declare_update(self._update, own["period"])
-        self._declare_output("pressure", slice(0, size))
-        self._declare_output("bending", slice(0, size), curve.bending)
-
-    def _update(self, context, x):
-        rest = np.clip(self._input(context), -1.0, 1.0) * self._limit
-        return rest + (x - rest) * self._decay
+        rest, decay = valve * limit, np.exp(-period / self._times["rise"])
+        rows[3:] = integral, share, u, rest + (p - rest) * decay
+        return x
 
 
 # --- cups ----------------------------------------------------------------------

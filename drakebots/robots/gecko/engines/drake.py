@@ -40,13 +40,11 @@ from drakebots.model import plane_rotation
 from drakebots.multibody import Logged, add_loggers, advance
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.engines.controllers import (
-    AngleLoop,
     CameraSystem,
-    Chambers,
     Gains,
     GaitSequencer,
     GeneratorSystem,
-    PressureLoop,
+    PressureControl,
     WeightedCups,
 )
 from drakebots.robots.gecko.engines.engine import (
@@ -124,9 +122,9 @@ def build(
     ports = {"state": body.plant.get_state_output_port(), "alpha_ref": desired}
     ports |= {k: sequencer.GetOutputPort(k) for k in ("gait", "fixation")}
     if engine.limited:
-        more = _add_pressure(builder, body, desired, start)
-        desired = more.pop("alpha")
-        ports |= more
+        control = _add_pressure(builder, body, desired, start)
+        desired = control.GetOutputPort("free_bending")
+        ports |= {k: control.GetOutputPort(k) for k in ("pressure", "valve")}
     _connect_limbs(builder, body, desired)
     _connect_cups(builder, body, engine.reproduction, desired)
     step = engine.time_step
@@ -163,23 +161,18 @@ def _add_planner(builder: DiagramBuilder, body: GeckoPlant, camera, generator):
     return generator.get_output_port()
 
 
-def _add_pressure(builder: DiagramBuilder, body: GeckoPlant, desired, start: Pose):
-    """Adds the low-level control; returns its ports alpha, pressure, valve."""
-    add, connect, n = builder.AddSystem, builder.Connect, len(LIMBS)
-    curve, gains = Calibration(), Gains()
-    outer = add(AngleLoop(n, curve, gains, np.isin(np.arange(n), LEGS)))
-    inner = add(PressureLoop(n, curve, gains))
-    chambers = add(Chambers(n, curve, alpha=start.alpha))
+def _add_pressure(
+    builder: DiagramBuilder, body: GeckoPlant, desired, start: Pose
+) -> PressureControl:
+    """Adds the low-level control between desired angles and the limbs."""
+    one_sided = np.isin(np.arange(len(LIMBS)), LEGS)
+    control = builder.AddSystem(
+        PressureControl(Calibration(), Gains(), one_sided, start.alpha)
+    )
     angles = _of_state(builder, body, body.limbs.sum_matrix, "angles")
-    pressure = chambers.GetOutputPort("pressure")
-    wanted = outer.GetOutputPort("desired_pressure")
-    connect(desired, outer.GetInputPort("desired_bending"))
-    connect(angles, outer.GetInputPort("bending"))
-    connect(wanted, inner.GetInputPort("desired_pressure"))
-    connect(pressure, inner.GetInputPort("pressure"))
-    connect(inner.GetOutputPort("valve"), chambers.GetInputPort("valve"))
-    bending, valve = chambers.GetOutputPort("bending"), inner.GetOutputPort("valve")
-    return {"alpha": bending, "pressure": pressure, "valve": valve}
+    builder.Connect(desired, control.GetInputPort("desired_bending"))
+    builder.Connect(angles, control.GetInputPort("bending"))
+    return control
 
 
 def _connect_limbs(builder: DiagramBuilder, body: GeckoPlant, desired) -> None:

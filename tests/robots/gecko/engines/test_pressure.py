@@ -11,12 +11,7 @@ from pydrake.systems.framework import DiagramBuilder
 from pydrake.systems.primitives import Gain, LogVectorOutput, PassThrough
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.engines.controllers import (
-    AngleLoop,
-    Chambers,
-    Gains,
-    PressureLoop,
-)
+from drakebots.robots.gecko.engines.controllers import Gains, PressureControl
 from drakebots.robots.gecko.model import Calibration, saturate
 
 CURVE = Calibration()
@@ -27,26 +22,21 @@ class Bench:
 
     def __init__(self, gains=Gains(), give=1.0):
         builder = DiagramBuilder()
-        self.outer = builder.AddSystem(AngleLoop(1, CURVE, gains, np.array([True])))
-        inner = builder.AddSystem(PressureLoop(1, CURVE, gains))
-        chambers = builder.AddSystem(Chambers(1, CURVE))
+        one_sided, rest = np.array([True]), np.zeros(1)
+        control = PressureControl(CURVE, gains, one_sided, rest)
+        control = builder.AddSystem(control)
         limb = builder.AddSystem(Gain(give, 1))
         wish = builder.AddSystem(PassThrough(1))
-        connect = builder.Connect
-        connect(wish.get_output_port(), self.outer.GetInputPort("desired_bending"))
-        connect(chambers.GetOutputPort("bending"), limb.get_input_port())
-        connect(limb.get_output_port(), self.outer.GetInputPort("bending"))
-        connect(
-            self.outer.GetOutputPort("desired_pressure"),
-            inner.GetInputPort("desired_pressure"),
-        )
-        connect(chambers.GetOutputPort("pressure"), inner.GetInputPort("pressure"))
-        connect(inner.GetOutputPort("valve"), chambers.GetInputPort("valve"))
+        free = control.GetOutputPort("free_bending")
+        desired = control.GetInputPort("desired_bending")
+        builder.Connect(wish.get_output_port(), desired)
+        builder.Connect(free, limb.get_input_port())
+        builder.Connect(limb.get_output_port(), control.GetInputPort("bending"))
         ports = {
             "alpha": limb.get_output_port(),
-            "p": chambers.GetOutputPort("pressure"),
-            "u": inner.GetOutputPort("valve"),
-            "p_ref": self.outer.GetOutputPort("desired_pressure"),
+            "p": control.GetOutputPort("pressure"),
+            "u": control.GetOutputPort("valve"),
+            "p_ref": control.GetOutputPort("desired_pressure"),
         }
         self.logs = {
             k: LogVectorOutput(p, builder, publish_period=0.005)
