@@ -12,13 +12,13 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.units import MM_G_MS
 from drakebots.envs.base import Camera, Outcome, Quantity, RobotEnv
 from drakebots.formats import load
+from drakebots.model import driven_joints
 from drakebots.multibody import build_robot, has_fallen, root_bodies
 from drakebots.robots.hamr import MODEL, hamr_ground
 from drakebots.robots.hamr.model import (
     BIAS,
     OnSurface,
     PiezoDrive,
-    actuated_joints,
     parameters,
 )
 
@@ -81,7 +81,7 @@ class HamrEnv(RobotEnv):
         self.diagram = builder.Build()
         self.simulator = Simulator(self.diagram)
         self._base, self._drawn = root_bodies(plant)[0], None
-        joints = actuated_joints(plant)
+        joints = driven_joints(plant)
         self._tips = np.array([joint.position_start() for joint in joints])
         self._rates = np.array([joint.velocity_start() for joint in joints])
 

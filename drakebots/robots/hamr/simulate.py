@@ -41,7 +41,7 @@ from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.core.units import MM_G_MS, Scaling
 from drakebots.formats import load, model_provenance
-from drakebots.model import Model
+from drakebots.model import Model, driven_joints
 from drakebots.multibody import (
     Finding,
     Ground,
@@ -58,7 +58,7 @@ from drakebots.multibody import (
     tilted,
     trajectory_dataset,
 )
-from drakebots.results import Result
+from drakebots.results import Result, with_units
 from drakebots.robots.hamr.gaits import GaitSource, Waveform, gait_names, make_waveform
 from drakebots.robots.hamr.metrics import cycle_poses, gait_metrics
 from drakebots.robots.hamr.model import (
@@ -368,24 +368,23 @@ class _Run(HamrDiagramRun):
 
 def run_dataset(built: LoggedDiagram, context: Context) -> xr.Dataset:
     """Everything that was logged, in SI: states, contacts, voltages, actuators."""
-    robot, unit = built.robot, built.robot.scaling
+    robot, joints = built.robot, driven_joints(built.robot.plant)
     times, states, keep = built.states(context)
-    _, contact = built.logged(context, "contact")
-    data = trajectory_dataset(robot, times, states, contact[keep])
-    for name, logger, scale, units in (
-        ("voltage", "voltages", 1.0, "V"),
-        ("actuator_force", "actuation", unit.force, "N"),
-        ("encoder_velocity", "encoder", 1.0, "m/s"),
-    ):
-        _, samples = built.logged(context, logger)
-        data[name] = (("time", "actuator"), scale * samples[keep], {"units": units})
-    tips = [f"{name[:2]}q{name[2]}act" for name in ACTUATORS]
-    for name, source, dim, units in (
-        ("actuator_position", "position", "coordinate", "m"),
-        ("actuator_velocity", "velocity", "rate", "m/s"),
-    ):
-        names = data[dim].values
-        index = [next(i for i, n in enumerate(names) if tip in n) for tip in tips]
-        values = data[source].values[:, index]
-        data[name] = (("time", "actuator"), values, {"units": units})
+
+    def logged(name: str) -> np.ndarray:
+        return built.logged(context, name)[1][keep]
+
+    data = trajectory_dataset(robot, times, states, logged("contact"))
+    force = robot.scaling.force * logged("actuation")
+    moved = data.position.values[:, [joint.position_start() for joint in joints]]
+    rates = data.velocity.values[:, [joint.velocity_start() for joint in joints]]
+    variables = {
+        "voltage": (logged("voltages"), "V"),
+        "actuator_force": (force, "N"),
+        "encoder_velocity": (logged("encoder"), "m/s"),
+        "actuator_position": (moved, "m"),
+        "actuator_velocity": (rates, "m/s"),
+    }
+    by_actuator = {k: (("time", "actuator"), *x) for k, x in variables.items()}
+    data = data.assign(with_units(by_actuator))
     return data.assign_coords(actuator=list(ACTUATORS))

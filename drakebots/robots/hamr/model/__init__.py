@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         DriveLaw,
         Encoder,
         PiezoDrive,
-        actuated_joints,
         check_voltages,
         hamr_benders,
         hamr_encoder,

@@ -38,6 +38,14 @@ BIAS = 225.0
 _KINDS = {"s": "swing", "l": "lift"}
 
 
+def _of_actuators(section: str, name: str) -> np.ndarray:
+    """A parameter of the swings and of the lifts, for each actuator (8,)."""
+    table = parameters()
+    return np.array(
+        [table.number(section, f"{name}_{_KINDS[each[-1]]}") for each in ACTUATORS]
+    )
+
+
 # --- actuators --------------------------------------------------------------
 
 
@@ -125,15 +133,10 @@ def bender(
 @cache
 def hamr_benders() -> Bender:
     """The eight actuators of HAMR-VI as one `Bender` of arrays (8,)."""
-    table = parameters()
-    signs = table.table("actuator", "orientation")
-    carbon = {
-        kind: table.number("actuator", f"thickness_carbon_{name}")
-        for kind, name in _KINDS.items()
-    }
-    thickness = np.array([carbon[name[-1]] for name in ACTUATORS])
+    signs = parameters().table("actuator", "orientation")
     orientation = np.array([signs[name] for name in ACTUATORS])
-    return bender(table, thickness, orientation)
+    thickness = _of_actuators("actuator", "thickness_carbon")
+    return bender(parameters(), thickness, orientation)
 
 
 def check_voltages(voltages) -> np.ndarray:
@@ -154,11 +157,6 @@ def check_voltages(voltages) -> np.ndarray:
     return voltages
 
 
-def actuated_joints(plant: MultibodyPlant) -> list:
-    """The prismatic joints of the actuators' tips, in the order of the actuators."""
-    return driven_joints(plant)
-
-
 class DriveLaw:
     """The actuators' forces in a plant's coordinates and units:
 
@@ -173,7 +171,7 @@ class DriveLaw:
 
     def __init__(self, plant: MultibodyPlant, unit: Scaling = SI):
         law = hamr_benders()
-        joints = actuated_joints(plant)
+        joints = driven_joints(plant)
         self.tips = np.array([joint.position_start() for joint in joints])
         self.per_volt = 2 * law.orientation * law.force_per_volt / unit.force
         self.offset = law.orientation * law.force_per_volt * law.bias / unit.force
@@ -274,14 +272,11 @@ def hamr_encoder() -> EncoderCircuit:
     def value(name: str) -> float:
         return parameters().number("encoder", name)
 
-    velocity = {
-        kind: value(f"velocity_per_current_{name}") for kind, name in _KINDS.items()
-    }
     return EncoderCircuit(
         shunt=value("shunt_resistance"),
         resistance=value("resistance"),
         capacitance=value("capacitance") * value("blocking_factor"),
-        velocity_per_current=np.array([velocity[name[-1]] for name in ACTUATORS]),
+        velocity_per_current=_of_actuators("encoder", "velocity_per_current"),
         period=1 / value("sample_rate"),
     )
 
@@ -313,7 +308,7 @@ class Encoder(Sampled):
         noise: float = 0.0,
         seed: int = 0,
     ):
-        unit, circuit, joints = scaling, hamr_encoder(), actuated_joints(plant)
+        unit, circuit, joints = scaling, hamr_encoder(), driven_joints(plant)
         n = len(joints)
         super().__init__("encoder", np.zeros(2 * n))
         self._size = n

@@ -14,17 +14,14 @@ With too little damping the sampled loop makes the legs ring; with too much it c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
-from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.core.checks import check_value, non_negative, positive
 from drakebots.core.fields import checked
-from drakebots.core.units import SI, Scaling
-from drakebots.model import Point, find_body
-from drakebots.multibody import Sampled
+from drakebots.model import find_body
+from drakebots.multibody import Robot, Sampled
 from drakebots.robots.hamr.model import (
     BIAS,
     FORWARD,
@@ -55,9 +52,7 @@ class MotionCapture(Sampled):
     appears. Until the first one appears the outputs are those of time 0.
 
     Args:
-        plant: finalized plant with HAMR's chassis and legs.
-        markers: points of the legs, of which the port `legs` holds the positions.
-        scaling: the plant's units.
+        robot: HAMR; its model's points are the legs' markers.
         period: time between two video frames [s].
         latency: time until a video frame appears [s], > 0.
         noise: standard deviation of each marker's coordinates [m].
@@ -69,9 +64,7 @@ class MotionCapture(Sampled):
 
     def __init__(
         self,
-        plant: MultibodyPlant,
-        markers: Sequence[Point],
-        scaling: Scaling = SI,
+        robot: Robot,
         *,
         period: float = FRAME_PERIOD,
         latency: float = LATENCY,
@@ -85,17 +78,13 @@ class MotionCapture(Sampled):
         # appeared, by its number, and after them the one that is held.
         slots, size = int(np.ceil(latency / period)) + 1, _LEGS + 6 + 1
         super().__init__("motion_capture", np.zeros((slots + 1) * size))
-        self._slots, self._size = slots, size
-        unit, self._plant = scaling, plant
-        self._body, self._length = find_body(plant, CHASSIS), scaling.length
-        self._markers = [
-            (find_body(plant, m.body).body_frame(), m.p_BF / scaling.length)
-            for m in markers
-        ]
-        self._context = plant.CreateDefaultContext()
+        self._slots, self._size, self._robot = slots, size, robot
+        self._body = find_body(robot.plant, CHASSIS)
+        self._context = robot.plant.CreateDefaultContext()
         self._noise, self._random = noise, np.random.default_rng(seed)
-        self._period, self._latency = period / unit.time, latency / unit.time
-        self.DeclareVectorInputPort("state", plant.num_multibody_states())
+        unit = robot.scaling.time
+        self._period, self._latency = period / unit, latency / unit
+        self.DeclareVectorInputPort("state", robot.plant.num_multibody_states())
         self._declare_start(self._start)
         self._declare_update(self._take, self._period)
         self._declare_update(self._deliver, self._period, self._latency)
@@ -105,18 +94,13 @@ class MotionCapture(Sampled):
         self._declare_output("time", slice(first + size - 1, first + size))
 
     def _frame(self, context) -> np.ndarray:
-        plant, frame = self._plant, self._body.body_frame()
+        robot, plant = self._robot, self._robot.plant
         plant.SetPositionsAndVelocities(self._context, self._input(context))
-        legs = self._length * np.concatenate(
-            [
-                plant.CalcPointsPositions(self._context, *marker, frame).ravel()
-                for marker in self._markers
-            ]
-        )
+        legs = robot.points_positions(self._context, CHASSIS).ravel()
         if self._noise:
             legs = legs + self._noise * self._random.standard_normal(_LEGS)
         X_WB = plant.EvalBodyPoseInWorld(self._context, self._body)
-        position = X_WB.translation() * self._length
+        position = X_WB.translation() * robot.scaling.length
         angles = X_WB.rotation().ToRollPitchYaw().vector()
         return np.concatenate([legs, position, angles, [context.get_time()]])
 

@@ -20,9 +20,9 @@ from pydrake.multibody.tree import JacobianWrtVariable
 from drakebots.core.errors import NoSolution
 from drakebots.core.units import MM_G_MS
 from drakebots.formats import load
-from drakebots.model import Model
+from drakebots.model import Model, driven_joints
 from drakebots.multibody import ClosedChain, build_robot
-from drakebots.robots.hamr.model import MODEL, actuated_joints
+from drakebots.robots.hamr.model import MODEL
 from drakebots.robots.hamr.reference import CHASSIS
 
 GRID_X = np.linspace(-3e-3, 3e-3, 21)
@@ -131,7 +131,7 @@ class _InverseKinematics:
     def __init__(self, model: Model):
         self._robot = build_robot(model, base="fixed", time_step=0, scaling=MM_G_MS)
         plant = self._robot.plant
-        joints = actuated_joints(plant)
+        joints = driven_joints(plant)
         self._chain = ClosedChain(self._robot, tuple(j.name() for j in joints))
         self._tips = np.array([j.position_start() for j in joints])
         self._travel = np.array([j.position_upper_limits()[0] for j in joints])

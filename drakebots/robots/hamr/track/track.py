@@ -34,7 +34,7 @@ from drakebots.core.run import Progress
 from drakebots.core.stages import timed
 from drakebots.core.units import MM_G_MS
 from drakebots.multibody import Robot, SteppedPlant, add_loggers, build_robot
-from drakebots.results import Result
+from drakebots.results import Result, with_units
 from drakebots.robots.hamr.metrics import tracking_metrics
 from drakebots.robots.hamr.model import LEGS, hamr_variant, parameters
 from drakebots.robots.hamr.reference import (
@@ -220,13 +220,7 @@ def build_tracking_diagram(problem: Tracking) -> TrackingDiagram:
     )
     # The frames' noise must differ from the encoders'.
     frames = builder.AddSystem(
-        MotionCapture(
-            robot.plant,
-            robot.model.points,
-            unit,
-            noise=problem.mocap_noise,
-            seed=problem.seed + 1,
-        )
+        MotionCapture(robot, noise=problem.mocap_noise, seed=problem.seed + 1)
     )
     estimator = builder.AddSystem(LegEstimator(unit.time))
     ports |= {
@@ -333,31 +327,29 @@ def _dataset(built: TrackingDiagram, context: Context) -> xr.Dataset:
     planned = command.reference.poses_at(
         np.array([command.reference.phase(command.plan_time(t)) for t in times])
     )
-    for name, values in (("", pose), ("_planned", planned)):
-        data[f"base_position{name}"] = (("time", "axis"), values[:, :3], {"units": "m"})
-        rpy = np.unwrap(values[:, 3:], axis=0)
-        data[f"base_rpy{name}"] = (("time", "angle"), rpy, {"units": "rad"})
-
     plant_context, legs = robot.plant.CreateDefaultContext(), []
     for q in position / robot.position_units():
         robot.plant.SetPositions(plant_context, q)
         legs.append(robot.points_positions(plant_context, CHASSIS))
-    commands = [command.legs(t) for t in times]
-    rows = {
-        "leg_position": (np.array(legs), "m"),
-        "leg_planned": (np.array([legs for legs, _ in commands]), "m"),
-        "leg_velocity_planned": (np.array([rates for _, rates in commands]), "m/s"),
-    }
-    *_, keep = built.states(context)
-    for name, logger, units in (
-        ("leg_estimated", "estimate", "m"),
-        ("leg_velocity_estimated", "estimate_velocity", "m/s"),
-        ("leg_seen", "frames", "m"),
-    ):
-        _, samples = built.logged(context, logger)
-        rows[name] = (samples[keep].reshape(-1, 4, 3), units)
-    for name, (values, units) in rows.items():
-        data[name] = (("time", "leg", "axis"), values, {"units": units})
+    planned_legs, rates = map(np.array, zip(*(command.legs(t) for t in times)))
     voltages = np.array([command.voltages(t) for t in times])
-    data["voltage_planned"] = (("time", "actuator"), voltages, {"units": "V"})
-    return data.assign_coords(leg=list(LEGS))
+    *_, keep = built.states(context)
+
+    def logged(name: str) -> np.ndarray:
+        return built.logged(context, name)[1][keep].reshape(-1, 4, 3)
+
+    by_leg, variables = ("time", "leg", "axis"), {}
+    for name, values in (("", pose), ("_planned", planned)):
+        rpy = np.unwrap(values[:, 3:], axis=0)
+        variables[f"base_position{name}"] = ("time", "axis"), values[:, :3], "m"
+        variables[f"base_rpy{name}"] = ("time", "angle"), rpy, "rad"
+    variables |= {
+        "leg_position": (by_leg, np.array(legs), "m"),
+        "leg_planned": (by_leg, planned_legs, "m"),
+        "leg_velocity_planned": (by_leg, rates, "m/s"),
+        "leg_estimated": (by_leg, logged("estimate"), "m"),
+        "leg_velocity_estimated": (by_leg, logged("estimate_velocity"), "m/s"),
+        "leg_seen": (by_leg, logged("frames"), "m"),
+        "voltage_planned": (("time", "actuator"), voltages, "V"),
+    }
+    return data.assign(with_units(variables)).assign_coords(leg=list(LEGS))

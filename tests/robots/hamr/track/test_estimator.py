@@ -45,9 +45,7 @@ def see(chain, tips, speeds=None, end=100.0, **options):
         return np.ravel(speeds(t - SAMPLE * 1e3)) if speeds else np.zeros(8)
 
     source = builder.AddSystem(Signal(plant.num_multibody_states(), state))
-    frames = builder.AddSystem(
-        MotionCapture(plant, robot.model.points, robot.scaling, **options)
-    )
+    frames = builder.AddSystem(MotionCapture(robot, **options))
     encoder = builder.AddSystem(Signal(8, late))
     estimator = builder.AddSystem(LegEstimator(robot.scaling.time))
     builder.Connect(source.get_output_port(), frames.GetInputPort("state"))
@@ -137,5 +135,4 @@ def test_noise_of_the_frames(chain):
 def test_motion_capture_refuses(chain):
     for option in ({"latency": 0.0}, {"period": -1.0}, {"noise": np.nan}):
         with pytest.raises(InvalidInput, match="motion capture"):
-            robot = chain.robot
-            MotionCapture(robot.plant, robot.model.points, robot.scaling, **option)
+            MotionCapture(chain.robot, **option)
