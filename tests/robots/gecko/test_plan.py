@@ -44,7 +44,7 @@ def test_a_stored_velocity_space_gives_its_polynomial_back(space, tmp_path):
     result = load_result(space.save(tmp_path / "space.nc"))
     one, other = motion_of(space), motion_of(result)
     assert np.allclose(one.motion(1.2, 0.3), other.motion(1.2, 0.3), atol=1e-15)
-    assert motion_of(result, 3).order == 3
+    assert motion_of(result, 3).coefficients.shape == (3, 4, 4)
     with pytest.raises(InvalidInput, match="velocity"):
         motion_of(simulate(Simulation(half_cycles=1)))
 

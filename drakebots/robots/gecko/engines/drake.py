@@ -125,8 +125,14 @@ def build(
         control = _add_pressure(builder, body, desired, start)
         desired = control.GetOutputPort("free_bending")
         ports |= {k: control.GetOutputPort(k) for k in ("pressure", "valve")}
-    _connect_limbs(builder, body, desired)
-    _connect_cups(builder, body, engine.reproduction, desired)
+    spread = builder.AddNamedSystem("limbs", MatrixGain(body.limbs.desired_matrix))
+    builder.Connect(desired, spread.get_input_port())
+    for part, source in (
+        (body.limbs, spread),
+        (body.suction, _add_cups(builder, body, engine.reproduction, desired)),
+    ):
+        port = body.plant.get_desired_state_input_port(part.instance)
+        builder.Connect(source.get_output_port(), port)
     step = engine.time_step
     log_period = max(1, round(engine.log_period / step)) * step
     loggers = add_loggers(builder, ports, log_period)
@@ -175,32 +181,19 @@ def _add_pressure(
     return control
 
 
-def _connect_limbs(builder: DiagramBuilder, body: GeckoPlant, desired) -> None:
-    """Distributes the limbs' desired angles over the joints."""
-    limbs = body.limbs
-    spread = builder.AddNamedSystem("limbs", MatrixGain(limbs.desired_matrix))
-    builder.Connect(desired, spread.get_input_port())
-    port = body.plant.get_desired_state_input_port(limbs.instance)
-    builder.Connect(spread.get_output_port(), port)
-
-
-def _connect_cups(builder, body: GeckoPlant, weighted: bool, desired) -> None:
-    """Connects the desired twists of the cups."""
-    connect = builder.Connect
-    if weighted:
-        weights = body.robot.weights
-        weight = weights.orientation / weights.angle
-        cups = builder.AddSystem(WeightedCups(weight))
-        alpha = _of_state(builder, body, body.limbs.sum_matrix, "bent")
-        twists = _of_state(builder, body, body.suction.twist_matrix, "twists")
-        connect(twists, cups.GetInputPort("twist"))
-        connect(alpha, cups.GetInputPort("bending"))
-        connect(desired, cups.GetInputPort("desired_bending"))
-    else:
+def _add_cups(builder: DiagramBuilder, body: GeckoPlant, weighted: bool, desired):
+    """Adds the system with the desired twists of the cups and returns it."""
+    if not weighted:
         springs = ConstantVectorSource(np.zeros(2 * len(FEET)))
-        cups = builder.AddNamedSystem("springs", springs)
-    port = body.plant.get_desired_state_input_port(body.suction.instance)
-    connect(cups.get_output_port(), port)
+        return builder.AddNamedSystem("springs", springs)
+    weights = body.robot.weights
+    cups = builder.AddSystem(WeightedCups(weights.orientation / weights.angle))
+    alpha = _of_state(builder, body, body.limbs.sum_matrix, "bent")
+    twists = _of_state(builder, body, body.suction.twist_matrix, "twists")
+    builder.Connect(twists, cups.GetInputPort("twist"))
+    builder.Connect(alpha, cups.GetInputPort("bending"))
+    builder.Connect(desired, cups.GetInputPort("desired_bending"))
+    return cups
 
 
 # --- the walk ------------------------------------------------------------------

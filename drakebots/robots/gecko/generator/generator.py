@@ -160,15 +160,6 @@ class GaitPatternGenerator:
         one_each = array((len(self.targets),), "m", entry=positive("m"))
         self.arrivals = check_value("arrivals", arrivals, one_each)
         self.via = np.broadcast_to(via, len(self.targets))
-        self.reset()
-
-    @property
-    def finished(self) -> bool:
-        """Whether every target was reached."""
-        return self.index >= len(self.targets)
-
-    def reset(self) -> None:
-        """Starts over with the first target."""
         self._next(0)
 
     def decide(self, position, heading: float) -> Decision | None:
@@ -185,7 +176,7 @@ class GaitPatternGenerator:
         """
         position = check_point(position, "position")
         heading = check_heading(heading)
-        while not self.finished:
+        while self.index < len(self.targets):
             passed = self._passed(position)
             if passed is None:
                 gap = rotated_back(self.targets[self.index] - position, heading)

@@ -145,11 +145,6 @@ class MotionPolynomial:
                 c[k, i, j] = value / si_factor("deg") ** i
         return MotionPolynomial(c, gait_domain())
 
-    @property
-    def order(self) -> int:
-        """The highest power of either variable."""
-        return self.coefficients.shape[1] - 1
-
     def motion(self, q1, q2) -> np.ndarray:
         """Rotation [rad], forward and left [m] of one cycle (..., 3), eq. (16).
 

@@ -110,26 +110,27 @@ class CartesianCubic:
             raise InvalidInput("path: start and end are the same place; part them")
 
     @cached_property
-    def _cubic(self) -> CubicHermiteSpline:
+    def cubic(self) -> CubicHermiteSpline:
+        """The path as a function of s in 0..1."""
         ends = self.start, self.start_heading, self.end, self.end_heading
         return _cubics(*ends, self.start_speed, self.end_speed)
 
     def point(self, s) -> np.ndarray:
         """Points of the path (..., 2) [m] at s in 0..1."""
-        return self._cubic(s)
+        return self.cubic(s)
 
     def heading(self, s) -> np.ndarray:
         """Direction of the path (...) [rad], within -pi..pi."""
-        return _direction(self._cubic(s, 1))
+        return _direction(self.cubic(s, 1))
 
     def curvature(self, s) -> np.ndarray:
         """(x' y'' - y' x'') / |(x', y')|^3 (...) [1/m]; positive turns left."""
-        return _curvature(self._cubic, s)
+        return _curvature(self.cubic, s)
 
     @property
     def length(self) -> float:
         """Length of the path [m]."""
-        return float(_steps(self._cubic, _SAMPLES).sum())
+        return float(_steps(self.cubic, _SAMPLES).sum())
 
     def sample(self, spacing: float) -> tuple[np.ndarray, np.ndarray]:
         """Points (n, 2) [m] and headings (n,) [rad], evenly along the path.
@@ -140,7 +141,7 @@ class CartesianCubic:
             InvalidInput: for a spacing <= 0.
         """
         check_value("path: spacing", spacing, positive("m"))
-        along = np.append(0.0, np.cumsum(_steps(self._cubic, 4 * _SAMPLES)))
+        along = np.append(0.0, np.cumsum(_steps(self.cubic, 4 * _SAMPLES)))
         count = int(np.ceil(along[-1] / spacing)) + 1
         s = np.linspace(0, 1, 4 * _SAMPLES)
         even = np.interp(np.linspace(0, along[-1], count), along, s)
@@ -176,8 +177,11 @@ def _steps(cubic: CubicHermiteSpline, count: int) -> np.ndarray:
     return np.linalg.norm(np.diff(points, axis=0), axis=-1)
 
 
-def _exceeds(cubic: CubicHermiteSpline, limits: TurnLimits) -> np.ndarray:
-    """:func:`exceeds` of each cubic (...)."""
+def exceeds(cubic: CubicHermiteSpline, limits: TurnLimits) -> np.ndarray:
+    """The largest curvature of each cubic divided by its limit (...).
+
+    It is at most 1 if the limit is kept; a path that stops and reverses exceeds any.
+    """
     s = np.linspace(0, 1, _SAMPLES)
     # Turns between samples count, too: at a cusp the curvature itself may be zero.
     turn = wrapped(np.diff(_direction(cubic(s, 1)), axis=0))
@@ -267,7 +271,7 @@ def plan_cubic(
     speeds = np.geomspace(low * far, high * max(far, circle), count)
     k_i, k_f = (k.ravel() for k in np.meshgrid(speeds, speeds, indexing="ij"))
     cubics = _cubics(first.start, start_heading, first.end, end_heading, k_i, k_f)
-    over = np.maximum(_exceeds(cubics, limits), 1.0)
+    over = np.maximum(exceeds(cubics, limits), 1.0)
     length = _steps(cubics, _SAMPLES).sum(axis=0)
     ranked = (
         replace(first, start_speed=float(k_i[k]), end_speed=float(k_f[k]))
@@ -310,7 +314,7 @@ def plan_approach(
     for k in range(0, len(points), _BEGINNINGS):
         course = points[k], headings[k]
         path = plan_cubic(*course, end, end_heading, limits, blocked)
-        over = exceeds(path, limits)
+        over = exceeds(path.cubic, limits)
         if blocked.intrusion(path) == 0 and over < rank:
             best, rank = (path, np.reshape(points[1 : k + 1], (-1, 2))), over
         if rank <= 1:
@@ -322,14 +326,6 @@ def plan_approach(
             "or for none"
         )
     return best
-
-
-def exceeds(path: CartesianCubic, limits: TurnLimits) -> float:
-    """The path's largest curvature divided by its limit; at most 1 if it is kept.
-
-    A path that stops and reverses exceeds any limit.
-    """
-    return float(_exceeds(path._cubic, limits))
 
 
 @dataclass(frozen=True)
@@ -373,24 +369,12 @@ class PathGenerator:
         blocked: Blocked | None = None,
         approach: GaitPatternGenerator | None = None,
     ):
-        self.options, self._first = options or GeneratorOptions(), path
+        self.options = options or GeneratorOptions()
         self._blocked, self._approach = blocked, approach
         rule = self.options.rule
         self._rule = rule if isinstance(rule, Published) else Published()
-        self.reset()
-
-    def reset(self) -> None:
-        """Starts over with the first path."""
         self.attempt, self.final = 0, None
-        self._approaching = self._approach is not None
-        if self._approaching:
-            self._approach.reset()
-        self._walk(self._first)
-
-    @property
-    def finished(self) -> bool:
-        """Whether the robot has arrived, or is out of attempts."""
-        return self.final is not None
+        self._walk(path)
 
     @property
     def reached(self) -> bool:
@@ -431,11 +415,11 @@ class PathGenerator:
         if self._good(error):
             self.final = error
             return None
-        if self._approaching:
+        if self._approach is not None:
             decision = self._approach.decide(position, heading)
             if decision is not None:
                 return decision
-            self._approaching = False
+            self._approach = None
             self._plan(position, heading)
         self._advance(position)
         if self._lost(position):

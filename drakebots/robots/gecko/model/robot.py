@@ -79,13 +79,13 @@ class Gecko:
     """Length of the unstretched torso."""
     weights: Weights = field(default_factory=Weights)
     """Weights of the pose-step objective."""
-    stretch: Annotated[float, between(0, 1, open_ends=True)] = 0.1
+    stretch: Annotated[float, between(0, 1, open_ends=True)] = given(MODEL, "stretch")
     """Largest change of a limb's length, as a share of that length."""
-    bend: Annotated[float, between(0, 2 * np.pi, "rad", open_ends=True)] = np.radians(
-        100.0
+    bend: Annotated[float, between(0, 2 * np.pi, "rad", open_ends=True)] = given(
+        MODEL, "bend"
     )
     """Largest distance of an angle from its reference."""
-    leg_bend: Annotated[float, finite()] = 1.0
+    leg_bend: Annotated[float, finite()] = given(MODEL, "leg_bend")
     """Coefficient c1 of the gait law."""
 
     @property
@@ -109,13 +109,7 @@ def gecko(size: str = "small", weights: str = "velocity_space") -> Gecko:
     sizes, sets = own.table("sizes"), own.raw["weights"]["value"]
     check_value("size", size, one_of("gecko size", sizes))
     check_value("weights", weights, one_of("weights", sets))
-    return Gecko(
-        **sizes[size],
-        weights=Weights(*map(float, sets[weights])),
-        stretch=own.number("stretch"),
-        bend=own.number("bend"),
-        leg_bend=own.number("leg_bend"),
-    )
+    return Gecko(**sizes[size], weights=Weights(*map(float, sets[weights])))
 
 
 # --- kinematics ----------------------------------------------------------------
