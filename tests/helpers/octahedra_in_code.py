@@ -78,7 +78,7 @@ def add_octahedra(
                 np.zeros(3),
             )
         )
-    return OctahedraPlant(octahedra, plant, tuple(bodies))
+    return OctahedraPlant(octahedra, plant)
 
 
 def gaps(built: OctahedraPlant, context: Context) -> np.ndarray:

@@ -354,12 +354,8 @@ def _whole_numbers(node: Any, key: str) -> np.ndarray:
 # --- VoxCAD -----------------------------------------------------------------
 
 
-def read_vxa(path: str | Path, pitch: float | None = None) -> Lattice:
+def read_vxa(path: str | Path) -> Lattice:
     """The lattice of a VoxCAD file; voxels of every material count.
-
-    Args:
-        path: the file.
-        pitch: pitch instead of the file's [m]; a file without one has the default.
 
     Raises:
         FileProblem: when it is missing or not XML, its compression is not
@@ -383,8 +379,7 @@ def read_vxa(path: str | Path, pitch: float | None = None) -> Lattice:
             path,
             f"its voxels are stored as {compression}; save it as ASCII_READABLE",
         )
-    if pitch is None:
-        pitch = _vxa_number(path, root, "Lattice_Dim", Lattice.pitch)
+    pitch = _vxa_number(path, root, "Lattice_Dim", Lattice.pitch)
     for axis in "XYZ":
         if _vxa_number(path, root, f"{axis}_Dim_Adj", 1.0) != 1.0:
             raise FileProblem(path, f"<{axis}_Dim_Adj> is not 1; voxels must be cubes")

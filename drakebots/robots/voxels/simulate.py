@@ -77,7 +77,6 @@ from drakebots.robots.voxels.model import (
     OctahedraPlant,
     VoxelRobot,
     core_tilt,
-    find_octahedra,
     node_positions,
     place_at_rest,
     rest_pose,
@@ -225,7 +224,7 @@ def build(problem: Simulation) -> WalkDiagram:
     model = replace(load(MODEL), text=walker_sdf(feet, cut), feet=points)
     model.add_to(plant)
     Ground(GROUND_FRICTION).add_to(plant)
-    built = find_octahedra(plant, cut)
+    built = OctahedraPlant(cut, plant)
     drive = parameters_of(MODEL).table("actuator")
     actuators = Actuators(built, ACTUATORS, **drive)
     for shared in cut.tree:
@@ -392,7 +391,7 @@ def walk_dataset(walk, samples: Sequence[tuple]) -> xr.Dataset:
     for k, state in enumerate(states):
         plant.SetPositionsAndVelocities(context, state)
         poses[k] = walk.built.poses(context)
-    nodes = node_positions(cut, poses[..., :3, 3], poses[..., :3, :3])
+    nodes = node_positions(cut, poses)
     p_WR, R_WR = body_frame(nodes)
     in_body = np.einsum("tji,tnj->tni", R_WR, nodes - p_WR[:, None])
     rows = [cut.lattice.node(place) for place in MARKERS.values()]

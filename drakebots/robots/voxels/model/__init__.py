@@ -3,7 +3,7 @@
 :class:`VoxelRobot` is the paper's robot by planes of motion, with its named actuators,
 feet and markers; :func:`walker` is the same robot as octahedra. :class:`Octahedra` cuts
 any lattice into a tree and loops, :func:`octahedra_sdf` writes it as SDF, and
-:func:`find_octahedra` finds it again in the plant that has read the SDF.
+:class:`OctahedraPlant` finds it again in the plant that has read the SDF.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         Actuators,
         Octahedra,
         OctahedraPlant,
-        find_octahedra,
         node_positions,
         place_at_rest,
     )

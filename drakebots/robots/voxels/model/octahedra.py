@@ -215,22 +215,20 @@ def _cut(lattice: Lattice) -> tuple[SharedNode, ...]:
 
 @dataclass(frozen=True, eq=False)
 class OctahedraPlant:
-    """A lattice in a plant.
+    """A lattice in a plant that has read its SDF.
 
     Attributes:
-        octahedra: cut of the lattice.
-        plant: the plant.
-        bodies: the voxels' bodies, in the lattice's order.
+        octahedra: cut of the lattice that the SDF was written for.
+        plant: the plant; see :func:`drakebots.robots.voxels.model.octahedra_sdf`.
     """
 
     octahedra: Octahedra
     plant: MultibodyPlant
-    bodies: tuple[RigidBody, ...]
 
-    def node_positions(self, context: Context) -> np.ndarray:
-        """p_WN of all nodes (N, 3) [m], each from the first voxel that owns it."""
-        poses = self.poses(context)
-        return node_positions(self.octahedra, poses[:, :3, 3], poses[:, :3, :3])
+    @cached_property
+    def bodies(self) -> tuple[RigidBody, ...]:
+        """The voxels' bodies, in the lattice's order."""
+        return tuple(map(self.plant.GetBodyByName, self.octahedra.names))
 
     def poses(self, context: Context) -> np.ndarray:
         """X_WB of the voxels (V, 4, 4)."""
@@ -238,31 +236,19 @@ class OctahedraPlant:
         return np.array([eval_pose(context, b).GetAsMatrix4() for b in self.bodies])
 
 
-def node_positions(cut: Octahedra, p_WB: np.ndarray, R_WB: np.ndarray) -> np.ndarray:
-    """p_WN of all nodes (..., N, 3) [m] from the voxels' poses.
+def node_positions(cut: Octahedra, X_WB: np.ndarray) -> np.ndarray:
+    """p_WN of all nodes (..., N, 3) [m], each from the first voxel that owns it.
 
     Args:
         cut: the lattice.
-        p_WB: centres (..., V, 3) [m].
-        R_WB: rotations (..., V, 3, 3).
+        X_WB: poses of the voxels (..., V, 4, 4).
     """
     lattice = cut.lattice
     _, first = np.unique(lattice.voxel_nodes.ravel(), return_index=True)
     owner = first // 6
     p_BN = lattice.positions - cut.centres[owner]
-    turned = np.einsum("...nij,nj->...ni", R_WB[..., owner, :, :], p_BN)
-    return p_WB[..., owner, :] + turned
-
-
-def find_octahedra(plant: MultibodyPlant, octahedra: Octahedra) -> OctahedraPlant:
-    """Finds a lattice in a plant that has read its SDF.
-
-    Args:
-        plant: the plant; see :func:`drakebots.robots.voxels.model.octahedra_sdf`.
-        octahedra: the lattice that the SDF was written for.
-    """
-    bodies = tuple(plant.GetBodyByName(name) for name in octahedra.names)
-    return OctahedraPlant(octahedra, plant, bodies)
+    turned = np.einsum("...nij,nj->...ni", X_WB[..., owner, :3, :3], p_BN)
+    return X_WB[..., :3, 3][..., owner, :] + turned
 
 
 def place_at_rest(built: OctahedraPlant, context: Context, X_WL=None) -> None:

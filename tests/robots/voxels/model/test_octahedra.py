@@ -26,7 +26,8 @@ from drakebots.robots.voxels.model import (
     Feet,
     Foot,
     Octahedra,
-    find_octahedra,
+    OctahedraPlant,
+    node_positions,
     octahedra_sdf,
     place_at_rest,
     rest_pose,
@@ -58,7 +59,7 @@ def from_sdf(cut: Octahedra, **options):
     parser.SetStrictParsing()
     parser.AddModelsFromString(octahedra_sdf(cut), "sdf")
     plant.Finalize()
-    return find_octahedra(plant, cut)
+    return OctahedraPlant(cut, plant)
 
 
 BUILDERS = pytest.mark.parametrize("builder", [in_code, from_sdf])
@@ -91,11 +92,13 @@ def test_nodes_stand_where_the_lattice_has_them(builder):
     built = builder(cut)
     context = built.plant.CreateDefaultContext()
     place_at_rest(built, context)
-    assert built.node_positions(context) == pytest.approx(cut.lattice.positions)
+    assert node_positions(cut, built.poses(context)) == pytest.approx(
+        cut.lattice.positions
+    )
     assert gaps(built, context).max() < 1e-15
     X = RigidTransform(RollPitchYaw(0.1, 0.2, 0.3), [1.0, 2.0, 3.0])
     place_at_rest(built, context, X)
-    assert built.node_positions(context) == pytest.approx(
+    assert node_positions(cut, built.poses(context)) == pytest.approx(
         cut.lattice.positions @ X.rotation().matrix().T + X.translation()
     )
 
@@ -147,7 +150,7 @@ def relax(built, forces: float, seconds: float = 0.15) -> float:
     plant.get_applied_spatial_force_input_port().FixValue(context, applied)
     simulator.AdvanceTo(seconds)
     assert gaps(built, context).max() < 1e-6
-    p = built.node_positions(context)[rows]
+    p = node_positions(cut, built.poses(context))[rows]
     return float(p[1, 2] - p[0, 2] - cut.lattice.pitch)
 
 
