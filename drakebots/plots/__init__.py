@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     )
     from drakebots.plots.lattice import (
         MM,
-        draw_nodes,
         draw_rods,
         draw_struts,
         frame,

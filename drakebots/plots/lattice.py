@@ -36,7 +36,8 @@ def plot_lattice(spec: LatticeSpec, path: str | Path) -> Path:
     figure = Figure(figsize=(7.6, 6.4))
     axis = figure.add_axes((0.0, 0.0, 0.88, 0.95), projection="3d")
     draw_struts(axis, lattice, places)
-    draw_nodes(axis, lattice, places)
+    size = np.clip(4000 / len(places), 4, 45)
+    axis.scatter(*(MM * places.T), s=size, c="#28324a", depthshade=False)
     frame(axis, places)
     slender = lattice.beam_length / spec.strut.d2
     title = (
@@ -63,34 +64,6 @@ def draw_struts(
     rgba[:, 3] *= 0.25 + 0.75 * share
     width *= float(np.clip((600 / len(ends)) ** 0.4, 0.3, 1.0))
     axis.add_collection3d(Line3DCollection(MM * ends, colors=rgba, linewidths=width))
-
-
-def draw_nodes(
-    axis, lattice: Lattice, places, values=None, map="coolwarm", most=None, size=None
-):
-    """All nodes at places (N, 3) [m] as dots, coloured by values (N,) if given.
-
-    Args:
-        most: upper end of the colour scale; the lower end is -most, or 0 without
-            negative values. By default the largest value.
-        size: area of the dots [points^2].
-    """
-    size = np.clip(4000 / len(lattice.nodes), 4, 45) if size is None else size
-    if values is None:
-        return axis.scatter(*(MM * places.T), s=size, c="#28324a", depthshade=False)
-    most = float(np.abs(values).max(initial=0.0)) if most is None else most
-    low = -most if values.min() < -1e-9 * most else 0.0
-    return axis.scatter(
-        *(MM * places.T),
-        s=size,
-        c=values,
-        cmap=map,
-        vmin=low,
-        vmax=most or 1.0,
-        depthshade=False,
-        edgecolors="#28324a",
-        linewidths=0.4,
-    )
 
 
 def draw_rods(axis, lattice: Lattice, places, actuators: Sequence[Control]) -> None:

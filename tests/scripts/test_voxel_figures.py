@@ -12,7 +12,7 @@ from drakebots import plot
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.lattice.pom import Control
 from drakebots.lattice.shape import Lattice, LatticeSpec, block
-from drakebots.plots import draw_nodes, plot_lattice
+from drakebots.plots import plot_lattice
 from drakebots.robots.voxels import Problem, Target, paper_gait
 from drakebots.robots.voxels import plan as plan_reach
 from drakebots.robots.voxels.gait import gait_motion
@@ -25,7 +25,7 @@ FIGURES = load_script("voxel_figures").FIGURES
 plot_dissipation, plot_loss_table = load_script(
     "voxel_loss", "plot_dissipation", "plot_loss_table"
 )
-plot_numbering = load_script("voxel_planes").plot_numbering
+draw_nodes, plot_numbering = load_script("voxel_planes", "draw_nodes", "plot_numbering")
 RECORDED, plot_recording, read_recording = load_script(
     "voxel_robot", "RECORDED", "plot_recording", "read_recording"
 )
@@ -80,7 +80,7 @@ def test_nodes_are_drawn_in_their_place():
     lattice = block(2, 1, 2)
     axis = Figure().add_subplot(projection="3d")
     values = np.linspace(-3, 2, len(lattice.nodes))
-    dots = draw_nodes(axis, lattice, lattice.positions, values)
+    dots = draw_nodes(axis, lattice.positions, values)
     assert np.allclose(np.transpose(dots._offsets3d), 1e3 * lattice.positions)
     assert np.array_equal(dots.get_array(), values) and dots.get_clim() == (-3, 3)
 

@@ -272,9 +272,9 @@ def load_lattice(path: str | Path) -> LatticeSpec:
     ending = path.suffix.lower()
     if ending not in ENDINGS:
         raise FileProblem(path, f"a lattice's file ends in {', '.join(ENDINGS)}")
-    if ending.startswith(".vx"):
-        return LatticeSpec(read_vxa(path), path=path)
     with reading(path):
+        if ending.startswith(".vx"):
+            return LatticeSpec(parse_vxa(path.read_bytes()), path=path)
         text = path.read_text(encoding="utf-8")
         spec = parse_lattice(_json(text) if ending == ".json" else parse_yaml(text))
         return replace(spec, path=path)
@@ -354,65 +354,58 @@ def _whole_numbers(node: Any, key: str) -> np.ndarray:
 # --- VoxCAD -----------------------------------------------------------------
 
 
-def read_vxa(path: str | Path) -> Lattice:
+def parse_vxa(text: bytes) -> Lattice:
     """The lattice of a VoxCAD file; voxels of every material count.
 
     Raises:
-        FileProblem: when it is missing or not XML, its compression is not
-            ASCII_READABLE, its voxels are not cubes, or layers do not fit.
+        InvalidInput: when it is not XML, its compression is not ASCII_READABLE, its
+            voxels are not cubes, or layers do not fit.
     """
-    path = Path(path)
-    with reading(path):
-        text = path.read_bytes()
     if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
-        raise FileProblem(path, "defines entities, which are not read; remove them")
+        raise InvalidInput("defines entities, which are not read; remove them")
     try:
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError, LookupError) as error:
-        raise FileProblem(path, f"is not XML ({error}); save it again") from error
+        raise InvalidInput(f"is not XML ({error}); save it again") from error
     structure = root if root.tag == "Structure" else root.find(".//Structure")
     if structure is None:
-        raise FileProblem(path, "has no <Structure>; save it with its voxels")
+        raise InvalidInput("has no <Structure>; save it with its voxels")
     compression = structure.get("Compression", "ASCII_READABLE")
     if compression != "ASCII_READABLE":
-        raise FileProblem(
-            path,
-            f"its voxels are stored as {compression}; save it as ASCII_READABLE",
+        raise InvalidInput(
+            f"its voxels are stored as {compression}; save it as ASCII_READABLE"
         )
-    pitch = _vxa_number(path, root, "Lattice_Dim", Lattice.pitch)
+    pitch = _vxa_number(root, "Lattice_Dim", Lattice.pitch)
     for axis in "XYZ":
-        if _vxa_number(path, root, f"{axis}_Dim_Adj", 1.0) != 1.0:
-            raise FileProblem(path, f"<{axis}_Dim_Adj> is not 1; voxels must be cubes")
-    with reading(path):
-        return from_array(_filled(path, structure), pitch)
+        if _vxa_number(root, f"{axis}_Dim_Adj", 1.0) != 1.0:
+            raise InvalidInput(f"<{axis}_Dim_Adj> is not 1; voxels must be cubes")
+    return from_array(_filled(structure), pitch)
 
 
-def _filled(path: Path, structure: ElementTree.Element) -> np.ndarray:
-    nx, ny, nz = (_count(path, structure, f"{axis}_Voxels") for axis in "XYZ")
+def _filled(structure: ElementTree.Element) -> np.ndarray:
+    nx, ny, nz = (_count(structure, f"{axis}_Voxels") for axis in "XYZ")
     layers = [(layer.text or "").strip() for layer in structure.iterfind("Data/Layer")]
     if len(layers) != nz:
-        raise FileProblem(path, f"has {len(layers)} layers, <Z_Voxels> says {nz}")
+        raise InvalidInput(f"has {len(layers)} layers, <Z_Voxels> says {nz}")
     for z, layer in enumerate(layers):
         if len(layer) != nx * ny:
-            raise FileProblem(
-                path, f"layer {z} has {len(layer)} voxels, not {nx} x {ny}; correct it"
+            raise InvalidInput(
+                f"layer {z} has {len(layer)} voxels, not {nx} x {ny}; correct it"
             )
     material = np.array([list(layer) for layer in layers]).reshape(nz, ny, nx)
     return (material != "0").astype(int).transpose(2, 1, 0)
 
 
-def _count(path: Path, structure: ElementTree.Element, tag: str) -> int:
+def _count(structure: ElementTree.Element, tag: str) -> int:
     text = structure.findtext(tag, "").strip()
     if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) < 10**6):
-        raise FileProblem(path, f"<{tag}> must be a whole number > 0, got {text!r}")
+        raise InvalidInput(f"<{tag}> must be a whole number > 0, got {text!r}")
     return int(text)
 
 
-def _vxa_number(
-    path: Path, root: ElementTree.Element, tag: str, default: float
-) -> float:
+def _vxa_number(root: ElementTree.Element, tag: str, default: float) -> float:
     text = root.findtext(f".//{tag}")
     try:
         return default if text is None else float(text)
     except ValueError as error:
-        raise FileProblem(path, f"<{tag}> must be a number, got {text!r}") from error
+        raise InvalidInput(f"<{tag}> must be a number, got {text!r}") from error

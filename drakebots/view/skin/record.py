@@ -344,26 +344,14 @@ def encode(positions: np.ndarray, fractions: np.ndarray) -> tuple[dict[str, Any]
     """Encodes a motion; good to half a step and to 1/510 of the scale.
 
     Args:
-        positions: positions of the vertices (T, V, 3) [m].
+        positions: positions of the vertices (T, V, 3) [m], finite.
         fractions: values to colour by (T, V), within 0..1.
 
     Returns:
         What the page is told: the number of `vertices`, the lowest corner of the motion
         (`origin`) and the `step` between neighbouring positions [m]; and base64 of zlib
         of T 3 V low bytes, as many high ones, T V values.
-
-    Raises:
-        InvalidInput: for other shapes, no frames, or what is not finite.
     """
-    positions, fractions = np.asarray(positions), np.asarray(fractions)
-    if positions.ndim != 3 or positions.shape[2] != 3 or not positions.size:
-        raise InvalidInput(f"skin frames: shape {positions.shape}, needs (T, V, 3)")
-    if fractions.shape != positions.shape[:2]:
-        raise InvalidInput(
-            f"skin colours: shape {fractions.shape}, needs {positions.shape[:2]}"
-        )
-    if not (np.isfinite(positions).all() and np.isfinite(fractions).all()):
-        raise InvalidInput("skin frames: positions and colours must be finite")
     low = positions.min(axis=(0, 1)).astype(float)
     extent = float((positions.max(axis=(0, 1)) - low).max())
     step = extent / _STEPS if extent > 0 else 1.0
@@ -371,7 +359,7 @@ def encode(positions: np.ndarray, fractions: np.ndarray) -> tuple[dict[str, Any]
     whole = np.array([np.rint((x - low) / step).T.astype(np.uint16) for x in positions])
     change = np.diff(whole, axis=0, prepend=np.zeros_like(whole[:1])).view(np.int16)
     zigzag = ((change << 1) ^ (change >> 15)).view(np.uint16)
-    tone = np.rint(255 * np.clip(fractions, 0, 1)).astype(np.uint8)
+    tone = np.rint(255 * fractions).astype(np.uint8)
     tone = np.diff(tone, axis=0, prepend=np.zeros_like(tone[:1]))
     planes = ((zigzag & 255).astype(np.uint8), (zigzag >> 8).astype(np.uint8), tone)
     pressed = zlib.compress(b"".join(plane.tobytes() for plane in planes), 9)

@@ -17,8 +17,8 @@ from plane_check import PlaneCheck
 from drakebots.lattice.pom import ACTUATION
 from drakebots.lattice.shape import AXES, BEAMS, OFFSETS, Lattice, Planes, block
 from drakebots.plots import (
+    MM,
     check_ending,
-    draw_nodes,
     draw_rods,
     draw_struts,
     frame,
@@ -109,10 +109,32 @@ def _draw_moved(axis, check: PlaneCheck, moved, values, *, map="coolwarm", most=
     places = lattice.positions + _MAGNIFY * 1e-3 * STROKE * moved
     draw_struts(axis, lattice, lattice.positions, colour="#c9cdd4", width=0.7)
     draw_struts(axis, lattice, places)
-    dots = draw_nodes(axis, lattice, places, values, map, most, size=60)
+    dots = draw_nodes(axis, places, values, map, most)
     draw_rods(axis, lattice, places, [check.actuator])
     frame(axis, np.vstack([places, lattice.positions]), zoom=1.0)
     return dots
+
+
+def draw_nodes(axis, places, values, map="coolwarm", most=None):
+    """All nodes at places (N, 3) [m] as dots, coloured by values (N,).
+
+    Args:
+        most: upper end of the colour scale; the lower end is -most, or 0 without
+            negative values. By default the largest value.
+    """
+    most = float(np.abs(values).max(initial=0.0)) if most is None else most
+    low = -most if values.min() < -1e-9 * most else 0.0
+    return axis.scatter(
+        *(MM * places.T),
+        s=60,
+        c=values,
+        cmap=map,
+        vmin=low,
+        vmax=most or 1.0,
+        depthshade=False,
+        edgecolors="#28324a",
+        linewidths=0.4,
+    )
 
 
 def _draw_agreement(axis, check: PlaneCheck) -> None:
