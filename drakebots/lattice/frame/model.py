@@ -245,23 +245,11 @@ class Frame:
 
     def assemble(self, of_beams: np.ndarray) -> scipy.sparse.csc_matrix:
         """The sparse sum (6 N, 6 N) of the beams' matrices (B, 12, 12)."""
-        n, beams = len(self), self.beams
-        blocks = of_beams.reshape(-1, 2, 6, 2, 6).transpose(0, 1, 3, 2, 4)
-        # Blocks on the diagonal are summed here: searching for duplicates in the
-        # sparse format would take most of the time.
-        ends = beams.T.ravel()
-        order = np.argsort(ends, kind="stable")
-        own = np.concatenate([blocks[:, 0, 0], blocks[:, 1, 1]])[order]
-        starts = np.searchsorted(ends[order], np.arange(n))
-        data = [np.add.reduceat(own, starts), blocks[:, 0, 1], blocks[:, 1, 0]]
-        rows = np.concatenate([np.arange(n), beams[:, 0], beams[:, 1]])
-        columns = np.concatenate([np.arange(n), beams[:, 1], beams[:, 0]])
-        by_row = np.lexsort((columns, rows))
-        pointers = np.r_[0, np.cumsum(np.bincount(rows, minlength=n))]
-        return scipy.sparse.bsr_matrix(
-            (np.concatenate(data)[by_row], columns[by_row], pointers),
-            shape=(6 * n, 6 * n),
-        ).tocsc()
+        motions = (6 * self.beams[:, :, None] + np.arange(6)).reshape(-1, 12)
+        rows, columns = np.repeat(motions, 12, axis=1), np.tile(motions, 12)
+        places = rows.ravel(), columns.ravel()
+        shape = (6 * len(self), 6 * len(self))
+        return scipy.sparse.coo_matrix((of_beams.ravel(), places), shape).tocsc()
 
     @cached_property
     def stiffness(self) -> scipy.sparse.csc_matrix:

@@ -141,22 +141,9 @@ class FrameSolution:
         return forces
 
     @property
-    def shear(self) -> np.ndarray:
-        """Shear forces along y and z at both ends (B, 2 ends, 2) [N]."""
-        return self._sections[:, :, 1:3]
-
-    @property
-    def torsion(self) -> np.ndarray:
-        """Moment about each beam (B,) [N m]."""
-        return self.end_forces[:, 9]
-
-    @property
-    def bending(self) -> np.ndarray:
-        """Moments about y and z at both ends (B, 2 ends, 2) [N m]."""
-        return self._sections[:, :, 4:]
-
-    @property
-    def _sections(self) -> np.ndarray:
+    def sections(self) -> np.ndarray:
+        """Forces along x, y, z in the sections at both ends, and moments about them:
+        axial, two shears, torsion, two of bending (B, 2 ends, 6) [N, N m]."""
         forces = self.end_forces.reshape(-1, 2, 6).copy()
         forces[:, 0] *= -1
         return forces
@@ -167,7 +154,7 @@ class FrameSolution:
 
         |N|/A + |Mz| d1/(2 I1) + |My| d2/(2 I2), at a corner of an end.
         """
-        e, sections = self.frame.elements, self._sections
+        e, sections = self.frame.elements, self.sections
         area = (e.d1 * e.d2)[:, None]
         about_z = np.abs(sections[:, :, 5]) * (6 / (e.d1**2 * e.d2))[:, None]
         about_y = np.abs(sections[:, :, 4]) * (6 / (e.d2**2 * e.d1))[:, None]

@@ -60,11 +60,10 @@ def test_forces_and_stress_of_a_cantilever():
     L, s = 1.5, STEEL
     _, _, solution = tip(frame, supports, R, force=(90.0, 7.0, 5.0), moment=(3.0, 0, 0))
     assert np.allclose(solution.axial, 90)
-    assert np.allclose(solution.torsion, 3)
-    assert np.allclose(solution.shear, [7, 5])
-    about_y, about_z = solution.bending[0, 0]
+    assert np.allclose(solution.sections[:, :, :4], [90, 7, 5, 3])
+    about_y, about_z = solution.sections[0, 0, 4:]
     assert (about_y, about_z) == (pytest.approx(-5 * L), pytest.approx(7 * L))
-    assert solution.bending[1, 1] == pytest.approx([0, 0], abs=1e-9)
+    assert solution.sections[1, 1, 4:] == pytest.approx([0, 0], abs=1e-9)
     expected = 90 / s.area + 7 * L * s.d1 / 2 / s.I1 + 5 * L * s.d2 / 2 / s.I2
     assert solution.stress[0] == pytest.approx(expected, rel=1e-9)
     back = solution.reaction[0]
@@ -82,8 +81,8 @@ def test_gravity():
     assert u[2] == pytest.approx(-w * L**4 / (8 * s.E * s.I2), rel=1e-9)
     assert np.allclose(R.T @ solution.reaction[0, :3], [0, 0, w * L])
     assert np.allclose(R.T @ solution.reaction[0, 3:], [0, -w * L**2 / 2, 0])
-    assert np.allclose(solution.bending[-1, 1], 0, atol=1e-9)
-    assert solution.shear[0, 0, 1] == pytest.approx(-w * L, rel=1e-9)
+    assert np.allclose(solution.sections[-1, 1, 4:], 0, atol=1e-9)
+    assert solution.sections[0, 0, 2] == pytest.approx(-w * L, rel=1e-9)
 
 
 def textbook(s: Strut, L: float) -> np.ndarray:

@@ -402,14 +402,13 @@ def _geometry(body: GeckoPlant, positions: np.ndarray, held: np.ndarray):
     plant, suction = body.plant, body.suction
     context = plant.CreateDefaultContext()
     markers = np.zeros((len(positions), len(MARKERS), 2))
-    drift, twist = np.zeros((2, len(positions), len(FEET)))
+    drift = np.zeros((len(positions), len(FEET)))
     for k, q in enumerate(positions):
         plant.SetPositions(context, q)
         markers[k] = body.markers(context)
         gap = suction.feet(context) - suction.anchors(context)
         drift[k] = np.where(held[k], np.linalg.norm(gap, axis=1), 0.0)
-        twist[k] = np.where(held[k], suction.twist(context), 0.0)
-    return markers, drift, twist
+    return markers, drift, np.where(held, positions @ suction.twist_matrix.T, 0.0)
 
 
 def _last_cycle(data: xr.Dataset, period: float) -> dict[str, float]:

@@ -181,10 +181,6 @@ class SuctionFeet:
         starts = [joint.position_start() for joint in self._twists]
         return np.eye(self.plant.num_positions())[starts]
 
-    def twist(self, context: Context) -> np.ndarray:
-        """Twists of the cups (F,) [rad]."""
-        return np.array([joint.get_angle(context) for joint in self._twists])
-
     def shear(self, context: Context) -> np.ndarray:
         """Force of the wall on each foot in the wall's plane (F, 2) [N].
 

@@ -39,6 +39,9 @@ class Bench:
         port = self.plant.get_desired_state_input_port(limbs.instance)
         port.FixValue(self.context, limbs.desired(alpha))
 
+    def twist(self):
+        return self.suction.twist_matrix @ self.plant.GetPositions(self.context)
+
     def go(self, seconds):
         self.simulator.AdvanceTo(self.simulator.get_context().get_time() + seconds)
 
@@ -69,7 +72,7 @@ def test_fixed_feet_stay_and_others_move(reproduction):
     assert np.max(drift) < 0.5e-3
     assert (moved[held] < 0.5e-3).all()
     assert (moved[~held] > 0.02).all()
-    assert (np.abs(bench.suction.twist(bench.context)[held]) > 0.01).any()
+    assert (np.abs(bench.twist()[held]) > 0.01).any()
 
 
 def test_release_and_hold_again_elsewhere():
@@ -112,7 +115,7 @@ def test_cup_gives_like_its_spring():
         bench.suction.hold(bench.context, fixation(1))
         bench.ask(gait_law(np.radians(60), 0.2))
         bench.go(1.0)
-        twist.append(np.abs(bench.suction.twist(bench.context)).max())
+        twist.append(np.abs(bench.twist()).max())
     assert twist[0] > 5 * twist[1] > 0
 
 
