@@ -29,6 +29,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -124,34 +125,32 @@ def read_measurements(path: str | Path) -> Measurements:
 
 
 def _measurements(heads: list[str], values: np.ndarray) -> Measurements:
-    actuators: dict[Control, np.ndarray] = {}
-    measured: dict[tuple[int, int, int], dict[str, np.ndarray]] = {}
+    columns: dict[tuple[str, tuple[int, int, int], str], np.ndarray] = {}
     for head, column in zip(heads, values.T):
         match = _HEAD.fullmatch(head)
         if match is None:
             raise InvalidInput(
                 f"column {head!r} must be `actuator X Y Z AXIS` or `marker X Y Z AXIS`"
             )
-        node, axis = tuple(map(int, match.groups()[1:4])), match[5]
-        control = Control(node, axis)
-        coordinates = measured.setdefault(node, {}) if match[1] == "marker" else {}
-        place = (coordinates, axis) if match[1] == "marker" else (actuators, control)
-        if place[1] in place[0]:
+        kind, *node, axis = match.groups()
+        place = kind, tuple(map(int, node)), axis
+        if place in columns:
             raise InvalidInput(f"column {head!r} appears twice; keep one")
-        place[0][place[1]] = column
-    axes = "xyz" if any("z" in place for place in measured.values()) else "xy"
-    for node, coordinates in measured.items():
-        for axis in axes:
-            if axis not in coordinates:
-                name = " ".join(map(str, node))
-                raise InvalidInput(f"marker {name} has no column for {axis}; add it")
-    if not actuators or len(measured) < 2:
+        columns[place] = column
+    driven = [place for place in columns if place[0] == "actuator"]
+    nodes = tuple(dict.fromkeys(node for kind, node, _ in columns if kind == "marker"))
+    axes = "xyz" if any(("marker", node, "z") in columns for node in nodes) else "xy"
+    for node, axis in product(nodes, axes):
+        if ("marker", node, axis) not in columns:
+            name = " ".join(map(str, node))
+            raise InvalidInput(f"marker {name} has no column for {axis}; add it")
+    if not driven or len(nodes) < 2:
         raise InvalidInput("needs at least one actuator and two markers")
-    markers = [[of_node[axis] for axis in axes] for of_node in measured.values()]
+    markers = [[columns["marker", node, axis] for axis in axes] for node in nodes]
     return Measurements(
-        tuple(actuators),
-        tuple(measured),
-        np.array(list(actuators.values())).T,
+        tuple(Control(node, axis) for _, node, axis in driven),
+        nodes,
+        np.array([columns[place] for place in driven]).T,
         np.array(markers).transpose(2, 0, 1),
     )
 

@@ -14,7 +14,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Polygon
 
-from drakebots.core.errors import InvalidInput
 from drakebots.model import plane_rotation
 from drakebots.plots import check_ending, legend_below, save
 from drakebots.results import Result
@@ -291,7 +290,7 @@ def _draw_gait(axis, result, polynomial, i: int, j: int, simulated: bool) -> Non
     motions = []
     if simulated:
         motions.append((data.motion.values[i, j], MOTION_COLOUR, HEADING_COLOUR, 2.8))
-    if _in_domain(polynomial, q1, q2):
+    if polynomial.domain.holds(q1, q2):  # Table 3 has the paper's
         width = 1.0 if simulated else 1.8
         motions.append((polynomial.motion(q1, q2), FIT_COLOUR, FIT_COLOUR, width))
     if not motions:
@@ -308,15 +307,6 @@ def _draw_gait(axis, result, polynomial, i: int, j: int, simulated: bool) -> Non
         *(corner - [0, 21]), f"{degrees:.0f}", ha="center", va="center", fontsize=8,
         color="white", zorder=8, bbox={"boxstyle": "round,pad=0.2", "lw": 0, "fc": box},
     )  # fmt: skip
-
-
-def _in_domain(polynomial: MotionPolynomial, q1: float, q2: float) -> bool:
-    """Whether a gait is within the polynomial's domain; Table 3 has the paper's."""
-    try:
-        polynomial.domain.check(q1, q2)
-    except InvalidInput:
-        return False
-    return True
 
 
 def _facing_up(data, i: int, j: int) -> list[Pose]:

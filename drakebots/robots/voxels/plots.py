@@ -51,24 +51,16 @@ def plot_actuator_plan(result: Result, path: str | Path) -> Path:
 def _draw_bars(axis, result: Result) -> None:
     names = [str(name) for name in result.data.actuator.values]
     u = MM * result.data.control.values[-1]
-    place = np.arange(len(names))
-    axis.barh(place, u, color=[rod_colour(n, i) for i, n in enumerate(names)])
+    colours = [rod_colour(name, i) for i, name in enumerate(names)]
+    bars = axis.barh(range(len(names)), u, color=colours, tick_label=names)
+    axis.bar_label(bars, fmt="%.2f", fontsize=8, padding=2)
     stroke = result.metrics.get("stroke_mm")
     if stroke:
         for side in (-stroke, stroke):
             axis.axvline(side, color="#888", ls="--", lw=1)
     reach = 1.35 * max(np.abs(u).max(initial=0.0), stroke or 0.0, 1e-9)
-    for y, value in zip(place, u):
-        side = 1 if value >= 0 else -1
-        axis.text(
-            *(value + 0.02 * side * reach, y, f"{value:.2f}"),
-            fontsize=8,
-            va="center",
-            ha="left" if side > 0 else "right",
-        )
     axis.axvline(0, color="#333", lw=0.8)
     axis.set_xlim(-reach, reach)
-    axis.set_yticks(place, names)
     axis.invert_yaxis()
     axis.set(xlabel="lower node [mm]")
     axis.set_title("actuators" + (" (dashed: stroke)" if stroke else ""), fontsize=11)

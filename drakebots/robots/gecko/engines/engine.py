@@ -87,12 +87,12 @@ def check_gait(q1, q2) -> tuple[float, float]:
         InvalidInput: unless q1 is within 0..180 deg, 0 excluded, and q2 within -1..1.
     """
     q1 = float(check_value("step length q1", q1, finite("rad")))
-    q2 = float(check_value("steering q2", q2, finite()))
+    q2 = float(check_value("steering q2", q2, between(-1, 1)))
     if not 0 < q1 <= np.pi:
         raise InvalidInput(
             f"step length q1 must be > 0 and within 0..180 deg, got {np.degrees(q1):g}"
         )
-    return q1, check_value("steering q2", q2, between(-1, 1))
+    return q1, q2
 
 
 def motion_dataset(coordinates: dict, variables: dict) -> xr.Dataset:

@@ -46,6 +46,11 @@ class Domain:
     q2: Annotated[tuple[float, float], interval()]
     """Smallest and largest steering."""
 
+    def holds(self, q1: float, q2: float) -> bool:
+        """Whether a gait is within the domain, but for rounding."""
+        ends = zip((q1, q2), (self.q1, self.q2))
+        return all(low - _SLACK <= q <= high + _SLACK for q, (low, high) in ends)
+
     def check(self, q1, q2) -> tuple[np.ndarray, np.ndarray]:
         """q1 and q2 as arrays of one shape.
 

@@ -3,7 +3,7 @@
 The robot's position must keep a clearance from every obstacle. Shortest paths then
 consist of straight segments and arcs about convex corners; an arc is replaced by a few
 chords that touch it from outside, so that the path keeps its clearance and is longer
-than the shortest one by at most 1/cos(step/2)^2 - 1 on the arcs.
+than the shortest one by at most 1/cos(STEP/2)^2 - 1 on the arcs.
 
 The corners of these chords, the start and the targets are the nodes of a
 visibility graph; an edge is a segment whose distance to every polygon itself is
@@ -25,7 +25,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from drakebots.core.checks import array, between, check_value, positive
+from drakebots.core.checks import array, check_value, positive
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.lazy import late
 from drakebots.robots.gecko.generator.generator import check_targets
@@ -33,6 +33,9 @@ from drakebots.robots.gecko.generator.planner import check_point, wrapped
 from drakebots.robots.gecko.model import Gecko, gecko
 
 measure = late("skimage.measure")
+
+STEP = np.pi / 6
+"""Largest angle between the chords about a corner [rad]."""
 
 # Tolerance of the clearance, for rounding [m].
 _SLACK = 1e-9
@@ -120,7 +123,6 @@ def plan_route(
     obstacles: Sequence,
     *,
     clearance: float | None = None,
-    step: float = np.pi / 6,
 ) -> Route:
     """The shortest path from the start through all targets in their order.
 
@@ -131,23 +133,20 @@ def plan_route(
             may overlap.
         clearance: distance of the robot's position to the obstacles [m]; by default
             :func:`half_width`.
-        step: largest angle between the chords about a corner [rad].
 
     Raises:
-        InvalidInput: for a bad polygon, a clearance <= 0, a step outside
-            0..pi/2, or a start or target closer to an obstacle than that.
+        InvalidInput: for a bad polygon, a clearance <= 0, or a start or target closer
+            to an obstacle than that.
         NoSolution: when a target cannot be reached.
     """
     start, targets = check_point(start, "start"), check_targets(targets)
     polygons = check_obstacles(obstacles)
     clearance = half_width() if clearance is None else clearance
     check_value("clearance", clearance, positive("m"))
-    check_value("step", step, positive("rad"))
-    check_value("step", step, between(0, np.pi / 2, "rad"))
     stops = np.vstack([start, targets])
     names = ["start", *(f"target {i}" for i in range(len(targets)))]
     _require_clear(names, stops, polygons, clearance)
-    corners = [_corners(polygon, clearance, step) for polygon in polygons]
+    corners = [_corners(polygon, clearance) for polygon in polygons]
     nodes = np.vstack([stops, *corners])
     if len(polygons):
         near = distance_to_obstacles(nodes, polygons).min(axis=1)
@@ -217,7 +216,7 @@ def _visible(nodes, polygons, clearance: float) -> csr_array:
     return csr_array((length, (i, j)), shape=(len(nodes),) * 2)
 
 
-def _corners(polygon, clearance: float, step: float) -> np.ndarray:
+def _corners(polygon, clearance: float) -> np.ndarray:
     """Corners of the chords about the convex corners of a polygon (n, 2)."""
     ahead = np.roll(polygon, -1, axis=0) - polygon
     angle = np.arctan2(ahead[:, 1], ahead[:, 0])
@@ -227,7 +226,7 @@ def _corners(polygon, clearance: float, step: float) -> np.ndarray:
         # A shortest path never bends about a concave corner.
         if turn <= 1e-12:
             continue
-        pieces = int(np.ceil(turn / step - 1e-9))
+        pieces = int(np.ceil(turn / STEP - 1e-9))
         share = turn / pieces
         normals = angle[k - 1] - np.pi / 2 + (np.arange(pieces) + 0.5) * share
         radius = clearance / np.cos(share / 2)
