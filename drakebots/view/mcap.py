@@ -87,33 +87,32 @@ def write_mcap(result: Result, path: str | Path, model: Model | None = None) -> 
     return Path(path)
 
 
-def _sorted(result: Result, model: Model | None) -> list[tuple]:
-    """All messages by time: (time [s], topic, schema, metadata, message)."""
-    data = result.data
-    messages = [
-        (time, f"/{name}", f"drakebots.{name}", {"units": units}, message)
-        for name, units, time, message in _series(data)
-    ]
-    motion = []
+def _sorted(result: Result, model: Model | None) -> list[Message]:
+    """All messages by time."""
+    data, motion = result.data, []
     with suppress(DrakebotsError):  # of a model that is gone, or without joints
         motion = list(_motion(data, model or model_of(result)))
-    for topic, schema, time, message in (*motion, *_skin(data)):
-        messages.append((time, topic, schema, {}, message))
+    messages = [*_series(data), *motion, *_skin(data)]
     return sorted(messages, key=lambda message: message[0])
 
 
-def _series(data: xr.Dataset) -> Iterator[tuple[str, str, float, dict[str, Any]]]:
-    """Name, units, time and value of every sample of every time series."""
+Message = tuple[float, str, str, dict[str, str], dict[str, Any]]
+"""Time [s], topic, schema and metadata of its channel, and what it says."""
+
+
+def _series(data: xr.Dataset) -> Iterator[Message]:
+    """Every sample of every time series."""
     for name, variable in data.data_vars.items():
         if "time" not in variable.dims:
             continue
         others = [dim for dim in variable.dims if dim != "time"]
         labels = [[str(x) for x in data[dim].values] for dim in others]
         values = variable.transpose("time", *others).values
-        units = str(variable.attrs.get("units", ""))
+        channel = f"/{name}", f"drakebots.{name}"
+        units = {"units": str(variable.attrs.get("units", ""))}
         for time, sample in zip(data.time.values, values.tolist()):
             message = _labelled(sample, labels) if others else {"value": sample}
-            yield str(name), units, float(time), plain(message)
+            yield float(time), *channel, units, plain(message)
 
 
 def _labelled(values: list, labels: list[list[str]]) -> dict[str, Any]:
@@ -125,8 +124,8 @@ def _labelled(values: list, labels: list[list[str]]) -> dict[str, Any]:
 # --- the robot --------------------------------------------------------------
 
 
-def _motion(data: xr.Dataset, model: Model) -> Iterator[tuple[str, str, float, dict]]:
-    """Topic, schema, time and message of the bodies and of what is drawn of them."""
+def _motion(data: xr.Dataset, model: Model) -> Iterator[Message]:
+    """The bodies, and what is drawn of them."""
     if not position_names(data):
         raise InvalidInput("the result holds no joint positions")
     robot = plain_robot(model)
@@ -135,9 +134,8 @@ def _motion(data: xr.Dataset, model: Model) -> Iterator[tuple[str, str, float, d
     context = plant.CreateDefaultContext()
     bodies = bodies_of(plant)[1:]
     entities = [_entity(part) for part in read_parts(robot) if part.forms]
-    start = float(times[0])
     scene = {"deletions": [], "entities": entities}
-    yield "/robot", "foxglove.SceneUpdate", start, scene
+    yield float(times[0]), "/robot", "foxglove.SceneUpdate", {}, scene
     for time, q in zip(times, positions):
         plant.SetPositions(context, q)
         transforms = [
@@ -150,7 +148,7 @@ def _motion(data: xr.Dataset, model: Model) -> Iterator[tuple[str, str, float, d
             for body in bodies
         ]
         message = {"transforms": transforms}
-        yield "/tf", "foxglove.FrameTransforms", float(time), message
+        yield float(time), "/tf", "foxglove.FrameTransforms", {}, message
 
 
 def _entity(part: Part) -> dict[str, Any]:
@@ -190,7 +188,7 @@ def _primitives(shape, X_BG: RigidTransform) -> Iterator[tuple[str, dict[str, An
         yield "models", pose | mesh
 
 
-def _skin(data: xr.Dataset) -> Iterator[tuple[str, str, float, dict]]:
+def _skin(data: xr.Dataset) -> Iterator[Message]:
     """The surface of a skin at its times; nothing for a result without one."""
     if "skin_position" not in data or "skin_triangle" not in data:
         return
@@ -203,7 +201,7 @@ def _skin(data: xr.Dataset) -> Iterator[tuple[str, str, float, dict]]:
         surface |= {"points": points, "color": _SKIN, "colors": [], "indices": indices}
         entity = _scene_entity("skin", "world", float(time), triangles=[surface])
         message = {"deletions": [], "entities": [entity]}
-        yield "/skin", "foxglove.SceneUpdate", float(time), message
+        yield float(time), "/skin", "foxglove.SceneUpdate", {}, message
 
 
 def _scene_entity(name: str, frame: str, time: float, **shapes: list) -> dict[str, Any]:
