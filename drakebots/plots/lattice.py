@@ -13,7 +13,7 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
 from drakebots.lattice.pom import Control, actuator_nodes
 from drakebots.lattice.shape import Lattice, LatticeSpec
-from drakebots.plots.file import check_ending, save
+from drakebots.plots.file import save
 from drakebots.view.lattice import rod_colours
 
 MM = 1e3
@@ -31,7 +31,6 @@ def plot_lattice(spec: LatticeSpec, path: str | Path) -> Path:
         InvalidInput: for another ending of the file.
         FileProblem: when the file cannot be written.
     """
-    check_ending(path)
     lattice, places = spec.lattice, spec.lattice.positions
     figure = Figure(figsize=(7.6, 6.4))
     axis = figure.add_axes((0.0, 0.0, 0.88, 0.95), projection="3d")

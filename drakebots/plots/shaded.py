@@ -86,16 +86,16 @@ def shaded(
         Pixels (height, width, 3), sRGB in 0..1.
     """
     solids = _beside(groups)
-    scene = _Scene.of([x for x in solids if x.opacity >= 1])
-    clear = _Scene.of([x for x in solids if x.opacity < 1])
+    opaque = [x for x in solids if x.opacity >= 1]
+    clear = [x for x in solids if x.opacity < 1]
+    parts = [_Scene.of(some) for some in (opaque, clear) if some]
     points = np.concatenate([x.vertices for x in solids])
     camera = _Camera.of(points, (size[0] * _FINE, size[1] * _FINE))
-    light = _Light.of(points, scene, clear)
+    light = _Light.of(points, parts[0])  # light passes what is clear
     pixels = _ground(camera, light)
     near = np.zeros(pixels.shape[:2])
-    for part in (scene, clear):
-        if len(part.triangles):
-            _paint(pixels, near, part, camera, light)
+    for part in parts:
+        _paint(pixels, near, part, camera, light)
     pixels = np.clip(pixels, 0, 1) ** (1 / 2.2)
     h, w = size[1], size[0]
     return pixels.reshape(h, _FINE, w, _FINE, 3).mean(axis=(1, 3))
@@ -126,11 +126,9 @@ class _Scene:
     @classmethod
     def of(cls, solids):
         counts = np.cumsum([0] + [len(s.vertices) for s in solids])
-        none = [np.zeros((0, 3))]
-        vertices = np.concatenate(none + [s.vertices for s in solids])
+        vertices = np.concatenate([s.vertices for s in solids])
         triangles = np.concatenate(
-            [np.zeros((0, 3), np.int64)]
-            + [np.asarray(s.triangles) + k for s, k in zip(solids, counts)]
+            [np.asarray(s.triangles, np.int64) + k for s, k in zip(solids, counts)]
         )
         colours = [np.broadcast_to(s.colour, np.shape(s.vertices)) for s in solids]
         opacity = [np.full(len(s.triangles), s.opacity) for s in solids]
@@ -138,8 +136,8 @@ class _Scene:
             vertices,
             triangles,
             _corner_normals(vertices, triangles, np.cos(np.radians(CREASE))),
-            np.concatenate(none + colours) ** 2.2,
-            np.concatenate([np.zeros(0), *opacity]),
+            np.concatenate(colours) ** 2.2,
+            np.concatenate(opacity),
         )
 
 
@@ -207,7 +205,7 @@ class _Light(NamedTuple):
     bias: float
 
     @classmethod
-    def of(cls, points, scene, clear, pixels=320, sky=26, keys=7):
+    def of(cls, points, scene, pixels=320, sky=26, keys=7):
         k = np.arange(max(sky, keys)) + 0.5
         turn = np.pi * (1 + 5**0.5) * k
         z = k[:sky] / sky
@@ -222,11 +220,9 @@ class _Light(NamedTuple):
         low, high = flat.min(axis=1), flat.max(axis=1)
         scale = (pixels - 1) / (high - low)
         depth = np.full((len(towards), pixels, pixels), -np.inf)
-        # Light passes what is clear.
-        part = scene if len(scene.triangles) else clear
         for k, direction in enumerate(towards):
-            xy = (part.vertices @ axes[k].T - low[k]) * scale[k]
-            _raster(xy, part.vertices @ direction, part.triangles, depth[k])
+            xy = (scene.vertices @ axes[k].T - low[k]) * scale[k]
+            _raster(xy, scene.vertices @ direction, scene.triangles, depth[k])
         bias = 0.006 * float(np.ptp(points, axis=0).max())
         return cls(towards, keys, axes, depth, low, scale, bias)
 

@@ -14,7 +14,6 @@ from drakebots.model import actuators_of
 from drakebots.multibody import joint_angles
 from drakebots.plots.file import (
     COLOURS,
-    check_ending,
     draw_lines,
     legend_below,
     line_style,
@@ -37,7 +36,7 @@ def plot_skin(result: Result, path: str | Path) -> Path:
             is none of the three.
         FileProblem: when the file cannot be written.
     """
-    return save(skin_figure(result), check_ending(path))
+    return save(skin_figure(result), path)
 
 
 def skin_figure(result: Result) -> Figure:

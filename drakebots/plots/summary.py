@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from drakebots.core.errors import InvalidInput
 from drakebots.plots.file import (
     COLOURS,
-    check_ending,
     draw_lines,
     legend_below,
     literal,
     panels,
+    save,
     write_figure,
 )
 from drakebots.results import Result, require
@@ -32,9 +32,8 @@ def plot_motion(result: Result, path: str | Path) -> Path:
         InvalidInput: when the result holds no base motion, or for another ending.
         FileProblem: when the file cannot be written.
     """
-    path = check_ending(path)
     require(result.data, "base_position", "motion to plot")
-    return write_figure(summary_figure(result), path)
+    return save(summary_figure(result), path)
 
 
 def summary_figure(result: Result) -> Figure:

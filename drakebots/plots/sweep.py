@@ -10,7 +10,6 @@ import xarray as xr
 
 from drakebots.core.errors import InvalidInput, check_names, text_of
 from drakebots.plots.file import (
-    check_ending,
     legend_below,
     line_style,
     literal,
@@ -106,7 +105,6 @@ def plot_sweep(table: Result, path: str | Path, metrics: Sequence[str] = ()) -> 
         UnknownName: for an unknown metric.
         FileProblem: when the file cannot be written.
     """
-    check_ending(path)
     check_table(table)
     names, data = shown_metrics(table, metrics), table.data
     if not names:

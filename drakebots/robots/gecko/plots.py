@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Polygon
 
 from drakebots.model import plane_rotation
-from drakebots.plots import check_ending, legend_below, save
+from drakebots.plots import legend_below, save
 from drakebots.results import Result
 from drakebots.robots.gecko.generator import MotionPolynomial
 from drakebots.robots.gecko.model import FEET, LEGS, Pose, limb_curves
@@ -124,7 +124,6 @@ def plot_course(result: Result, path: str | Path, *, poses: int = 8) -> Path:
             picture's.
     """
     data = check_motion(result)
-    check_ending(path)
     walked = data.marker_position.values.reshape(-1, 2)
     wide, high = np.ptp(np.vstack([walked, course_points(result)]), axis=0) + 0.05
     tall = 7.4 * float(np.clip(high / wide, 0.45, 1.3))
@@ -237,7 +236,6 @@ def plot_velocity_space(result: Result, path: str | Path) -> Path:
         InvalidInput: for another kind of result, or a file ending that is no
             picture's.
     """
-    check_ending(path)
     fit = motion_of(result)
     q1, q2 = result.data.q1.values, result.data.q2.values
     ours = "simulated: moved (red), heading after (green), fit (blue)"

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from drakebots.core.errors import InvalidInput
 from drakebots.plots import (
     MM,
-    check_ending,
     draw_rods,
     draw_struts,
     frame,
@@ -36,7 +35,6 @@ def plot_actuator_plan(result: Result, path: str | Path) -> Path:
         InvalidInput: for another result, or another ending of the file.
         FileProblem: when the file cannot be written.
     """
-    check_ending(path)
     require(result.data, "control", "actuator displacements to plot")
     lattice = lattice_of(result)
     moved = result.data.node_position.values[-1] - lattice.positions
@@ -94,7 +92,6 @@ def plot_walk(result: Result, path: str | Path) -> Path:
         InvalidInput: for a result that is not a walk, or another ending of the file.
         FileProblem: when the file cannot be written.
     """
-    check_ending(path)
     require(result.data, "marker_displacement", "walk of the voxel robot to plot")
     figure = Figure(figsize=(13, 4.4), layout="constrained")
     above, over_time, markers = figure.subplots(1, 3)
@@ -151,7 +148,6 @@ def plot_gait_search(result: Result, path: str | Path) -> Path:
         InvalidInput: for another result, or another ending of the file.
         FileProblem: when the file cannot be written.
     """
-    check_ending(path)
     travel = np.array(result.metrics.get("travel_mm_of_each_walk", ()), float)
     if "control" not in result.data or not len(travel):
         raise InvalidInput("the result holds no search of a gait to plot")

@@ -13,7 +13,7 @@ import numpy as np
 from pydrake.multibody.plant import DiscreteContactApproximation, MultibodyPlant
 from pydrake.systems.framework import Context, DiagramBuilder
 
-from drakebots.core.checks import between, check_value, flag, positive, whole
+from drakebots.core.checks import between, flag, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY, SI
@@ -162,7 +162,7 @@ def default_cup(stiffness: float, torsion: float | None = None) -> Cup:
     """
     cup = parameters().table("cup")
     torsion = cup["torsion"] if torsion is None else torsion
-    k = stiffness * check_value("the cup's torsion", torsion, positive())
+    k = stiffness * torsion
     return Cup(k, k * cup["damping_time"], cup["mass"], cup["radius"])
 
 

@@ -31,7 +31,6 @@ from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Context, EventStatus, OutputPort
 
 from drakebots.core.checks import non_negative, positive
-from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Stop, failed
 from drakebots.core.units import GRAVITY
@@ -60,20 +59,15 @@ class SuctionFeet:
     The object has no state: which feet are fixed, and where, is in the Context.
 
     Args:
-        plant: plant before Finalize.
+        plant: discrete plant before Finalize.
         bodies: names of the links whose origins are the feet.
         cup: cup of every foot.
 
     Raises:
-        InvalidInput: for a plant that is finalized or continuous.
         UnknownName: for a body that is not in the plant.
     """
 
     def __init__(self, plant: MultibodyPlant, bodies: Sequence[str], cup: Cup):
-        if plant.is_finalized() or plant.time_step() == 0:
-            raise InvalidInput(
-                "suction feet need a discrete plant that is not finalized yet"
-            )
         self.plant, self.cup = plant, cup
         self.names = tuple(bodies)
         self.instance = plant.AddModelInstance("cups")

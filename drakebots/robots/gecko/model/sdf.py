@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from drakebots.core.checks import check_value, positive
 from drakebots.formats import (
     SdfGeometry,
     SdfJoint,
@@ -58,13 +57,9 @@ def bending_stiffness(robot: Gecko, modulus: float | None = None) -> dict[str, f
     Args:
         robot: gives the lengths L.
         modulus: Young's modulus E [Pa]; None for the file's silicone.
-
-    Raises:
-        InvalidInput: for a modulus <= 0.
     """
     own = parameters()
     modulus = own.number("modulus") if modulus is None else modulus
-    check_value("modulus", modulus, positive("Pa"))
     found = {}
     for kind, length in (("leg", robot.leg), ("torso", robot.torso)):
         section = own.table("section")[kind]

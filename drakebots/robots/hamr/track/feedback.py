@@ -18,7 +18,7 @@ from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import check_value, non_negative, positive
+from drakebots.core.checks import non_negative
 from drakebots.core.fields import checked
 from drakebots.model import find_body
 from drakebots.multibody import Robot, Sampled
@@ -57,9 +57,6 @@ class MotionCapture(Sampled):
         latency: time until a video frame appears [s], > 0.
         noise: standard deviation of each marker's coordinates [m].
         seed: seed of the noise.
-
-    Raises:
-        InvalidInput: for a period or latency <= 0 or a noise < 0.
     """
 
     def __init__(
@@ -71,9 +68,6 @@ class MotionCapture(Sampled):
         noise: float = 0.0,
         seed: int = 0,
     ):
-        check_value("motion capture period", period, positive("s"))
-        check_value("motion capture latency", latency, positive("s"))
-        check_value("motion capture noise", noise, non_negative("m"))
         # The state has a slot for every video frame that is taken and has not
         # appeared, by its number, and after them the one that is held.
         slots, size = int(np.ceil(latency / period)) + 1, _LEGS + 6 + 1

@@ -48,7 +48,7 @@ from pydrake.multibody.plant import DistanceConstraintParams, MultibodyPlant
 from pydrake.multibody.tree import MultibodyConstraintId, RigidBody
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import array, check_value, non_negative, positive
+from drakebots.core.checks import array, non_negative, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import check, checked
 from drakebots.lattice.pom import Control
@@ -293,8 +293,7 @@ class Actuators:
         rest: the length of every actuator at rest, the pitch [m].
 
     Raises:
-        InvalidInput: for a node that is not in the lattice, two nodes of one voxel,
-            or a stiffness or damping out of range.
+        InvalidInput: for a node that is not in the lattice, or two nodes of one voxel.
     """
 
     def __init__(
@@ -305,8 +304,6 @@ class Actuators:
         stiffness: float = 5e4,
         damping: float = 50.0,
     ):
-        check_value("an actuator's stiffness", stiffness, positive("N/m"))
-        check_value("an actuator's damping", damping, non_negative("N s/m"))
         self.built, self.stiffness, self.damping = built, stiffness, damping
         self.rods, cut = [], built.octahedra
         self.rest = float(cut.lattice.pitch)
