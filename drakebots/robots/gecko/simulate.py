@@ -21,7 +21,6 @@ import numpy as np
 import xarray as xr
 
 from drakebots.core.checks import finite, in_unit, one_of, positive, whole
-from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
@@ -294,16 +293,7 @@ def simulate(
     if isinstance(problem.engine, PoseStep):
         observe = None if course.motion is None else course.motion.observe
         run = partial(run_poses, observe=observe)
-    result = run(
-        problem.engine,
-        problem.robot,
-        problem.start_pose(),
-        course.generator,
-        problem.half_cycles,
-        options=as_yaml(problem),
-        time_limit=problem.time_limit,
-        progress=progress,
-    )
+    result = run(problem, course.generator, progress=progress)
     data = with_course(result.data, problem, course)
     verdict, message = result.verdict, result.message
     generator = course.generator

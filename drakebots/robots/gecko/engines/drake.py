@@ -20,10 +20,9 @@ camera.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
@@ -48,6 +47,7 @@ from drakebots.robots.gecko.engines.controllers import (
     WeightedCups,
 )
 from drakebots.robots.gecko.engines.engine import (
+    Asked,
     Generator,
     Law,
     check_gait,
@@ -241,7 +241,12 @@ class Walk:
             return gait_law(q1, q2, leg_bend=self.robot.leg_bend)
         return np.array(self.references[0 if q1 > 0 else 1], float)
 
-    def start(self) -> Pose:
+    @property
+    def half_cycles(self) -> int:
+        """Number of half cycles."""
+        return 2 * self.cycles
+
+    def start_pose(self) -> Pose:
         """The first pose."""
         alpha = self.law(-self.q1, self.q2) if self.alpha is None else self.alpha
         return pose_at(self.robot, alpha, self.heading, self.position)
@@ -261,43 +266,25 @@ def simulate_walk(
         A result of kind "gecko.simulation", as of :func:`run_drake`. Its metrics also
         hold the motion of the last cycle.
     """
-    result = run_drake(
-        problem.engine,
-        problem.robot,
-        problem.start(),
-        (problem.q1, problem.q2),
-        2 * problem.cycles,
-        law=problem.law,
-        options=as_yaml(problem),
-        time_limit=problem.time_limit,
-        progress=progress,
-    )
+    gait = problem.q1, problem.q2
+    result = run_drake(problem, gait, law=problem.law, progress=progress)
     last = _last_cycle(result.data, 2 * problem.engine.phases.half_cycle)
     return replace(result, metrics={**result.metrics, **last})
 
 
 def run_drake(
-    engine: Drake,
-    robot: Gecko,
-    start: Pose,
+    problem: Asked,
     gait: Generator | tuple[float, float],
-    half_cycles: int,
     *,
-    options: Mapping[str, Any],
     law: Law | None = None,
-    time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Walks in Drake; what was reached is returned even when it is cut short.
 
     Args:
-        engine, robot: options of the engine, lengths and weights of the robot.
-        start: the first pose; the pressure limits its angles.
+        problem: the walk; the pressure limits the angles of its first pose.
         gait: chooses the gait of each half cycle; or a constant (q1, q2).
-        half_cycles: largest number of half cycles.
-        options: the problem, for the provenance.
         law: reference angles of a half cycle; None for the robot's gait law.
-        time_limit: limit of the wall time [s].
         progress: called with what was reached and the end: of the time, here [s].
 
     Returns:
@@ -305,9 +292,10 @@ def run_drake(
         has metrics `events`, `slips` (number), `fell`, `load` (the largest of each
         foot as a share of its limit), and `climbed_m` (by the torso's front end).
     """
+    engine, start = problem.engine, problem.start_pose()
     if engine.limited:
         start = replace(start, alpha=saturate(start.alpha))
-    built = build(engine, robot, start, gait, law)
+    built = build(engine, problem.robot, start, gait, law)
     body, generator, climb = built.body, built.generator, built.climb
     stops = [part.stop for part in (generator, climb) if part is not None]
     simulator = built.simulator(start)
@@ -320,21 +308,25 @@ def run_drake(
         stop=lambda context: next(filter(None, (at(context) for at in stops)), None),
     )
     simulator.Initialize()
-    source = provenance(body.drake.model.path, options, engine.camera.seed)
+    path, seed = body.drake.model.path, engine.camera.seed
+    source = provenance(path, as_yaml(problem), seed)
     reached = partial(_result, built, switch, simulator.get_context(), source)
     end = advance(
         simulator,
         body.drake,
-        half_cycles * engine.phases.half_cycle,
+        problem.half_cycles * engine.phases.half_cycle,
         progress=progress,
-        time_limit=time_limit,
+        time_limit=problem.time_limit,
         stop=lambda: switch.stopped,
         reached=reached,
     )
     in_vain = generator is not None and switch.stopped is None
     if in_vain and end.verdict is Verdict.SUCCESS:
-        why = f"not every target was reached in {half_cycles} half cycles; allow more, "
-        end = replace(end, verdict=Verdict.FAILED, message=f"{why}or a larger epsilon")
+        why = (
+            f"not every target was reached in {problem.half_cycles} half cycles; allow "
+            "more, or a larger epsilon"
+        )
+        end = replace(end, verdict=Verdict.FAILED, message=why)
     return reached(end)
 
 

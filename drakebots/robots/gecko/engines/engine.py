@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import xarray as xr
@@ -14,7 +14,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.model import given
 from drakebots.results import with_units
-from drakebots.robots.gecko.model import FEET, LIMBS, MARKERS, MODEL
+from drakebots.robots.gecko.model import FEET, LIMBS, MARKERS, MODEL, Gecko, Pose
 
 MET_AT_THE_START = "every target was met at the start; the robot did not walk"
 
@@ -57,6 +57,26 @@ of q2."""
 
 class Engine:
     """A way to simulate a walk to targets."""
+
+
+class Asked(Protocol):
+    """What an engine is asked to walk: a dataclass, which the result is stored with.
+
+    Attributes:
+        engine: options of the engine.
+        robot: lengths and weights of the robot.
+        half_cycles: largest number of half cycles.
+        time_limit: limit of the wall time [s].
+    """
+
+    engine: Any
+    robot: Gecko
+    half_cycles: int
+    time_limit: float | None
+
+    def start_pose(self) -> Pose:
+        """The first pose."""
+        ...
 
 
 @checked("phase times")

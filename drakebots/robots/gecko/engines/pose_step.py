@@ -16,14 +16,15 @@ Source: Schiller, Seibel, Schlattmann, RA-L 5:1199 (2020).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
 
 from drakebots.core.checks import array, check_value, flag, whole
+from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict, failed, run_steps
@@ -32,6 +33,7 @@ from drakebots.model import plane_rotation
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.engines.engine import (
     MET_AT_THE_START,
+    Asked,
     Decision,
     Engine,
     Generator,
@@ -321,21 +323,17 @@ class PoseStep(Engine):
 
 
 def run_poses(
-    engine: PoseStep,
-    robot: Gecko,
-    start: Pose,
+    problem: Asked,
     generator: Generator,
-    half_cycles: int,
     *,
-    options: Mapping[str, Any],
     observe: Callable[[Pose, int], None] | None = None,
-    time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Walks by poses; what it takes and returns is as of :func:`run_drake`.
 
     `observe` is called with the pose before each half cycle, and the sign of its q1.
     """
+    robot, start, most = problem.robot, problem.start_pose(), problem.half_cycles
     decisions: list[Decision] = []
     steps: list[Step] = []
 
@@ -348,22 +346,22 @@ def run_poses(
         if decision is None:
             done = f"done after {len(steps)} half cycles" if steps else MET_AT_THE_START
             return Stop(Verdict.SUCCESS, done)
-        if number > half_cycles:
+        if number > most:
             return failed(
-                f"target {decision.target} was not reached in {half_cycles} half cycles"
+                f"target {decision.target} was not reached in {most} half cycles"
                 f" ({100 * decision.d0:.1f} cm left); try a larger epsilon"
             )
         gait = sign * decision.q1, decision.q2
-        steps.append(half_cycle(robot, pose, *gait, engine.limited))
+        steps.append(half_cycle(robot, pose, *gait, problem.engine.limited))
         decisions.append(decision)
         return None
 
     end = run_steps(
         next_half_cycle,
-        half_cycles + 1,  # the last one only finds out whether the robot has arrived
+        most + 1,  # the last one only finds out whether the robot has arrived
         stage="half cycles",
         progress=progress,
-        time_limit=time_limit,
+        time_limit=problem.time_limit,
     )
     worst = {
         "drift of a fixed foot [m]": max([s.drift for s in steps] or [0.0]),
@@ -378,7 +376,7 @@ def run_poses(
         residuals=worst,
         timings=spent(),
         metrics={"half_cycles": len(steps)},
-        provenance=provenance(parameters().path, options),
+        provenance=provenance(parameters().path, as_yaml(problem)),
     )
 
 

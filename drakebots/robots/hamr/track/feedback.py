@@ -53,31 +53,21 @@ class MotionCapture(Sampled):
 
     Args:
         robot: HAMR; its model's points are the legs' markers.
-        period: time between two video frames [s].
-        latency: time until a video frame appears [s], > 0.
         noise: standard deviation of each marker's coordinates [m].
         seed: seed of the noise.
     """
 
-    def __init__(
-        self,
-        robot: Robot,
-        *,
-        period: float = FRAME_PERIOD,
-        latency: float = LATENCY,
-        noise: float = 0.0,
-        seed: int = 0,
-    ):
+    def __init__(self, robot: Robot, *, noise: float = 0.0, seed: int = 0):
         # The state has a slot for every video frame that is taken and has not
         # appeared, by its number, and after them the one that is held.
-        slots, size = int(np.ceil(latency / period)) + 1, _LEGS + 6 + 1
+        slots, size = int(np.ceil(LATENCY / FRAME_PERIOD)) + 1, _LEGS + 6 + 1
         super().__init__("motion_capture", np.zeros((slots + 1) * size))
         self._slots, self._size, self._robot = slots, size, robot
         self._body = find_body(robot.plant, CHASSIS)
         self._context = robot.plant.CreateDefaultContext()
         self._noise, self._random = noise, np.random.default_rng(seed)
         unit = robot.scaling.time
-        self._period, self._latency = period / unit, latency / unit
+        self._period, self._latency = FRAME_PERIOD / unit, LATENCY / unit
         self.DeclareVectorInputPort("state", robot.plant.num_multibody_states())
         self._declare_start(self._start)
         self._declare_update(self._take, self._period)
@@ -243,13 +233,7 @@ class LegController(Sampled):
         time_unit: unit of the diagram's clock [s].
     """
 
-    def __init__(
-        self,
-        command: Command,
-        gains: Gains = Gains(),
-        *,
-        time_unit: float = 1.0,
-    ):
+    def __init__(self, command: Command, gains: Gains, time_unit: float = 1.0):
         # The state: number of samples so far, from -1. An output that depended on time
         # instead would be evaluated at every step of the plant.
         super().__init__("leg_controller", [-1.0])

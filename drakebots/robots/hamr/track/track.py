@@ -207,9 +207,7 @@ def build_tracking_diagram(problem: Tracking) -> TrackingDiagram:
     robot, plant, contact = _build_robot(problem, builder)
     unit, plan = robot.scaling, problem.reference
     command = Command(plan, problem.ramp_cycles * plan.duration)
-    controller = builder.AddSystem(
-        LegController(command, problem.gains, time_unit=unit.time)
-    )
+    controller = builder.AddSystem(LegController(command, problem.gains, unit.time))
     ports = add_drive(
         builder,
         robot,

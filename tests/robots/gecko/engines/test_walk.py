@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import SimpleNamespace
 
@@ -23,7 +23,7 @@ from drakebots.robots.gecko.engines import (
 from drakebots.robots.gecko.engines.controllers import Camera
 from drakebots.robots.gecko.engines.drake import build
 from drakebots.robots.gecko.generator import GaitPatternGenerator, MotionPolynomial
-from drakebots.robots.gecko.model import fixation, gecko, gecko_limbs
+from drakebots.robots.gecko.model import Gecko, fixation, gecko, gecko_limbs
 from tests.helpers.scripts import load_script
 
 
@@ -39,11 +39,21 @@ def walked(q1, q2, robot=None, **options):
     )
 
 
+@dataclass(frozen=True)
+class ToTargets:
+    engine: Drake
+    half_cycles: int
+    robot: Gecko = field(default_factory=gecko)
+    time_limit: float | None = None
+
+    def start_pose(self):
+        return Walk().start_pose()
+
+
 def to_targets(generator, half_cycles, **options):
     """A walk to targets, or by a generator, from a straight pose."""
     engine = Drake(pressure=False, times=QUICK, **options)
-    start = Walk().start()
-    return run_drake(engine, gecko(), start, generator, half_cycles, options={})
+    return run_drake(ToTargets(engine, half_cycles), generator)
 
 
 def compare(result, q1, q2, robot=None):
@@ -172,12 +182,12 @@ def test_dataset(tmp_path):
 
 def test_beginning_is_where_it_was_put():
     problem = Walk(heading=0.7, position=(0.4, -0.1), q2=0.2)
-    built = build(problem.engine, problem.robot, problem.start(), (1.0, 0.2))
-    simulator = built.simulator(problem.start())
+    built = build(problem.engine, problem.robot, problem.start_pose(), (1.0, 0.2))
+    simulator = built.simulator(problem.start_pose())
     plant = built.body.plant
     context = plant.GetMyContextFromRoot(simulator.get_context())
     found = built.body.markers(context)
-    np.testing.assert_allclose(found, problem.start().markers, atol=4e-4)
+    np.testing.assert_allclose(found, problem.start_pose().markers, atol=4e-4)
 
 
 class Fake:
