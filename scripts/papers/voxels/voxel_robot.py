@@ -19,6 +19,7 @@ from drakebots.core.errors import FileProblem
 from drakebots.lattice.pom import (
     Agreement,
     BodyFrame,
+    Control,
     agreement,
     body_frame,
     frame_motion,
@@ -41,9 +42,17 @@ from drakebots.robots.voxels.model import (
     FEET,
     FRONT,
     MARKERS,
-    TARGETS,
     VoxelRobot,
 )
+
+TARGETS = (
+    Control((3, 4, 1), 2, "FL"),
+    Control((4, 3, 1), 2, "FR"),
+    Control((1, 3, 4), 1, "BL y"),
+    Control((3, 1, 4), 0, "BR x"),
+)
+"""Node motions that determine the actuators: the heights of both front attachments,
+and for each back foot the component that no other target determines."""
 
 _STYLES = {
     "frame": {"color": "#8fb3de", "lw": 5, "solid_capstyle": "round"},

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         FRONT,
         MARKERS,
         MODEL,
-        TARGETS,
         VoxelRobot,
     )
     from drakebots.robots.voxels.model.sdf import (

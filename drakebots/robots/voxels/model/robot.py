@@ -71,15 +71,6 @@ FEET: Mapping[str, Place] = {
 }
 """Lowest nodes, which stand on the ground."""
 
-TARGETS = (
-    Control((3, 4, 1), 2, "FL"),
-    Control((4, 3, 1), 2, "FR"),
-    Control((1, 3, 4), 1, "BL y"),
-    Control((3, 1, 4), 0, "BR x"),
-)
-"""Node motions that determine the actuators: the heights of both front attachments,
-and for each back foot the component that no other target determines."""
-
 
 @checked(eq=False)
 class VoxelRobot:

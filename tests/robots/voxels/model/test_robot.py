@@ -22,10 +22,11 @@ from drakebots.robots.voxels.model import (
     FEET,
     FRONT,
     MARKERS,
-    TARGETS,
     VoxelRobot,
 )
+from tests.helpers.scripts import load_script
 
+TARGETS = load_script("voxel_robot").TARGETS
 PAPER_TARGETS = {
     "FL": np.array([0, 1, 1, 1, 0, -1, -1, -1]),
     "FR": np.array([0, -1, -1, -1, 0, 1, 1, 1]),
