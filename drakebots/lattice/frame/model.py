@@ -300,26 +300,22 @@ def lattice_frame(
     return Frame(lattice.positions, lattice.beams, struts, (span == 0) * 1.0, shear)
 
 
-@dataclass(frozen=True, eq=False)
+@checked("supports", eq=False)
 class Supports:
     """Held motions and actuators. They determine the factorization, which many loads
     can share.
-
-    Attributes:
-        held: whether the value of each motion is prescribed (N, 6).
-        actuators: node pairs (A, 2); an actuator prescribes the change of distance
-            of its nodes, and its force follows.
-        floating: whether unconstrained rigid motions are allowed; loads must then
-            balance, and the mean motion of the nodes is zero.
     """
 
-    held: np.ndarray
+    held: Annotated[np.ndarray, array((None, 6), of=bool)]
+    """Whether the value of each motion is prescribed (N, 6)."""
     actuators: np.ndarray = field(default_factory=lambda: np.empty((0, 2), int))
-    floating: bool = False
+    """Node pairs (A, 2); an actuator prescribes the change of distance of its nodes,
+    and its force follows."""
+    floating: Annotated[bool, flag()] = False
+    """Whether unconstrained rigid motions are allowed; loads must then balance, and the
+    mean motion of the nodes is zero."""
 
     def __post_init__(self):
-        held = check_value("held", self.held, array((None, 6), of=bool))
-        object.__setattr__(self, "held", held)
         object.__setattr__(self, "actuators", node_pairs(self.actuators))
 
 

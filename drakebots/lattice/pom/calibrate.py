@@ -338,9 +338,8 @@ def _rest(model: PlanesOfMotion, size: int) -> np.ndarray:
 
 def _response(model: PlanesOfMotion, u, gains, size: int) -> np.ndarray:
     """B(x0 + J g u) minus the rest (T, n, D)."""
-    rest = _rest(model, size)
-    moved = model.displacements(u * gains)[..., :size]
-    return body_frame(rest + moved, rest).displacement
+    moved = model.positions(u * gains)[..., :size]
+    return body_frame(moved, _rest(model, size)).displacement
 
 
 def calibrate(model: PlanesOfMotion, u, markers) -> Calibration:

@@ -111,32 +111,26 @@ COMPONENTS = ("rotation", "forward", "left")
 _PAPER_UNITS = {"rotation": "deg", "forward": "cm", "left": "cm"}
 
 
-@dataclass(frozen=True, eq=False)
+@checked("motion polynomial", eq=False)
 class MotionPolynomial:
     """Motion per cycle as a polynomial.
-
-    Attributes:
-        coefficients: c[k, i, j] of q1^i q2^j for component k of
-            :data:`COMPONENTS` (3, order + 1, order + 1), q1 in rad, SI.
-        domain: gaits for which it is valid; others are refused.
 
     Raises:
         InvalidInput: for coefficients of another shape or not finite.
     """
 
-    coefficients: np.ndarray
+    coefficients: Annotated[np.ndarray, array((3, None, None))]
+    """Coefficients c[k, i, j] of q1^i q2^j for component k of :data:`COMPONENTS`
+    (3, order + 1, order + 1), q1 in rad, SI."""
     domain: Domain
+    """Gaits for which it is valid; others are refused."""
 
     def __post_init__(self):
-        shape = (3, None, None)
-        c = check_value(
-            "motion polynomial: coefficients", self.coefficients, array(shape)
-        )
-        if c.shape[1] != c.shape[2] or not c.size:
+        shape = self.coefficients.shape
+        if shape[1] != shape[2] or not shape[1]:
             raise InvalidInput(
-                f"motion polynomial: coefficients must be (3, m, m), got {c.shape}"
+                f"motion polynomial: coefficients must be (3, m, m), got {shape}"
             )
-        object.__setattr__(self, "coefficients", np.ascontiguousarray(c))
 
     @staticmethod
     @cache

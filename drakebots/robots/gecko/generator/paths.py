@@ -31,7 +31,7 @@ from typing import Annotated
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
 
-from drakebots.core.checks import check_value, positive
+from drakebots.core.checks import array, check_value, finite, positive
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.fields import checked
 from drakebots.robots.gecko.engines import Decision
@@ -88,24 +88,20 @@ class CartesianCubic:
         InvalidInput: for values that are not finite, speeds <= 0, or equal ends.
     """
 
-    start: np.ndarray
-    """Position of the start (2,) [m]."""
-    start_heading: float
-    """Direction of the path at the start [rad]."""
-    end: np.ndarray
-    """Position of the end (2,) [m]."""
-    end_heading: float
-    """Direction of the path at the end [rad]."""
+    start: Annotated[np.ndarray, array((2,), "m")]
+    """Position of the start (2,)."""
+    start_heading: Annotated[float, finite("rad")]
+    """Direction of the path at the start."""
+    end: Annotated[np.ndarray, array((2,), "m")]
+    """Position of the end (2,)."""
+    end_heading: Annotated[float, finite("rad")]
+    """Direction of the path at the end."""
     start_speed: Annotated[float, positive("m")]
     """Speed k_i at the start."""
     end_speed: Annotated[float, positive("m")]
     """Speed k_f at the end."""
 
     def __post_init__(self):
-        for name in ("start", "end"):
-            object.__setattr__(self, name, check_point(getattr(self, name), name))
-        for name in ("start_heading", "end_heading"):
-            check_heading(getattr(self, name), name)
         if np.array_equal(self.start, self.end):
             raise InvalidInput("path: start and end are the same place; part them")
 
