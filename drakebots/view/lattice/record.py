@@ -40,8 +40,6 @@ MAX_TRANSFORMS = 60_000
 """Largest number of transforms in a recording, about 8 MB; Meshcat interpolates between
 them. The objects add about 17 MB for 8x8x8 voxels, 1 MB for the walking robot."""
 
-MIN_FRAMES = 2
-
 THICKNESS = 1.27e-3
 """Thickness of the struts that are drawn [m]; a result does not say its own."""
 
@@ -76,7 +74,7 @@ def record_nodes(
     stage, body = draw_lattice(
         lattice, actuators_of(result, lattice), room=room, port=port
     )
-    most = max(MIN_FRAMES, MAX_TRANSFORMS // body.objects)
+    most = max(2, MAX_TRANSFORMS // body.objects)
     rate, moments = frame_times(times, slow, frames_per_second, most)
     between = make_interp_spline(times, places, k=1)
 

@@ -180,13 +180,8 @@ def record_skin(
     if "skin_position" not in result.data:
         if colour is not None:
             raise InvalidInput("the result has no skin to colour; leave the colour out")
-        return record_motion(
-            result,
-            model=model,
-            slow=slow,
-            frames_per_second=frames_per_second,
-            port=port,
-        )
+        playback = {"frames_per_second": frames_per_second, "port": port}
+        return record_motion(result, model=model, slow=slow, **playback)
     slow = 1.0 if slow is None else slow
     check_playback(slow=slow, frames_per_second=frames_per_second)
     data = check_skin(result)

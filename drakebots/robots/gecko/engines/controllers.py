@@ -48,7 +48,7 @@ from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import array, check_value, non_negative, positive, whole
+from drakebots.core.checks import non_negative, positive, whole
 from drakebots.core.fields import checked
 from drakebots.core.run import Stop, Verdict
 from drakebots.multibody import Sampled
@@ -111,7 +111,6 @@ class GaitSequencer(Sampled):
     """
 
     def __init__(self, start, times: PhaseTimes, law: Law = gait_law):
-        start = check_value("start", start, array((5,), "rad"))
         held = fixation(-1).astype(float)
         super().__init__(
             "gait_sequencer",

@@ -118,11 +118,7 @@ def distance_to_obstacles(points, obstacles: Sequence) -> np.ndarray:
 
 
 def plan_route(
-    start,
-    targets,
-    obstacles: Sequence,
-    *,
-    clearance: float | None = None,
+    start, targets, obstacles: Sequence, *, clearance: float | None = None
 ) -> Route:
     """The shortest path from the start through all targets in their order.
 

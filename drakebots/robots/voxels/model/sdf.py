@@ -22,8 +22,7 @@ from typing import Annotated
 import numpy as np
 from pydrake.math import RotationMatrix
 
-from drakebots.core.checks import array, between, finite, flag, positive
-from drakebots.core.errors import InvalidInput
+from drakebots.core.checks import array, between, flag, positive
 from drakebots.core.fields import check, checked
 from drakebots.formats import (
     SdfGeometry,
@@ -52,7 +51,7 @@ class Foot:
 
     Raises:
         InvalidInput: for a radius that is not > 0 (Drake takes 0 as 1 m), or a
-            friction outside 0..2.
+            friction out of range.
     """
 
     name: str
@@ -65,12 +64,11 @@ class Foot:
     """Position of its centre from the node, in the lattice's axes (3,)."""
     radius: Annotated[float, positive("m")] = 4e-3
     """Radius of the sphere."""
-    friction: Annotated[float, finite()] = 0.5
+    friction: Annotated[float, between(0, 1.5)] = 0.5
     """Coefficient mu against a ground of mu 1; see :func:`surface_friction`."""
 
     def __post_init__(self):
         object.__setattr__(self, "node", place_of(self.node))
-        surface_friction(self.friction)
 
     def place(self, cut: Octahedra) -> tuple[int, np.ndarray]:
         """The voxel that carries the foot, and its centre in that body (3,) [m]."""
@@ -87,13 +85,8 @@ class Foot:
 def surface_friction(pair: float) -> float:
     """The mu of a body's surface that gives the mu of a pair on a ground of mu 1.
 
-    Drake combines two surfaces by 2 m n/(m + n), so m = mu/(2 - mu).
-
-    Raises:
-        InvalidInput: outside 0 <= mu < 2.
+    Drake combines two surfaces by 2 m n/(m + n), so m = mu/(2 - mu), with mu < 2.
     """
-    if not 0 <= pair < 2:
-        raise InvalidInput(f"friction must be >= 0 and < 2, got {pair}")
     return float(pair / (2 - pair))
 
 

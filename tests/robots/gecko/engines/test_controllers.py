@@ -136,8 +136,6 @@ def test_phase_times():
     [
         lambda: PhaseTimes(fix=0.0),
         lambda: PhaseTimes(move=np.nan),
-        lambda: GaitSequencer(np.zeros(4), TIMES),
-        lambda: GaitSequencer(np.full(5, np.nan), TIMES),
         lambda: Camera(0.0),
         lambda: Camera(position_noise=-1.0),
         lambda: Camera(heading_noise=np.inf),
