@@ -200,18 +200,14 @@ class TurnLimits:
     right: float
 
 
-def turn_limits(polynomial: MotionPolynomial, q1: float | None = None) -> TurnLimits:
+def turn_limits(polynomial: MotionPolynomial) -> TurnLimits:
     """Curvatures 2 sin(e/2) / |p| of the circles through successive poses.
 
-    e is the rotation and p the displacement of a cycle.
-
-    Args:
-        polynomial: motion of the robot.
-        q1: step length [rad]; by default the largest, the robot's usual one.
-            Shorter steps turn tighter.
+    e is the rotation and p the displacement of a cycle with the largest step length,
+    the robot's usual one; shorter steps turn tighter.
     """
-    q1 = polynomial.domain.q1[1] if q1 is None else q1
-    motion = polynomial.motion(q1, np.linspace(*polynomial.domain.q2, 201))
+    domain = polynomial.domain
+    motion = polynomial.motion(domain.q1[1], np.linspace(*domain.q2, 201))
     bend = 2 * np.sin(motion[:, 0] / 2) / np.hypot(motion[:, 1], motion[:, 2])
     return TurnLimits(max(float(bend.max()), 0.0), max(float(-bend.min()), 0.0))
 

@@ -56,6 +56,9 @@ FOOT_MARKERS = (0, 2, 3, 5)
 LEGS = (0, 1, 3, 4)
 """The legs among the limbs, in the order of the feet."""
 
+_LEG_SIGN = np.array([-1.0, 1.0, 1.0, -1.0])
+"""Sign of a leg's bending, by foot."""
+
 
 @checked("weights")
 class Weights:
@@ -173,8 +176,11 @@ class Pose:
 
     @property
     def foot_headings(self) -> np.ndarray:
-        """Headings phi of the feet FL, FR, RL, RR (4,) [rad]."""
-        return foot_headings(self.alpha, self.heading)
+        """Headings phi of the feet FL, FR, RL, RR (4,) [rad], eq. (2)."""
+        half = self.alpha[2] / 2
+        front, rear = self.heading - half, self.heading + half
+        legs = self.alpha[list(LEGS)]
+        return np.array([front, front, rear + np.pi, rear + np.pi]) + _LEG_SIGN * legs
 
 
 def pose_at(robot: Gecko, alpha, heading: float = 0.0, position=(0.0, 0.0)) -> Pose:
@@ -209,17 +215,6 @@ def markers(alpha, ell, heading, position) -> np.ndarray:
     limbs = np.array([directions, bends, ell])[:, list(LEGS)]
     legs = arc_end(np.array([p1, p1, p4, p4]), *limbs)
     return np.array([legs[0], p1, legs[1], legs[2], p4, legs[3]])
-
-
-_LEG_SIGN = np.array([-1.0, 1.0, 1.0, -1.0])
-"""Sign of a leg's bending, by foot."""
-
-
-def foot_headings(alpha, heading) -> np.ndarray:
-    """Headings phi of the feet FL, FR, RL, RR (4,) [rad], eq. (2)."""
-    front, rear = heading - alpha[2] / 2, heading + alpha[2] / 2
-    legs = np.array([alpha[0], alpha[1], alpha[3], alpha[4]])
-    return np.array([front, front, rear + np.pi, rear + np.pi]) + _LEG_SIGN * legs
 
 
 def limb_pieces(pose: Pose, joints=None, pieces: int = 8):

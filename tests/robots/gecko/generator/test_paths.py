@@ -18,6 +18,7 @@ from drakebots.robots.gecko.generator import (
     plan_cubic,
     plan_route,
 )
+from drakebots.robots.gecko.generator.motion import Domain
 from drakebots.robots.gecko.generator.obstacles import distance_to_obstacles
 from drakebots.robots.gecko.generator.paths import (
     CartesianCubic,
@@ -84,7 +85,8 @@ def test_turn_limits_are_the_circles_the_robot_walks():
     curvature = 4 * area / (a * b * c)
     assert curvature == pytest.approx(abs(2 * np.sin(e / 2)) / np.hypot(x, y))
     assert curvature <= limits.right + 1e-12
-    assert turn_limits(TABLE, np.radians(50)).left > 12
+    short = Domain((np.radians(49), np.radians(50)), TABLE.domain.q2)
+    assert turn_limits(MotionPolynomial(TABLE.coefficients, short)).left > 12
 
 
 def test_plan_cubic_keeps_the_limits_where_it_can():
