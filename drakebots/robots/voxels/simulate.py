@@ -70,6 +70,7 @@ from drakebots.results import Result, with_units
 from drakebots.robots.voxels.gait import GAITS, Gait, find_gait, gait_motion
 from drakebots.robots.voxels.model import (
     ACTUATORS,
+    CORE,
     MARKERS,
     MODEL,
     Actuators,
@@ -438,8 +439,7 @@ def body_frame(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         p_WR (T, 3) [m], the middle of the core, and R_WR (T, 3, 3), the identity in
         the first sample.
     """
-    cut = walker()
-    core = np.unique(cut.lattice.voxel_nodes[: len(VoxelRobot().core.voxels)])
+    core = np.unique(VoxelRobot().lattice.voxel_nodes[:CORE])
     places = nodes[:, core]
     middle = places.mean(axis=1)
     around = places - middle[:, None]

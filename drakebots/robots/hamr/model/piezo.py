@@ -28,7 +28,7 @@ from pydrake.systems.framework import LeafSystem
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import SI, Scaling
-from drakebots.model import Parameters, driven_joints
+from drakebots.model import driven_joints
 from drakebots.multibody import Sampled
 from drakebots.robots.hamr.model.parameters import ACTUATORS, parameters
 
@@ -78,9 +78,7 @@ class Bender:
 
 
 def bender(
-    table: Parameters,
-    carbon_thickness: float | np.ndarray,
-    orientation: float | np.ndarray = 1.0,
+    carbon_thickness: float | np.ndarray, orientation: float | np.ndarray = 1.0
 ) -> Bender:
     """The constants of an actuator from its materials and sizes.
 
@@ -96,13 +94,12 @@ def bender(
         dC  = 3/(4 l) (f_free-f_block)/d_f w (t_p+t_c) G_F
 
     Args:
-        table: parameters with an `actuator` section.
         carbon_thickness: t_c [m], of one or of several.
         orientation: o.
     """
 
     def value(name: str) -> float:
-        return table.number("actuator", name)
+        return parameters().number("actuator", name)
 
     length, width, wr = value("length"), value("width"), value("width_ratio")
     r = value("extension") / length
@@ -136,7 +133,7 @@ def hamr_benders() -> Bender:
     signs = parameters().table("actuator", "orientation")
     orientation = np.array([signs[name] for name in ACTUATORS])
     thickness = _of_actuators("actuator", "thickness_carbon")
-    return bender(parameters(), thickness, orientation)
+    return bender(thickness, orientation)
 
 
 def check_voltages(voltages) -> np.ndarray:

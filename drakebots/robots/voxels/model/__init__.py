@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         VoxelRobot,
     )
     from drakebots.robots.voxels.model.sdf import (
+        CORE,
         HEADING,
         NODE_RADIUS,
         STRUT_RADIUS,
