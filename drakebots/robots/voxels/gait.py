@@ -87,10 +87,6 @@ class Gait:
             )
         poses.setflags(write=False)
         object.__setattr__(self, "poses", poses)
-        object.__setattr__(self, "stroke", float(stroke))
-
-    def __len__(self) -> int:
-        return len(self.poses)
 
     def write(self, path: str | Path) -> None:
         """Writes the gait as CSV in mm, atomically."""

@@ -177,7 +177,7 @@ def test_lattice_and_bad_robots():
 
 def test_gaits_by_name():
     assert np.array_equal(find_gait("backward").poses, find_gait("forward").poses[::-1])
-    assert len(GAIT) == 8 and paper_gait(2e-3).poses.max() == 2e-3
+    assert len(GAIT.poses) == 8 and paper_gait(2e-3).poses.max() == 2e-3
     with pytest.raises(UnknownName, match="forward"):
         find_gait("forwards")
 
