@@ -420,11 +420,8 @@ class PlanProgram(Generic[Plan]):
         if not solution.ok or max(own, *added.values(), 0.0) <= TOLERANCE:
             return solution
         name, worst = next(iter(found.items()))
-        return replace(
-            solution,
-            verdict=Verdict.FAILED,
-            message=f"{solution.message}; {name} is violated by {worst:.2g}",
-        )
+        message = f"{solution.message}; {name} is violated by {worst:.2g}"
+        return replace(solution, verdict=Verdict.FAILED, message=message)
 
     # ------------------------------------------------------------------ plans
     def plan(self, result: MathematicalProgramResult | np.ndarray) -> Plan:

@@ -49,9 +49,6 @@ class Slack:
             raise InvalidInput(f"slack: least {self.least} is above most {self.most}")
 
 
-"""Bounds of the complementarity slack in the authors' code."""
-
-
 @dataclass(frozen=True)
 class Scales:
     """Typical sizes, in plant units, by which solvers' variables and rows are divided.
@@ -93,7 +90,7 @@ class ContactImplicit:
     friction: Annotated[float, non_negative()]
     """Friction coefficient mu of the ground."""
     integrator: Annotated[str, one_of("integrator", INTEGRATORS)] = "midpoint"
-    """Rule of integration, "midpoint" or "euler"."""
+    """Rule of integration, one of :data:`.system.INTEGRATORS`."""
     input_bounds: tuple = (-np.inf, np.inf)
     """Bounds (lower, upper) of the inputs, numbers or (nu,)."""
     position_bounds: tuple | None = None
@@ -206,18 +203,13 @@ class ContactImplicitBuilder(ProgramBuilder):
         q = self["q"].indices
         return q[:-1], q[1:]
 
-    def _equalities(self, name: str, count: int, labels, scale=1.0) -> np.ndarray:
-        """Indices of new rows that must be zero."""
-        rows = self.add_rows(name, count, labels, scale=scale, lower=0.0, upper=0.0)
-        return rows.indices
-
     def _add_dynamics(self) -> None:
         """Adds rows of the dynamics, from the start to the wrap or the end."""
         p, s, K = self.problem, self.system, self.intervals
-        momentum, loop_names = p.scales.momentum, s.robot.closure.row_names
+        momentum = p.scales.momentum
         # Row k of `dynamics` is the momentum balance at knot k + 1.
-        balance = self._equalities("dynamics", K - 1, s.coordinates, momentum)
-        start = self._equalities("start", 1, s.coordinates, momentum)
+        balance = self.equalities("dynamics", K - 1, s.coordinates, scale=momentum)
+        start = self.equalities("start", 1, s.coordinates, scale=momentum)
         # Rows that take p+ of the last interval: of a periodic plan, whose momentum
         # repeats, p+(last) = M(q_1) v_0; otherwise p+(last) = 0 where it shall rest.
         if p.periodic is None:
@@ -225,9 +217,9 @@ class ContactImplicitBuilder(ProgramBuilder):
             if p.end_rest:
                 index = [s.coordinates.index(name) for name in p.end_rest]
                 scale = np.broadcast_to(momentum, (s.nq,))[index]
-                wrap[0, index] = self._equalities("end_rest", 1, p.end_rest, scale)[0]
+                wrap[:, index] = self.equalities("end_rest", 1, p.end_rest, scale=scale)
         else:
-            wrap = self._equalities("wrap", 1, s.coordinates, momentum)
+            wrap = self.equalities("wrap", 1, s.coordinates, scale=momentum)
         q0, q1 = self.ends()
         inputs = {"h": self["h"].indices, "q0": q0, "q1": q1}
         inputs |= {name: self._interval(name) for name in ("u", "lam", "gam", "beta")}
@@ -236,9 +228,10 @@ class ContactImplicitBuilder(ProgramBuilder):
             "before": np.vstack([start, balance]),
         }
         if s.num_loop_rows:
-            rows["loops"] = self._equalities("loops", K, loop_names, p.scales.gap)
+            closed = {"labels": s.robot.closure.row_names, "scale": p.scales.gap}
+            rows["loops"] = self.equalities("loops", K, **closed)
             if p.loops_at_start:
-                first = self._equalities("loops_start", 1, loop_names, p.scales.gap)
+                first = self.equalities("loops_start", 1, **closed)
                 at = {"q": self["q"].indices[:1]}
                 self.add_term(loop_block(s), at, {"loops": first})
         # dynamics = p+ of the interval before - p- of the interval after;
@@ -260,7 +253,7 @@ class ContactImplicitBuilder(ProgramBuilder):
         add, feet = self.add_rows, self._feet
         rows = {
             "distance": add("distance", K, feet, lower=0.0).indices,
-            "slip": self._equalities("slip", K, self._along, scales.speed),
+            "slip": self.equalities("slip", K, self._along, scale=scales.speed),
             "cone": add("cone", K, feet, lower=0.0, scale=scales.force).indices,
             "complementarity": add(
                 "complementarity", K, products, upper=0.0, scale=scales.slack
@@ -280,7 +273,7 @@ class ContactImplicitBuilder(ProgramBuilder):
         names = [n for n in self.system.coordinates if n not in self.problem.periodic]
         index = [self.system.coordinates.index(n) for n in names]
         scale = np.broadcast_to(self.problem.scales.position, (self.system.nq,))[index]
-        q, rows = self["q"].indices, self._equalities("periodic", 1, names, scale)
+        q, rows = self["q"].indices, self.equalities("periodic", 1, names, scale=scale)
         self.difference(q[-1:, index], q[:1, index], rows)
 
     def equal_steps(self, runs: Sequence[slice] = (slice(None),)) -> None:
@@ -288,7 +281,7 @@ class ContactImplicitBuilder(ProgramBuilder):
         h = [self["h"].indices[run] for run in runs]
         if runs:
             after = np.vstack([run[1:] for run in h])
-            rows = self._equalities("equal_steps", len(after), [""])
+            rows = self.equalities("equal_steps", len(after), [""])
             self.difference(after, np.vstack([run[:-1] for run in h]), rows)
 
     def raise_feet(self, height: np.ndarray) -> None:
@@ -302,13 +295,11 @@ class ContactImplicitBuilder(ProgramBuilder):
         heights = array(lower.shape, entry=non_negative())
         lower[:] = check_value("heights of feet", height, heights)
 
-    def running_cost(
-        self, function: Callable[[ca.SX, ca.SX, ca.SX], ca.SX], name: str = "running"
-    ) -> None:
+    def running_cost(self, function: Callable[[ca.SX, ca.SX, ca.SX], ca.SX]) -> None:
         """Adds sum_k h_k g(q_m, v_m, u_k) with midpoints and difference quotients."""
         q0, q1 = self.ends()
         self.cost(
-            name,
+            "running",
             {"h": self["h"].indices, "q0": q0, "q1": q1, "u": self["u"].indices},
             lambda h, q0, q1, u: h * function((q0 + q1) / 2, (q1 - q0) / h, u),
         )
@@ -372,12 +363,9 @@ def cost_rates(
     b: ContactImplicitBuilder, weight: float, coordinates: Sequence[int]
 ) -> None:
     """`rates`: w sum h |(q_k+1 - q_k)/h|^2 over some coordinates."""
-    q, h = b["q"].indices[:, list(coordinates)], b["h"].indices
-    b.cost(
-        "rates",
-        {"q0": q[:-1], "q1": q[1:], "h": h},
-        lambda q0, q1, h: weight * ca.sumsqr(q1 - q0) / h,
-    )
+    q = b["q"].indices[:, list(coordinates)]
+    at = {"q0": q[:-1], "q1": q[1:], "h": b["h"].indices}
+    b.cost("rates", at, lambda q0, q1, h: weight * ca.sumsqr(q1 - q0) / h)
 
 
 def cost_friction_power(b: ContactImplicitBuilder, weight: float) -> None:
@@ -387,11 +375,8 @@ def cost_friction_power(b: ContactImplicitBuilder, weight: float) -> None:
     (docs/evidence/hamr.md).
     """
     mu = b.problem.friction
-    b.cost(
-        "friction",
-        {name: b[name].indices for name in ("h", "gam", "psi")},
-        lambda h, gam, psi: weight * mu * h * ca.dot(gam, psi),
-    )
+    at = {name: b[name].indices for name in ("h", "gam", "psi")}
+    b.cost("friction", at, lambda h, gam, psi: weight * mu * h * ca.dot(gam, psi))
 
 
 def cost_loop_forces(b: ContactImplicitBuilder, weight: float) -> None:
@@ -401,7 +386,5 @@ def cost_loop_forces(b: ContactImplicitBuilder, weight: float) -> None:
         UnknownName: for a robot without loops.
     """
     b.cost(
-        "loop_forces",
-        {"lam": b["lam"].indices},
-        lambda lam: weight * ca.sumsqr(lam),
+        "loop_forces", {"lam": b["lam"].indices}, lambda lam: weight * ca.sumsqr(lam)
     )

@@ -129,26 +129,16 @@ class ScheduledBuilder(ContactImplicitBuilder):
             ground = np.where(air, schedule.height[:, i], 0.0)
             play = gaps[:, i].copy()
             ground[self.rests], play[self.rests] = -np.inf, np.inf
-            rows = self.add_rows(
-                f"distance_{foot}",
-                len(air),
-                [""],
-                lower=ground[:, None],
-                upper=np.where(air, np.inf, play)[:, None],
-            )
+            most = np.where(air, np.inf, play)
+            bounds = {"lower": ground[:, None], "upper": most[:, None]}
+            rows = self.add_rows(f"distance_{foot}", len(air), [""], **bounds)
             self.add_term(block["distance"], {"q1": q1}, {"distance": rows.indices})
             knots = np.flatnonzero(schedule.loaded[:, i])
             if len(knots):
                 play = slips[knots, i]
                 play[np.isin(knots, self.rests)] = np.inf
-                rows = self.add_rows(
-                    f"slip_{foot}",
-                    len(knots),
-                    ("t1", "t2"),
-                    scale=p.scales.speed,
-                    lower=-play,
-                    upper=play,
-                )
+                bounds = {"lower": -play, "upper": play, "scale": p.scales.speed}
+                rows = self.add_rows(f"slip_{foot}", len(knots), ("t1", "t2"), **bounds)
                 inputs = {"h": h[knots], "q0": q0[knots], "q1": q1[knots]}
                 self.add_term(block["slip"], inputs, {"slip": rows.indices})
                 self._add_cone(i, knots)
@@ -196,11 +186,8 @@ def _stance_jacobian(system: ContactSystem, q: np.ndarray):
     symbol, v = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nq)
     phi, speed = system.contact_motion(symbol, v)
     c, _ = system.loop_force(symbol, ca.SX.zeros(system.num_loop_rows))
-    function = ca.Function(
-        "stance",
-        [symbol, v],
-        [ca.jacobian(c, symbol), ca.jacobian(phi, symbol), ca.jacobian(speed, v)],
-    )
+    out = [ca.jacobian(c, symbol), ca.jacobian(phi, symbol), ca.jacobian(speed, v)]
+    function = ca.Function("stance", [symbol, v], out)
     loops, normals, along = (np.array(a) for a in function(q, np.zeros(system.nq)))
     # The directions are +t1, -t2, -t1, +t2.
     tangents = along.reshape(system.num_feet, 4, system.nq)[:, [0, 3]]

@@ -109,11 +109,7 @@ class Attempt:
 
 
 def by_gait(
-    gait: Gait,
-    solve: Solve,
-    clock: Clock,
-    *,
-    resume: str | Path | None = None,
+    gait: Gait, solve: Solve, clock: Clock, *, resume: str | Path | None = None
 ) -> Attempt | None:
     """Solves by a gait; None for a checkpoint that is not one of this gait."""
     _, program = gait_program(gait)
@@ -141,13 +137,8 @@ def whole_motion(gait: Gait, solution: Solution) -> tuple[ContactImplicit, Solut
     parts = _repeated(solution.parts, gait.cycles)
     x = with_free_contacts(implicit.system, implicit.friction, parts, program)
     residuals = program.residuals(x) if solution.ok else solution.residuals
-    return implicit, replace(
-        solution,
-        program=program,
-        x=x,
-        residuals=MappingProxyType(dict(residuals)),
-        multipliers=None,
-    )
+    found = replace(solution, program=program, x=x, multipliers=None)
+    return implicit, replace(found, residuals=MappingProxyType(dict(residuals)))
 
 
 def _repeated(parts: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
@@ -161,11 +152,7 @@ def _repeated(parts: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarr
 
 
 def by_freedom(
-    aim: Targets,
-    solve: Solve,
-    clock: Clock,
-    *,
-    resume: str | Path | None = None,
+    aim: Targets, solve: Solve, clock: Clock, *, resume: str | Path | None = None
 ) -> Attempt:
     """Solves with free contacts. Legs of a walk that hardly lift with one weight of the
     slack must with the next one, each when it was highest.
@@ -216,27 +203,25 @@ def by_freedom(
 def judged(implicit: ContactImplicit, solution: Solution) -> Solution:
     """The solution; soft contacts count as failed, failures name their worst rows."""
     products = audit(implicit, solution.parts)["complementarity_max"]
-    slack = solution.parts["s"][:, 0]
-    if solution.ok and slack.max() > HARD:
-        worst = solution.program.variables["s"].label(
-            solution.program.variables["s"].start + int(slack.argmax())
-        )
-        return replace(
-            solution,
-            verdict=Verdict.FAILED,
-            message=f"contacts stay soft: slack {worst} = {slack.max():.2g} of m g l; "
-            "try larger slack weights, phases, more time or a nearer goal",
-            residuals={worst: float(slack.max()), **solution.residuals},
+    group, slack = solution.program.variables["s"], solution.parts["s"][:, 0]
+    soft, message = {}, ""
+    if slack.max() > HARD:
+        worst = group.label(group.start + int(slack.argmax()))
+        soft = {worst: float(slack.max())}
+        message = (
+            f"contacts stay soft: slack {worst} = {slack.max():.2g} of m g l; try "
+            "larger slack weights, phases, more time or a nearer goal"
         )
     # The program bounds sums against the slack; terms of either sign may cancel.
-    if solution.ok and products > 2 * HARD:
-        return replace(
-            solution,
-            verdict=Verdict.FAILED,
-            message=f"a contact's complementarity is {products:.2g} of m g l though "
-            "the sum over contacts is zero; lower bound_relax_factor",
-            residuals={"complementarity of a contact": products, **solution.residuals},
+    elif products > 2 * HARD:
+        soft = {"complementarity of a contact": products}
+        message = (
+            f"a contact's complementarity is {products:.2g} of m g l though the sum "
+            "over contacts is zero; lower bound_relax_factor"
         )
+    if solution.ok and soft:
+        found, verdict = soft | dict(solution.residuals), Verdict.FAILED
+        return replace(solution, verdict=verdict, message=message, residuals=found)
     if solution.verdict is Verdict.FAILED:
         named = ", ".join(f"{k} = {v:.2g}" for k, v in solution.worst().items())
         return replace(solution, message=f"{solution.message}; worst: {named}")

@@ -190,13 +190,11 @@ def _footfall(aim: Targets, gait: str, rounds: int):
         # The highest knot is at the clearance, also where the arc's top is between two.
         top = np.sin(np.pi * (count // 2) / count)
         swings[i].append((first, last))
-        for j in range(count):
-            k = (first + j) % K
-            loaded[k, i] = False
-            # The last interval of a swing ends on the ground, not yet loaded.
-            if j < count - 1:
-                grounded[k, i] = False
-                height[k, i] = aim.rise * np.sin(np.pi * (j + 1) / count) / top
+        k = np.arange(first, last + 1) % K
+        loaded[k, i] = False
+        # The last interval of a swing ends on the ground, not yet loaded.
+        grounded[k[:-1], i] = False
+        height[k[:-1], i] = aim.rise * np.sin(np.pi * np.arange(1, count) / count) / top
     load = np.where(loaded, LOAD / max(legs, 1) / (nc / max(legs, 1)), 0.0)
     schedule = Schedule(loaded, grounded, height, load)
     return schedule, tuple(map(tuple, swings))
@@ -208,13 +206,9 @@ def gait_program(gait: Gait) -> tuple[ContactImplicit, Program]:
     implicit = mechanics(aim)
     rng = np.random.default_rng(0)
     generic = standing.q + GENERIC * rng.uniform(-1, 1, standing.system.nq)
-    b = ScheduledBuilder(
-        replace(implicit, name=f"{implicit.name} by a gait"),
-        gait.schedule,
-        generic,
-        friction=RESERVE * aim.problem.friction,
-        rests=aim.rests,
-    )
+    own = replace(implicit, name=f"{implicit.name} by a gait")
+    mu, rests = RESERVE * aim.problem.friction, aim.rests
+    b = ScheduledBuilder(own, gait.schedule, generic, friction=mu, rests=rests)
     add_aims(b, aim)
     add_costs(b, aim)
     h, gam, beta = (b[name].indices for name in ("h", "gam", "beta"))

@@ -111,13 +111,13 @@ def plan_locomotion(
     call = partial(planning, solver, add=add, options=options, checkpoint=checkpoint)
     check_solver(solver)
     clock = Clock(time_limit)
-    model, standing = _standing(problem)
+    problem, standing = _standing(problem)
     attempts: list[Attempt] = []
     for name in problem.gaits(standing):
         if attempts and not _goes_on(attempts, clock):
             break
         gait = plan_gait(problem, standing, name)
-        opened = partial(_opened, problem, model, gait.aim, gait)
+        opened = partial(_opened, problem, gait.aim, gait)
         show = _shown(progress, f"gait {gait.name}".rstrip(), attempts)
         attempt = by_gait(gait, call(opened, progress=show), clock, resume=resume)
         attempts += [] if attempt is None else [attempt]
@@ -126,11 +126,11 @@ def plan_locomotion(
     free = problem.contacts is None and problem.motion.can_be_free
     if not attempts or (free and _goes_on(attempts, clock)):
         aim = targets(problem, standing)
-        opened = partial(_opened, problem, model, aim, None)
+        opened = partial(_opened, problem, aim, None)
         show = _shown(progress, "free contacts", attempts)
         solve = call(opened, progress=show)
         attempts.append(by_freedom(aim, solve, clock, resume=resume))
-    return _result(problem, model, standing, attempts, solver=solver)
+    return _result(problem, standing, attempts, solver=solver)
 
 
 def _shown(
@@ -146,7 +146,6 @@ def _shown(
 
 def _result(
     problem: LocomotionProblem,
-    model: Model,
     standing: Standing,
     attempts: Sequence[Attempt],
     *,
@@ -159,14 +158,9 @@ def _result(
         weak = _too_weak(problem, standing)
         solution = replace(solution, message=solution.message + weak)
     data = _dataset(implicit, solution, standing)
+    names = ("status", "iterations", "slack", "objective")
     stages = [
-        {
-            "slack_weight": stage.weight,
-            "status": stage.status,
-            "iterations": stage.iterations,
-            "slack": stage.slack,
-            "objective": stage.objective,
-        }
+        {"slack_weight": stage.weight} | {name: getattr(stage, name) for name in names}
         for attempt in attempts
         for stage in attempt.stages
     ]
@@ -175,7 +169,7 @@ def _result(
         solution,
         kind="locomotion.plan",
         metrics=_metrics(problem, standing, best, data) | {"stages": stages},
-        options=as_yaml(replace(problem, model=model)) | {"solver": solver},
+        options=as_yaml(problem) | {"solver": solver},
         data=data,
     )
 
@@ -221,10 +215,11 @@ def first_iterate(problem: LocomotionProblem) -> Result:
     return program.finish(guess)
 
 
-def _standing(problem: LocomotionProblem) -> tuple[Model, Standing]:
-    """A problem's model, loaded, and how it stands."""
+def _standing(problem: LocomotionProblem) -> tuple[LocomotionProblem, Standing]:
+    """A problem with its model loaded, and how that stands."""
     model = problem.model if isinstance(problem.model, Model) else load(problem.model)
-    return model, stand(model, terrain=problem.terrain, pose=problem.pose)
+    standing = stand(model, terrain=problem.terrain, pose=problem.pose)
+    return replace(problem, model=model), standing
 
 
 def _dataset(
@@ -235,14 +230,9 @@ def _dataset(
     if implicit.periodic is None:
         # The first difference quotient is half a step later than the first knot.
         for name in ("velocity", "foot_velocity"):
-            values = np.array(data[name].values)
-            values[0] = 0.0
-            data[name] = (data[name].dims, values, data[name].attrs)
-    data["input"] = (
-        ("time", "input_name"),
-        data.input.values * standing.system.robot.input_units(),
-        {"units": "N m (N where the joint slides)"},
-    )
+            data[name] = data[name].where(data.time > data.time[0], 0.0)
+    held = data.input.values * standing.system.robot.input_units()
+    data["input"] = data.input.dims, held, {"units": "N m (N where the joint slides)"}
     return data
 
 
@@ -303,20 +293,19 @@ def mathematical_program(problem: LocomotionProblem) -> PlanProgram[Result]:
     Raises:
         As :func:`plan_locomotion`.
     """
-    model, standing = _standing(problem)
+    problem, standing = _standing(problem)
     for name in problem.gaits(standing):
         gait = plan_gait(problem, standing, name)
         _, program = gait_program(gait)
         guess = program.pack(kinematic_guess(gait))
-        return _opened(problem, model, gait.aim, gait, program, guess)
+        return _opened(problem, gait.aim, gait, program, guess)
     aim = targets(problem, standing)
     _, program = locomotion_program(aim)
-    return _opened(problem, model, aim, None, program, first_guess(aim, program))
+    return _opened(problem, aim, None, program, first_guess(aim, program))
 
 
 def _opened(
     problem: LocomotionProblem,
-    model: Model,
     aim: Targets,
     gait: Gait | None,
     program: Program,
@@ -331,8 +320,7 @@ def _opened(
             implicit, _ = locomotion_program(aim)
             stage = PenaltyStage.of(problem.weights.slack[0], solution)
             attempt = attempt_of(aim, implicit, solution, (stage,))
-        name = solution.solver
-        return _result(problem, model, aim.standing, [attempt], solver=name)
+        return _result(problem, aim.standing, [attempt], solver=solution.solver)
 
     options = OPTIONS if gait is None else GAIT_OPTIONS
     return open_program(aim.standing.system, program, guess, finish, options)

@@ -121,6 +121,7 @@ def mechanics(aim: Targets, *, slack_weight: float | None = None) -> ContactImpl
     weight = problem.weights.slack[0] if slack_weight is None else slack_weight
     limits = input_limits(problem, standing)
     finite = limits[np.isfinite(limits) & (limits > 0)]
+    size = float(min(finite.mean(), 1.0)) if len(finite) else 1.0
     repeats = aim.motion.repeats
     steps = [np.divide(part.duration, part.intervals) for _, part in aim.parts]
     # On ground that is not level a cycle may end higher or lower too.
@@ -141,12 +142,7 @@ def mechanics(aim: Targets, *, slack_weight: float | None = None) -> ContactImpl
             repeats and problem.integrator == "midpoint" and aim.intervals % 2 == 0
         ),
         slack=Slack(*SLACK, weight),
-        scales=Scales(
-            force=0.5,
-            input=float(min(finite.mean(), 1.0)) if len(finite) else 1.0,
-            slack=0.1,
-            momentum=0.1,
-        ),
+        scales=Scales(force=0.5, input=size, slack=0.1, momentum=0.1),
         name=f"{standing.system.robot.model.name} {aim.motion.name}",
     )
 
@@ -184,8 +180,8 @@ def add_aims(b: ContactImplicitBuilder, aim: Targets) -> None:
             if at.stop - 1 in aim.rests:
                 b.bound("q", at.stop, part.end - END, part.end + END)
         k = np.array(aim.rests)
-        rest = b.add_rows("rest", len(k), b.system.coordinates, lower=0.0, upper=0.0)
-        b.difference(q[k + 1], q[k], rest.indices)
+        rest = b.equalities("rest", len(k), b.system.coordinates)
+        b.difference(q[k + 1], q[k], rest)
     numbers = count(1)
     for at, part in aim.parts:
         for point in part.motion.waypoints:
@@ -287,14 +283,8 @@ def _add_advance(b: ContactImplicitBuilder, aim: Targets) -> None:
         # The next cycle must start on the ground as this one did.
         z = standing.index("z")
         fall = end[z] - start[z]
-        b.constraint(
-            "descent",
-            {"a": q[:1, [z]], "b": q[-1:, [z]]},
-            lambda a, b: b - a,
-            lower=fall,
-            upper=fall,
-            labels=[""],
-        )
+        rows = b.add_rows("descent", 1, [""], lower=fall, upper=fall)
+        b.difference(q[-1:, [z]], q[:1, [z]], rows.indices)
 
 
 def _add_lift(b: ContactImplicitBuilder, foot: int, knot: int, height: float) -> None:
@@ -315,16 +305,9 @@ def add_costs(b: ContactImplicitBuilder, aim: Targets) -> None:
     kept = list(standing.joints)
     kept += [standing.index(a) for a in ("roll", "pitch") if a in standing.base]
     target = standing.q[kept]
-    b.cost(
-        "effort",
-        {"h": h, "u": b["u"].indices},
-        lambda h, u: w.effort / 2 * h * ca.sumsqr(u),
-    )
-    b.cost(
-        "pose",
-        {"h": h, "q": q[1:, kept]},
-        lambda h, q: w.pose / 2 * h * ca.sumsqr(q - target),
-    )
+    driven, posed = {"h": h, "u": b["u"].indices}, {"h": h, "q": q[1:, kept]}
+    b.cost("effort", driven, lambda h, u: w.effort / 2 * h * ca.sumsqr(u))
+    b.cost("pose", posed, lambda h, q: w.pose / 2 * h * ca.sumsqr(q - target))
     cost_velocity_steps(b, w.smooth, bool(aim.row))
 
 

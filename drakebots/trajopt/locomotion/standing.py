@@ -163,14 +163,10 @@ def stand(
     limits = original.plant.GetVelocityUpperLimits()
     by_name = dict(zip(ContactSystem(original).coordinates, limits))
     speeds = np.array([by_name[name] for name in system.coordinates])
-    standing = Standing(
-        system,
-        robot.plant.GetPositions(context),
-        base_axes(robot),
-        speeds / robot.velocity_units(),
-        posture.source + posture.doubts,
-    )
-    return replace(standing, q=lowered(standing, standing.q))
+    speeds, source = speeds / robot.velocity_units(), posture.source + posture.doubts
+    q = robot.plant.GetPositions(context)
+    standing = Standing(system, q, base_axes(robot), speeds, source)
+    return replace(standing, q=lowered(standing, q))
 
 
 def _check(model: Model) -> None:
@@ -251,13 +247,9 @@ def base_axes(robot: Robot) -> dict[str, str]:
             return found
         joint = below[0]
         body = joint.child_body()
+        frame, origin = body.body_frame(), np.zeros(3)
         J = plant.CalcJacobianSpatialVelocity(
-            context,
-            JacobianWrtVariable.kV,
-            body.body_frame(),
-            np.zeros(3),
-            world,
-            world,
+            context, JacobianWrtVariable.kV, frame, origin, world, world
         )
         start = joint.velocity_start()
         for column in range(start, start + joint.num_velocities()):

@@ -61,7 +61,7 @@ def assemble(program: Program, *, threads: int = 1) -> Assembled:
     g_jac, J = _jacobian(program, x, threads)
     f_grad, df = _gradient(program, x, threads)
     H = _hessian(program, x, lam_f, lam_g, threads)
-    row_scale = ca.DM(program.row_scale)
+    row_scale, given = ca.DM(program.row_scale), ["x", "p", "lam_f", "lam_g"]
     return Assembled(
         ca.Function("nlp_f", [y, p], [f], ["x", "p"], ["f"]),
         ca.Function("nlp_grad_f", [y, p], [f_grad, df], ["x", "p"], ["f", "grad_f_x"]),
@@ -69,13 +69,7 @@ def assemble(program: Program, *, threads: int = 1) -> Assembled:
         ca.Function(
             "nlp_jac_g", [y, p], [g_jac / row_scale, J], ["x", "p"], ["g", "jac_g_x"]
         ),
-        ca.Function(
-            "nlp_hess_l",
-            [y, p, lam_f, lam_g],
-            [H],
-            ["x", "p", "lam_f", "lam_g"],
-            ["hess_gamma_x_x"],
-        ),
+        ca.Function("nlp_hess_l", [y, p, lam_f, lam_g], [H], given, ["hess_gamma_x_x"]),
     )
 
 
@@ -116,28 +110,24 @@ class _Pattern:
     """Nonzeros of many blocks into one matrix, in CasADi's column order."""
 
     def __init__(self, shape: tuple[int, int]):
-        self.shape, self.rows, self.columns, self.factors = shape, [], [], []
+        self.shape, self.entries = shape, []
 
     def add(self, rows, columns, factors) -> None:
-        self.rows.append(rows.ravel())
-        self.columns.append(columns.ravel())
-        self.factors.append(np.broadcast_to(factors, rows.shape).ravel())
+        factors = np.broadcast_to(factors, rows.shape)
+        self.entries.append((rows.ravel(), columns.ravel(), factors.ravel()))
 
     def matrix(self, nonzeros: list[ca.MX]) -> ca.MX:
         """The sum of all entries, given their values in the order they were added."""
-        if not self.rows:
+        if not self.entries:
             return ca.MX(*self.shape)
-        rows, columns = np.concatenate(self.rows), np.concatenate(self.columns)
+        rows, columns, factors = map(np.concatenate, zip(*self.entries))
         kept = rows >= 0
         keys = (columns * self.shape[0] + rows)[kept]
         unique, position = np.unique(keys, return_inverse=True)
-        pattern = ca.Sparsity.triplet(
-            *self.shape,
-            (unique % self.shape[0]).tolist(),
-            (unique // self.shape[0]).tolist(),
-        )
+        columns, rows = np.divmod(unique, self.shape[0])
+        pattern = ca.Sparsity.triplet(*self.shape, rows.tolist(), columns.tolist())
         collect = sp.csc_matrix(
-            (np.concatenate(self.factors)[kept], (position, np.flatnonzero(kept))),
+            (factors[kept], (position, np.flatnonzero(kept))),
             (len(unique), len(kept)),
         )
         return ca.MX(pattern, _dm(collect) @ ca.vertcat(*nonzeros))

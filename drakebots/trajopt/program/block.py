@@ -254,16 +254,12 @@ def compiled(
     cc = compiler()
     if cc is None:
         return list(functions)
-    with stage("compile"):
-        return _compiled(functions, sources, cc, what)
-
-
-def _compiled(functions, sources, cc, what) -> list[ca.Function]:
     jobs: list[_Job | None] = []
     try:
-        for f, source in zip(functions, sources):
-            large = f.n_instructions() >= WORTH_IT
-            jobs.append(_Job(f, cc, source) if large else None)
+        with stage("compile"):
+            for f, source in zip(functions, sources):
+                large = f.n_instructions() >= WORTH_IT
+                jobs.append(_Job(f, cc, source) if large else None)
         new = [job.function for job in jobs if job and job.process]
         seconds = max(1.0, sum(f.n_instructions() for f in new) / RATE)
         saying = f"compiling {what}, once: about {seconds:.0f} s" if new else ""

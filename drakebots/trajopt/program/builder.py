@@ -39,6 +39,10 @@ class ProgramBuilder:
         """Adds a group of rows, which blocks add to; bounds as for variables."""
         return self._add(self._rows, name, count, labels, bounds)
 
+    def equalities(self, name: str, count: int, labels, **how) -> np.ndarray:
+        """Indices of new rows that must be zero; `how` are scale and units."""
+        return self.add_rows(name, count, labels, lower=0.0, upper=0.0, **how).indices
+
     def _add(self, groups, name, count, labels, bounds) -> Group:
         if name in groups:
             raise InvalidInput(f"{name} exists already; choose another name")
@@ -165,19 +169,13 @@ class ProgramBuilder:
         Raises:
             InvalidInput: for bounds that exclude each other, by name.
         """
-        program = Program(
-            self.name,
-            dict(self._variables),
-            dict(self._rows),
-            tuple(self._terms),
-            tuple(self._costs),
-            self.compiles,
-        )
+        groups = dict(self._variables), dict(self._rows)
+        terms = tuple(self._terms), tuple(self._costs)
+        program = Program(self.name, *groups, *terms, self.compiles)
         program.check()
-        for groups in (program.variables, program.rows):
-            for group in groups.values():
-                for array in (group.lower, group.upper, group.scale):
-                    array.setflags(write=False)
+        for group in (*groups[0].values(), *groups[1].values()):
+            for array in (group.lower, group.upper, group.scale):
+                array.setflags(write=False)
         return program
 
 

@@ -383,11 +383,9 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     """
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays = {name: np.array(file[name]) for name in file.files}
-            return arrays | {
-                "x": arrays["x"].astype(float),
-                "program": arrays["program"],
-            }
+            names = ("x", "program", *file.files)
+            arrays = {name: np.array(file[name]) for name in names}
+            return arrays | {"x": arrays["x"].astype(float)}
     except FileNotFoundError:
         raise FileProblem(path, "no such checkpoint; check the name") from None
     except (OSError, ValueError, KeyError, EOFError, TypeError) as error:

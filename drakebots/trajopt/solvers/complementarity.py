@@ -44,7 +44,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Verdict
 from drakebots.trajopt.program import Block, Group, Program, Term
 from drakebots.trajopt.solvers.exact_solver import ExactIpoptResult, ExactIpoptSolver
-from drakebots.trajopt.solvers.ipopt_exact import Monitor, Raw
+from drakebots.trajopt.solvers.ipopt_exact import Raw
 from drakebots.trajopt.solvers.penalty import Clock, near, solve_penalty_continuation
 from drakebots.trajopt.solvers.read_back import ReadBack, pair_bounds
 from drakebots.trajopt.solvers.solve import Solution, solve
@@ -57,6 +57,9 @@ RELAXED = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 
 OPTIONS: dict[str, Any] = {"tol": 1e-8, "acceptable_iter": 0, "max_iter": 500}
 """Options of IPOPT for all programs. Nothing is acceptable but an optimum."""
+
+AGAIN = near(1e-4, 1e-6)
+"""Options beside these for a start at the answer of another program."""
 
 NARROW = 1e-3
 """Room of sides that are held at zero, as a share of the tolerance, where equations
@@ -151,19 +154,14 @@ class ComplementaritySolver(ExactIpoptSolver):
         self.tolerance, self.weights = tolerance, tuple(weights)
 
     def _answer(
-        self,
-        read: ReadBack,
-        x0: np.ndarray,
-        options: dict[str, Any],
-        monitor: Monitor | None,
-        threads: int | None,
+        self, read: ReadBack, x0: np.ndarray, **how: Any
     ) -> tuple[Raw, ComplementarityDetails]:
         if not len(read.pairs):
             raise InvalidInput(
                 "the program has no complementary pairs: use add_complementarity or "
                 "AddLinearComplementarityConstraint, or solve it by ExactIpoptSolver"
             )
-        search = _Search(self, read, OPTIONS | options, monitor, threads or 1)
+        search = _Search(self, read, **how)
         raw = search.run(x0)
         return raw, search.details(raw)
 
@@ -173,9 +171,10 @@ class _Search:
 
     def __init__(self, solver, read: ReadBack, options, monitor, threads):
         self.tolerance, self.weights = solver.tolerance, solver.weights
-        self.program, self.pairs, self.options = read.program, read.pairs, options
-        self.solve = partial(solve, monitor=monitor, threads=threads)
-        self.clock = Clock(options.pop("max_wall_time", None))
+        self.program, self.pairs = read.program, read.pairs
+        self.options = OPTIONS | options
+        self.clock = Clock(self.options.pop("max_wall_time", None))
+        self.solve = partial(solve, monitor=monitor, threads=threads or 1)
         self.programs, self.stopped = 0, ""
         # 0 or 1: the side of each pair that is held at zero on the best branch.
         self.sides: np.ndarray | None = None
@@ -216,10 +215,7 @@ class _Search:
 
     # ---------------------------------------------------------------- ladder
     def _ladder(
-        self,
-        x0: np.ndarray,
-        rungs: Sequence[float],
-        build: Callable[[float], Program],
+        self, x0: np.ndarray, rungs: Sequence[float], build: Callable[[float], Program]
     ) -> Solution:
         """The least violating answer of all rungs, which end where there is one."""
         products = self.program.values(x0)[self.pairs[:, 2]]
@@ -236,15 +232,11 @@ class _Search:
             rungs,
             lambda _: np.append(x0, slacks),
             solved,
-            options=lambda program, x, later: self._options(later=later),
+            options=lambda _, x, later: (AGAIN if later else {}) | self.options,
             done=lambda _: self._violation(found[-1]) <= self.tolerance,
             clock=Clock(),
         )
         return min(found, key=self._violation)
-
-    def _options(self, *, later: bool) -> dict[str, Any]:
-        """Options of IPOPT; `later` for a start at the answer of another program."""
-        return (near(1e-4, 1e-6) if later else {}) | self.options
 
     def _solved(self, program: Program, x: np.ndarray, options) -> Solution:
         left = self.clock.left and max(self.clock.left, 1e-3)
@@ -264,15 +256,8 @@ class _Search:
         base, count = self.program, len(self.pairs)
         s, w = ca.SX.sym("s"), ca.SX.sym("w")
         n, bounds = base.num_variables, np.ones((1, count))
-        slacks = Group(
-            "s",
-            n,
-            1,
-            tuple(base.rows["rows"].labels[i] for i in self.pairs[:, 2]),
-            0.0 * bounds,
-            most * bounds,
-            np.ones(count),
-        )
+        labels = tuple(base.rows["rows"].labels[i] for i in self.pairs[:, 2])
+        slacks = Group("s", n, 1, labels, 0.0 * bounds, most * bounds, np.ones(count))
         columns, one = n + np.arange(count)[:, None], np.ones(1)
         minus = Block("minus_slack", {"s": s}, {"product": -s})
         cost = Block("slack_cost", {"s": s}, {"slack": w * s}, w)
@@ -328,7 +313,7 @@ class _Search:
         room = NARROW * self.tolerance if equal > self.program.num_variables else 0.0
         upper[0, self.pairs[np.arange(len(sides)), sides]] = room
         program = replace(self.program, rows={"rows": replace(rows, upper=upper)})
-        found = self._solved(program, x, self._options(later=True))
+        found = self._solved(program, x, AGAIN | self.options)
         if not found.ok or self._violation(found) > self.tolerance:
             return None
         x, multipliers = np.array(found.x), found.multipliers

@@ -181,7 +181,8 @@ class ExactIpoptSolver(SolverInterface if CALLABLE_BY_DRAKE else object):
         read = ReadBack(prog)
         guess = read.unit * start_of(prog, initial_guess)
         options, threads = options_of(prog, solver_options, self.SolverName())
-        raw, details = self._answer(read, guess, options, _watcher(read), threads)
+        how = {"options": options, "monitor": _watcher(read), "threads": threads}
+        raw, details = self._answer(read, guess, **how)
         result = self._result() if result is None else result
         outcome = _RESULTS.get(raw.status, SolutionResult.kSolverSpecificError)
         cost = read.program.objective(raw.x)
@@ -190,19 +191,11 @@ class ExactIpoptSolver(SolverInterface if CALLABLE_BY_DRAKE else object):
             result._read, result._details = read, details
         return result
 
-    def _answer(
-        self,
-        read: ReadBack,
-        x0: np.ndarray,
-        options: dict[str, Any],
-        monitor: Monitor | None,
-        threads: int | None,
-    ) -> tuple[Raw, Any]:
-        """The solver's output from a guess, and the result's details."""
+    def _answer(self, read: ReadBack, x0: np.ndarray, **how: Any) -> tuple[Raw, Any]:
+        """The solver's output from a guess, and the result's details; `how` are
+        `options`, `monitor` and `threads` of :func:`.ipopt_exact.solve_exact`."""
         program = read.program
-        raw = solve_exact(
-            program, x0, options=options, monitor=monitor, threads=threads
-        )
+        raw = solve_exact(program, x0, **how)
         bounds = raw.bound_multipliers
         return raw, ExactIpoptDetails(
             raw.status,

@@ -200,32 +200,22 @@ def elimination_order(rows: np.ndarray, columns: np.ndarray, n: int) -> np.ndarr
     """
     apart = rows != columns
     i, j = rows[apart], columns[apart]
-    graph = sp.coo_matrix((np.ones(2 * len(i)), (np.r_[i, j], np.r_[j, i])), (n, n))
-    return _dissect(graph.tocsr())
-
-
-def _dissect(graph: sp.csr_matrix) -> np.ndarray:
-    """Nested dissection of a graph: the vertices in the sequence of elimination."""
-    n = graph.shape[0]
+    ends = np.r_[i, j], np.r_[j, i]
+    graph = sp.coo_matrix((np.ones(2 * len(i)), ends), (n, n)).tocsr()
+    # By nested dissection of the graph.
     if (metis := _metis()) is not None and n > 1 and graph.nnz:
-        order = _metis_order(metis, graph)
-        # METIS reports no errors.
+        # METIS changes what it is given.
+        start = graph.indptr.astype(np.int32)
+        index = graph.indices.astype(np.int32)
+        count, base = np.array([n], np.int32), np.zeros(1, np.int32)
+        options, order, inverse = np.zeros(8, np.int32), *np.zeros((2, n), np.int32)
+        arrays = (count, start, index, base, options, order, inverse)
+        metis.METIS_NodeND(*(a.ctypes.data_as(ctypes.c_void_p) for a in arrays))
+        # It reports no errors.
         if np.array_equal(np.sort(order), np.arange(n)):
-            return order
+            return order.astype(int)
     pattern = ca.Sparsity(n, n, graph.indptr.tolist(), graph.indices.tolist())
     return np.array(pattern.amd(), int)
-
-
-def _metis_order(metis, graph):
-    n = graph.shape[0]
-    # METIS changes what it is given.
-    start = graph.indptr.astype(np.int32)
-    index = graph.indices.astype(np.int32)
-    count, base = np.array([n], np.int32), np.zeros(1, np.int32)
-    options, order, inverse = np.zeros(8, np.int32), *np.zeros((2, n), np.int32)
-    arrays = (count, start, index, base, options, order, inverse)
-    metis.METIS_NodeND(*(a.ctypes.data_as(ctypes.c_void_p) for a in arrays))
-    return order.astype(int)
 
 
 @cache

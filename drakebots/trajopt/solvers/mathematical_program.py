@@ -423,13 +423,8 @@ class _Lowering:
             targets = order[np.searchsorted(rows[order], t.rows[k][mine])]
             take, signs = np.searchsorted(columns, t.columns[k]), t.signs[mine]
             parts_of.append(Part(use, take, mine, targets, signs / scale[targets]))
-        evaluator = Evaluator(
-            parts_of,
-            len(rows),
-            len(columns),
-            scale=self.scale[columns],
-            key=Key(self.origin, rows, columns),
-        )
+        own = {"scale": self.scale[columns], "key": Key(self.origin, rows, columns)}
+        evaluator = Evaluator(parts_of, len(rows), len(columns), **own)
         variables = self.x[columns]
         linear = _affine(evaluator) if _are_affine(uses) else None
         if linear is not None:
@@ -454,14 +449,9 @@ class _Lowering:
             for k, use in enumerate(self._uses(term)):
                 columns, take = np.unique(term.columns[k], return_inverse=True)
                 part = Part(use, take, np.arange(m), np.zeros(m, int), np.ones(m))
-                evaluator = Evaluator(
-                    [part],
-                    1,
-                    len(columns),
-                    scale=self.scale[columns],
-                    key=Key(self.origin, None, columns, (number, k)),
-                    scalar=True,
-                )
+                key = Key(self.origin, None, columns, (number, k))
+                own = {"scale": self.scale[columns], "key": key}
+                evaluator = Evaluator([part], 1, len(columns), scalar=True, **own)
                 binding = self._cost(evaluator, term, k, take, self.x[columns])
                 name = f"cost {what}[{k}]" if term.count > 1 else f"cost {what}"
                 binding.evaluator().set_description(name)

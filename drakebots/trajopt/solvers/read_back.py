@@ -205,8 +205,13 @@ class ReadBack:
         rows: dict[Origin, np.ndarray] = {}
         uses: dict[Origin, dict[int, list[int]]] = {}
         for binding, key in found:
-            self._check(binding, key)
             origin = key.origin
+            ids = [v.get_id() for v in binding.variables()]
+            if ids != [origin.variables[i] for i in key.columns]:
+                raise InvalidInput(
+                    f"{name_of(binding)} was moved to other variables; lower a program "
+                    "that has it there"
+                )
             target = rows.setdefault(origin, np.full(origin.program.num_rows, -1))
             if key.rows is None:
                 term, use = key.cost
@@ -229,14 +234,6 @@ class ReadBack:
             for number, which in uses.get(origin, {}).items():
                 term = origin.program.costs[number]
                 self.costs.append(_part(term, np.array(which), position, None))
-
-    def _check(self, binding, key: Key) -> None:
-        ids = [v.get_id() for v in binding.variables()]
-        if ids != [key.origin.variables[i] for i in key.columns]:
-            raise InvalidInput(
-                f"{name_of(binding)} was moved to other variables; lower a program "
-                "that has it there"
-            )
 
     def _symbolic(self, binding, expressions: Sequence[Expression], rows) -> None:
         """Translates rows, or a cost, that are given in Drake's symbols."""
@@ -392,34 +389,23 @@ def expressions_of(binding) -> Sequence[Expression] | None:
 def _polynomial(evaluator, variables: np.ndarray) -> Expression:
     """A polynomial cost, from its values: Drake does not show its coefficients.
 
-    Its degree is the one along a random line. Coefficients are interpolated, so they
-    are right to rounding (1e-11 of the largest one), and judged at other points.
+    Its degree is the least that fits. Coefficients are interpolated, so they are right
+    to rounding (1e-11 of the largest one), and judged at other points.
     """
     rng, n = np.random.default_rng(0), len(variables)
-
-    def values(points: np.ndarray) -> np.ndarray:
-        return np.array([float(evaluator.Eval(p)[0]) for p in points])
-
-    def fits(A: np.ndarray, f: np.ndarray, fitted: np.ndarray) -> bool:
-        return np.abs(A @ fitted - f).max() <= 1e-9 * np.abs(f).max(initial=1e-300)
-
-    origin, direction = rng.uniform(-1, 1, (2, n))
-    t = rng.uniform(-1, 1, 60)
-    f = values(origin + t[:, None] * direction)
     for degree in range(21):
-        powers = np.vander(t, degree + 1)
-        found = np.linalg.lstsq(powers[:40], f[:40], rcond=None)[0]
-        if fits(powers[40:], f[40:], found):
+        # A factor n stands for 1, so that all degrees up to the largest are there.
+        monomials = list(combinations_with_replacement(range(n + 1), degree))
+        if len(monomials) > _MONOMIALS:
             break
-    # A factor n stands for 1, so that all degrees up to the largest are there.
-    monomials = list(combinations_with_replacement(range(n + 1), degree))
-    if len(monomials) <= _MONOMIALS:
         points = rng.uniform(-1, 1, (2 * len(monomials) + 20, n))
         extended = np.hstack([points, np.ones((len(points), 1))])
         A = np.prod(extended[:, np.array(monomials, int)], axis=2)
-        f, half = values(points), len(monomials) + 10
+        f = np.array([float(evaluator.Eval(p)[0]) for p in points])
+        half = len(monomials) + 10
         found = np.linalg.lstsq(A[:half], f[:half], rcond=None)[0]
-        if fits(A[half:], f[half:], found):
+        off = np.abs(A[half:] @ found - f[half:]).max()
+        if off <= 1e-9 * np.abs(f[half:]).max(initial=1e-300):
             kept = np.flatnonzero(np.abs(found) > 1e-11 * np.abs(found).max())
             factors = [*map(Expression, variables), Expression(1.0)]
             terms = (

@@ -330,14 +330,10 @@ def _ran(solver, program, x0, watch, options, *, time_limit, threads, lowered):
 
 def _solution(program, raw: Raw, watch: Watch, ended, solver, total) -> Solution:
     """A solver's output, or the best iterate where that is better, judged."""
-    x = raw.x
+    x, best = raw.x, watch.best
     violation = scaled_violation(program, x)
-    if (
-        not raw.success
-        and watch.best is not None
-        and (watch.best.infeasibility < violation or not np.isfinite(violation))
-    ):
-        x = watch.best.x
+    if not raw.success and best is not None and best.infeasibility < violation:
+        x = best.x
         violation = scaled_violation(program, x)
     if raw.status == "interrupted":
         ended = ended or ended_by(KeyboardInterrupt())
