@@ -17,11 +17,10 @@ from drakebots.core.errors import InvalidInput
 from drakebots.identify.measured import read_measured
 from drakebots.plots import (
     COLOURS,
-    check_ending,
     legend_below,
     literal,
     panels,
-    write_figure,
+    save,
 )
 from drakebots.results import Result, load_result
 
@@ -128,7 +127,6 @@ def plot_compared(compared: Sequence[Compared], path: str | Path) -> Path:
         InvalidInput: for another ending.
         FileProblem: when the file cannot be written.
     """
-    path = check_ending(path)
     worst = sorted(compared, key=lambda signal: -np.nan_to_num(signal.share))[:SHOWN]
     figure, axes = panels(len(worst), 3, (4.2, 2.6))
     for axis, signal in zip(axes, worst):
@@ -136,4 +134,4 @@ def plot_compared(compared: Sequence[Compared], path: str | Path) -> Path:
         axis.plot(signal.time, signal.second, "--", color=COLOURS[1], label="second")
         axis.set(xlabel="time [s]", ylabel="[SI]", title=literal(signal.name))
     legend_below(axes[0])
-    return write_figure(figure, path)
+    return save(figure, path)

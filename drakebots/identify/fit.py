@@ -14,7 +14,6 @@ left of it (Bock 1987).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from itertools import pairwise
@@ -28,6 +27,7 @@ from drakebots.core.checks import by_name, each, non_negative, positive, text
 from drakebots.core.errors import NoSolution, UnknownName, check_names
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict, run_steps
+from drakebots.core.stages import timed
 from drakebots.formats import load
 from drakebots.identify.measured import Drives, Measured, read_measured
 from drakebots.identify.outcome import result_of
@@ -351,6 +351,7 @@ def _standing(robot: Robot, model: Model) -> np.ndarray:
     )
 
 
+@timed("build")
 def identify(problem: Identification, *, progress: Progress | None = None) -> Result:
     """Finds the parameters; returns what was reached even when cut short.
 
@@ -366,10 +367,7 @@ def identify(problem: Identification, *, progress: Progress | None = None) -> Re
         FileProblem, InvalidInput: for data that cannot be used.
         NoSolution: when it ended before its first step.
     """
-    began = time.perf_counter()
     fit = Fit(problem, read_measured(problem.data))
-    built = time.perf_counter()
     limit, most = problem.time_limit, len(GAPS) * TRIES
     end = run_steps(fit.step, most, stage="fit", progress=progress, time_limit=limit)
-    timings = {"build": built - began, "fit": time.perf_counter() - built}
-    return result_of(fit, end, timings)
+    return result_of(fit, end)

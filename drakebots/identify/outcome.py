@@ -16,15 +16,15 @@ from drakebots.core.convert import as_yaml
 from drakebots.core.errors import DrakebotsWarning, NoSolution
 from drakebots.core.files import write_text
 from drakebots.core.run import RunEnd, Verdict
+from drakebots.core.stages import spent
 from drakebots.formats import model_provenance
 from drakebots.model import is_ours
 from drakebots.plots import (
     COLOURS,
-    check_ending,
     legend_below,
     literal,
     panels,
-    write_figure,
+    save,
 )
 from drakebots.results import Result, require, with_units
 
@@ -114,7 +114,7 @@ def _across(J: np.ndarray, n: int) -> np.ndarray:
     return J[:, :n] - U @ (U.T @ J[:, :n])
 
 
-def result_of(fit, end: RunEnd, timings: dict) -> Result:
+def result_of(fit, end: RunEnd) -> Result:
     """The result of an identification."""
     if fit.runs is None:
         raise NoSolution(f"identify: ended before its first step: {end.message}")
@@ -152,7 +152,7 @@ def result_of(fit, end: RunEnd, timings: dict) -> Result:
         message=message,
         data=data,
         residuals=residuals | {"gap between segments [noise]": gap},
-        timings=timings,
+        timings=spent(),
         metrics=shown
         | {
             "parameters": parameters,
@@ -245,7 +245,6 @@ def plot_identified(result: Result, path: str | Path) -> Path:
         InvalidInput: for a result of another kind, or another ending.
         FileProblem: when the file cannot be written.
     """
-    path = check_ending(path)
     require(result.data, "predicted low", "identification")
     data = result.data
     order = np.argsort(-np.nanstd(data.measured.values, axis=0))[:11]
@@ -268,4 +267,4 @@ def plot_identified(result: Result, path: str | Path) -> Path:
     title = "interval, and first guess (circle)"
     axes[-1].set(title=title, xlabel="share of the value found")
     figure.suptitle(f"{literal(result.model)}: {literal(result.message)}", fontsize=9)
-    return write_figure(figure, path)
+    return save(figure, path)

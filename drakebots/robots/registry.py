@@ -40,6 +40,7 @@ from drakebots.core.errors import (
     FileProblem,
     InvalidInput,
     UnknownName,
+    check_names,
 )
 from drakebots.core.lazy import late, resolve, show_dask
 
@@ -194,10 +195,8 @@ def find_kind(name: str) -> Kind:
     Raises:
         UnknownName: for one that nobody registered.
     """
-    found = kinds().get(name)
-    if found is None:
-        raise UnknownName("kind of result", name, kinds())
-    return found
+    check_names("kind of result", [name], kinds())
+    return kinds()[name]
 
 
 def find_task(problem: Any, what: Iterable[str] = TASKS) -> Task:
@@ -227,16 +226,8 @@ def _loaded(reference: str) -> Any:
 
 
 def _tasks(what: Iterable[str]) -> list[Task]:
-    wanted = set(what)
-    found = [
-        getattr(robot, name)
-        for robot in robots().values()
-        for name in TASKS[:4]
-        if name in wanted
-    ]
-    for name in ("track", "refine"):
-        if name in wanted:
-            found += [getattr(kind, name) for kind in kinds().values()]
+    owners = (*robots().values(), *kinds().values())
+    found = [getattr(owner, name, None) for owner in owners for name in what]
     return [task for task in found if task is not None]
 
 
@@ -301,21 +292,19 @@ def track(problem: Any, *, progress: Progress | None = None, **options: Any) -> 
 def warn_if_failed(plan: Result) -> None:
     """Warns of a plan that is no solution, which can be executed all the same."""
     if not plan.ok:
-        warnings.warn(
-            DrakebotsWarning(
-                f"this plan is no solution: {plan.verdict}: {plan.message}"
-            ),
-            stacklevel=3,
-        )
+        text = f"this plan is no solution: {plan.verdict}: {plan.message}"
+        warnings.warn(DrakebotsWarning(text), stacklevel=3)
 
 
 def names_stored_plan(word: str) -> bool:
     """Whether a word names a stored plan: ROBOT:NAME, or a file (.npz)."""
     name, colon, _ = word.partition(":")
-    robot = robots().get(name.replace("-", "_"))
-    if colon and robot is not None and robot.stored_plan:
-        return True
-    return word.lower().endswith(".npz")
+    stored = bool(colon) and name.replace("-", "_") in _with_stored_plans()
+    return stored or word.lower().endswith(".npz")
+
+
+def _with_stored_plans() -> dict[str, Robot]:
+    return {name: robot for name, robot in robots().items() if robot.stored_plan}
 
 
 def stored_plan(word: str) -> Result:
@@ -329,7 +318,7 @@ def stored_plan(word: str) -> Result:
             lists those that there are.
         FileProblem: for a file that is missing, damaged, or no stored plan.
     """
-    able = {name: robot for name, robot in robots().items() if robot.stored_plan}
+    able = _with_stored_plans()
     name, colon, of = word.partition(":")
     if colon and name.replace("-", "_") in able:
         return resolve(able[name.replace("-", "_")].stored_plan)(of)

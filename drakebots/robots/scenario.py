@@ -114,9 +114,8 @@ def _robot(word: str, command: str) -> Robot:
 
 
 def _problem_type(task: Task, name: Any) -> type:
-    choices = {
-        resolve(ref).__name__: resolve(ref) for ref in (task.problem, *task.also)
-    }
+    kinds = map(resolve, (task.problem, *task.also))
+    choices = {kind.__name__: kind for kind in kinds}
     if name is None:
         return next(iter(choices.values()))
     check_names("problem", [name], choices)
