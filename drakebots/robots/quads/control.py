@@ -356,17 +356,16 @@ class _Run(ControlRun):
         self.problem, self.built, self.robot = problem, built, built.robot
         skinned, self.home = built.robot.skinned, built.home
         dt = problem.plant.time_step
-        for name, period in (
-            ("period", problem.controller.period),
-            ("log_period", problem.log_period),
-        ):
-            _check_multiple(name, period, dt)
+        periods = {"period": problem.controller.period}
+        for name, period in (periods | {"log_period": problem.log_period}).items():
+            count = round(period / dt)
+            if count < 1 or abs(count * dt - period) > 1e-9:
+                raise InvalidInput(
+                    f"{name} {period:g} s is no multiple of the time step, {dt:g} s"
+                )
         if replay is None:
             self.controller = Replanning(
-                built.posed,
-                built.reference,
-                solver=built.solver,
-                first=first_plan,
+                built.posed, built.reference, solver=built.solver, first=first_plan
             )
         else:
             targets = _targets(replay, skinned)
@@ -456,15 +455,6 @@ class _Run(ControlRun):
             "residuals": {"glue gap [m]": self.record.worst_gap},
             "provenance": self.robot.skinned.provenance(as_yaml(self.problem)),
         }
-
-
-def _check_multiple(name: str, period: float, time_step: float) -> None:
-    """Raises InvalidInput for a period that is no multiple of the time step."""
-    count = round(period / time_step)
-    if count < 1 or abs(count * time_step - period) > 1e-9:
-        raise InvalidInput(
-            f"{name} {period:g} s is no multiple of the time step, {time_step:g} s"
-        )
 
 
 def _targets(replay: Result, robot: SkinnedRobot) -> np.ndarray:

@@ -26,10 +26,9 @@ turn; they are NaN where a plan ended early.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -104,8 +103,7 @@ def plan(
     if path is not None:
         check_output(path)
     check_solver(solver)
-    space_time = partial(plan_space_time, solver=solver, add=add)
-    run = _Run(problem, path, progress, space_time)
+    run = _Run(problem, path, progress, solver=solver, add=add)
     try:
         run.alternate()
     except KeyboardInterrupt as error:
@@ -121,21 +119,17 @@ def plan(
 class _Run:
     """One alternation: its stages so far, and how it ended.
 
+    Its arguments are those of :func:`plan`.
+
     Attributes:
         stages: iterations that are complete.
         plan: the last space-time plan; None before the first.
         end: verdict and message; FAILED to go on if iterations are left.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        path: str | Path | None,
-        progress: Progress | None,
-        space_time: Callable[..., SpaceTimePlan] = plan_space_time,
-    ):
+    def __init__(self, problem: Problem, path, progress: Progress | None, **how: Any):
         self.problem, self.path, self.progress = problem, path, progress
-        self.space_time = space_time
+        self.how = how
         self.robot = problem.robot
         self.clock = Clock(problem.time_limit)
         self.planner = step_planner(problem)
@@ -205,11 +199,12 @@ class _Run:
         def show(_, done: float, end: float) -> None:
             progress(f"space-time {k + 1}", done, end)
 
-        return self.space_time(
+        return plan_space_time(
             self.problem.program(k, influence, follow, stiff=stiff),
             warm=warm,
             time_limit=self._left(),
             progress=None if progress is None else show,
+            **self.how,
         )
 
     def _steps(self, k: int) -> Stage:
@@ -439,9 +434,7 @@ class Stage:
     def report(self) -> dict[str, object]:
         """Summary for the metrics of the result."""
         plan, steps = self.planned, self.steps
-        n = len(steps.data.time)
-        margin = steps.data.get("cop_margin")
-        torque = steps.data.get("torque")
+        figures = steps.metrics
         return {
             "space_time": str(plan.verdict),
             "space_time_message": plan.message,
@@ -451,12 +444,10 @@ class Stage:
             "frames": str(steps.verdict),
             "frames_message": steps.message,
             "frames_s": float(sum(steps.timings.values())),
-            "frames_reached": n - 1,
-            "frames_cop_margin_m": _least(margin),
-            "frames_cop_dropped": int(steps.metrics.get("frames_with_cop_dropped", 0)),
-            "frames_peak_torque_N_m": np.nan
-            if torque is None
-            else float(np.abs(torque.values).max()),
+            "frames_reached": figures["frames"],
+            "frames_cop_margin_m": _least(steps.data.get("cop_margin")),
+            "frames_cop_dropped": figures.get("frames_with_cop_dropped", 0),
+            "frames_peak_torque_N_m": figures.get("largest_torque_N_m", np.nan),
             "difference": float(self.difference),
         }
 
@@ -539,31 +530,20 @@ def _summary(problem: Problem, best: Stage, data: xr.Dataset) -> dict[str, objec
 
 def _staged(data: xr.Dataset, stages: list[Stage]) -> xr.Dataset:
     """Adds the stages over (stage, plan_time), with all steps of the motion."""
-    names: list[str] = []
-    rows: dict[str, list] = {name: [] for name in STAGED}
-    motion = stages[0].planned.data
-    n = motion.sizes["time"]
+    found = {}
     for k, one in enumerate(stages, 1):
-        names += [f"space-time {k}", f"steps {k}"]
-        for source in (one.planned.data, one.steps.data):
-            for name in STAGED:
-                if name in source:
-                    rows[name].append(_fitted(source[name].values, n))
-                else:
-                    rows[name].append(np.full_like(rows[name][-1], np.nan))
+        found |= {f"space-time {k}": one.planned.data, f"steps {k}": one.steps.data}
+    motion = stages[0].planned.data
     times = ("plan_time", motion.time.values, {"units": "s"})
-    data = data.assign_coords(stage=names, plan_time=times)
-    for name, values in rows.items():
+    data = data.assign_coords(stage=list(found), plan_time=times)
+    for name in STAGED:
         like = data[f"planned_{name}"]
+        values = np.full((len(found), len(motion.time), *like.shape[1:]), np.nan)
+        for row, source in zip(values, found.values()):
+            if name in source:
+                row[: len(source.time)] = source[name].values
         dims = ("stage", "plan_time", *like.dims[1:])
-        data[f"stage_{name}"] = (dims, np.array(values), like.attrs)
+        data[f"stage_{name}"] = (dims, values, like.attrs)
     contact = motion.contact
     data["stage_contact"] = (("plan_time", "foot"), contact.values, contact.attrs)
     return data
-
-
-def _fitted(values: np.ndarray, n: int) -> np.ndarray:
-    out = np.full((n, *values.shape[1:]), np.nan)
-    count = min(n, len(values))
-    out[:count] = values[:count]
-    return out

@@ -18,7 +18,6 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.units import GRAVITY
 from drakebots.plots import (
     COLOURS,
-    check_ending,
     draw_lines,
     legend_beside,
     literal,
@@ -42,7 +41,6 @@ def plot_plan(result: Result, path: str | Path) -> Path:
         InvalidInput: when the result is no plan of a quad-robot, or for the ending.
         FileProblem: when the file cannot be written.
     """
-    path = check_ending(path)
     if _contact(result) is None or "foot" not in result.data.dims:
         raise InvalidInput("the result has no footfall pattern to plot")
     runs = {"plan": result}
@@ -60,7 +58,6 @@ def plot_track(result: Result, path: str | Path) -> Path:
         InvalidInput: when the result is no tracking run, or for the ending.
         FileProblem: when the file cannot be written.
     """
-    path = check_ending(path)
     run = "tracking run of a quad-robot to plot"
     require(result.data, "roll_pitch planned_com", run)
     runs = {"run": result}
@@ -78,7 +75,6 @@ def plot_control(result: Result, path: str | Path) -> Path:
         InvalidInput: for the ending.
         FileProblem: when the file cannot be written.
     """
-    path = check_ending(path)
     data, (figure, grid) = result.data, panels(4, 1, (8.0, 2.0))
     t, base = data.time.values, data.base_position.values
     moved, tilt = base - base[0], np.degrees(data.base_rpy.values)
@@ -103,7 +99,7 @@ def plot_control(result: Result, path: str | Path) -> Path:
     return save(figure, path)
 
 
-def _save(result: Result, path: Path, *drawn) -> Path:
+def _save(result: Result, path: str | Path, *drawn) -> Path:
     """A figure of some panels, and of COP margin and torques."""
     figure, grid = panels(len(drawn) + 2, 1, (8.0, 9.0 / (len(drawn) + 2)))
     for draw, axes in zip(drawn, grid):
@@ -135,10 +131,8 @@ def draw_bars(axes: Axes, result: Result) -> None:
 
 def _contact(result: Result) -> np.ndarray | None:
     """Feet on the ground by the footfall pattern (T, feet)."""
-    for name in ("contact", "scheduled"):
-        if name in result.data:
-            return result.data[name].values > 0
-    return None
+    names = (name for name in ("contact", "scheduled") if name in result.data)
+    return next((result.data[name].values > 0 for name in names), None)
 
 
 def _foot_loads(result: Result) -> np.ndarray | None:
@@ -213,11 +207,8 @@ def draw_torques(
     if "torque" not in data:
         return
     t, limit = data.time.values, data.get("torque_limit")
-    names = [str(name) for name in data.joint.values]
-    if joints is None:
-        joints = names
-    columns = [names.index(joint) for joint in joints]
-    draw_lines(axes, t, data.torque.values[:, columns], joints, lw=0.9)
+    torque = data.torque if joints is None else data.torque.sel(joint=list(joints))
+    draw_lines(axes, t, torque.values, torque.joint.values, lw=0.9)
     legend_beside(axes)
     if limit is not None and np.isfinite(limit.values).any():
         most = float(np.nanmax(np.where(np.isfinite(limit), limit, np.nan)))

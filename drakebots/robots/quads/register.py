@@ -73,9 +73,7 @@ ENTRIES = (
     Kind("skin.simulation", "drakebots.plots:plot_skin", _SKIN),
     Kind("skin.live", "drakebots.plots:plot_skin", _SKIN),
     *(
-        Kind(
-            f"quads.{name}", f"{_QUADS}:plot_plan", _SKIN, track=_TRACK, export=_EXPORT
-        )
+        Kind(f"quads.{name}", _PLOT, _SKIN, track=_TRACK, export=_EXPORT)
         for name in ("plan", "space_time")
     ),
     Kind("quads.frames", _PLOT, _SKIN),

@@ -117,9 +117,12 @@ def read_capture(path: str | Path, *, unit: str = "m") -> Capture:
         names, time, points = read(text)
         if not np.isfinite(points).all():
             raise InvalidInput("has points that are not finite")
-        uneven = np.abs(np.diff(time) - np.diff(time).mean()) if len(time) > 1 else [1]
-        if max(uneven) > 1e-2 * np.ptp(time) / len(time):
-            raise InvalidInput("times must be evenly spaced, and two or more")
+        steps = np.diff(time)
+        least, step = steps.min(initial=np.inf), np.ptp(time) / len(time)
+        if not (
+            0 < least < np.inf and np.abs(steps - steps.mean()).max() < 1e-2 * step
+        ):
+            raise InvalidInput("times must increase in even steps, and be two or more")
         return Capture(tuple(names), time, si_factor(unit) * points, path.stem)
 
 

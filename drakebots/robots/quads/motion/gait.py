@@ -33,8 +33,8 @@ from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
 from drakebots.model import joints_of, plane_rotation
 from drakebots.robots.quads.motion.motion import (
+    Footfall,
     MotionInput,
-    bar_footfall,
     by_foot,
     gait_footfall,
     margin,
@@ -301,51 +301,34 @@ def synthesize(
 
 
 def _feet_paths(quad: Quad, gait, cycles, period, body, centre) -> np.ndarray:
-    """Positions of all feet over time (N, feet, 3) [m] from the centre (3,) [m] at
-    rest; arguments as of :func:`_foot_path`."""
+    """Positions of all feet over time (N, feet, 3) [m].
+
+    Args:
+        quad: the robot.
+        gait: its gait.
+        cycles: times (N,) [periods].
+        period: the period [s].
+        body: path of the body.
+        centre: COM at rest, from which the feet's nominal places are (3,) [m].
+    """
     places = gait.spread * (quad.rest_feet[:, :2] - centre[:2])
     own = [
         by_foot(getattr(gait, key), quad.feet, key)
         for key in ("phases", "duty", "lift", "swing")
     ]
-    paths = [
-        _foot_path(*(value[name] for value in own), cycles, period, body, place)
-        for name, place in zip(quad.feet, places)
-    ]
+    paths = []
+    for name, place in zip(quad.feet, places):
+        phase, duty, lift, swing = (value[name] for value in own)
+        # As in gait_footfall, a step on a boundary belongs to what begins there.
+        since = cycles - phase + 1e-9
+        landing = np.floor(since)
+        progress = (since - landing - duty) / max(1 - duty, 1e-9)
+        advance, rise = swing(np.clip(progress, 0, 1))
+        middle = (landing + phase + duty / 2) * period
+        here, there = body.place(middle, place), body.place(middle + period, place)
+        ground = here + advance[:, None] * (there - here)
+        paths.append(np.column_stack([ground, lift * rise]))
     return np.stack(paths, axis=1)
-
-
-def _foot_path(
-    phase: float,
-    duty: float,
-    lift: float,
-    swing: Swing,
-    cycles: np.ndarray,
-    period: float,
-    body: _Path,
-    place: np.ndarray,
-) -> np.ndarray:
-    """Positions of a foot over time (N, 3) [m].
-
-    Args:
-        phase: phase of the foot's touch-down [periods].
-        duty: duty factor.
-        lift: height of the swing [m].
-        swing: its motion.
-        cycles: times (N,) [periods].
-        period: the period [s].
-        body: path of the body.
-        place: nominal place of the foot from the COM (2,) [m].
-    """
-    # As in gait_footfall, a step on a boundary belongs to what begins there.
-    since = cycles - phase + 1e-9
-    landing = np.floor(since)
-    progress = (since - landing - duty) / max(1 - duty, 1e-9)
-    advance, rise = swing(np.clip(progress, 0, 1))
-    middle = (landing + phase + duty / 2) * period
-    here, there = body.place(middle, place), body.place(middle + period, place)
-    ground = here + advance[:, None] * (there - here)
-    return np.column_stack([ground, lift * rise])
 
 
 @dataclass(frozen=True)
@@ -391,19 +374,11 @@ class _Path:
 #     stride / h = 2.4 Fr^0.34         (Alexander and Jayes, J. Zool. 201, 1983)
 
 FOLD = np.array(
-    [
-        [0.0, 0.0],
-        [0.15, 0.42],
-        [0.30, 0.86],
-        [0.42, 1.0],
-        [0.60, 0.80],
-        [0.80, 0.36],
-        [1.0, 0.0],
-    ]
+    [[0.0, 0.15, 0.3, 0.42, 0.6, 0.8, 1.0], [0.0, 0.42, 0.86, 1.0, 0.8, 0.36, 0.0]]
 )
 """Progress s, and height of the foot as a share of the lift."""
 
-REACH = np.array([[0.0, -1.0], [0.18, -1.02], [0.5, 0.05], [0.85, 1.05], [1.0, 1.0]])
+REACH = np.array([[0.0, 0.18, 0.5, 0.85, 1.0], [-1.0, -1.02, 0.05, 1.05, 1.0]])
 """Progress s, and position of the foot behind (-1) or ahead (1) of the hip."""
 
 
@@ -431,11 +406,11 @@ def horse_swing(duty: float) -> Swing:
     stride is beta (f + 1)/2 + (1 - beta) s, at rest at both ends.
     """
     slope = -2 * (1 - duty) / duty
-    s, f = REACH.T
+    s, f = REACH
     inner = PchipInterpolator(s, f).derivative()(s)
     inner[[0, -1]] = slope
     reach = CubicHermiteSpline(s, f, inner)
-    t, r = FOLD.T
+    t, r = FOLD
     rise = np.gradient(r, t)
     rise[[0, -1]] = 0.0
     fold = CubicHermiteSpline(t, r, rise)
@@ -482,13 +457,6 @@ def leg_height(quad: Quad) -> float:
     )
 
 
-def _check_lifted(quad: Quad, feet: Sequence[str]) -> None:
-    """Refuses feet that do not exist, and to lift all or none."""
-    check_names("foot", feet, quad.feet)
-    if set(feet) == set(quad.feet) or not feet:
-        raise InvalidInput("lift: name some of the feet, not all")
-
-
 def lift(
     quad: Quad,
     feet: Sequence[str],
@@ -515,20 +483,22 @@ def lift(
 
     Raises:
         UnknownName: for an unknown foot.
-        InvalidInput: when no foot would stay on the ground, or for a duration < 1 s.
+        InvalidInput: when no foot would stay on the ground, or for a duration < 1 s or
+            of more steps than fit into memory.
     """
-    _check_lifted(quad, feet)
+    check_names("foot", feet, quad.feet)
+    if set(feet) == set(quad.feet) or not feet:
+        raise InvalidInput("lift: name some of the feet, not all")
     if not duration >= 1.0:
         raise InvalidInput(f"lift: duration must be >= 1 s, got {duration}")
     height = leg_height(quad) / 6 if height is None else height
     K = round(duration / (KNOT_SPACING * dt)) + 1
+    check_memory(f"a lift of {duration:g} s", K, 1e4)
     N = (K - 1) * KNOT_SPACING + 1
-    up, down, end = round(N * 0.34) * dt, round(N * 0.66) * dt, dt * N
-    bars = {
-        name: [(0, up), (down, end)] if name in feet else [(0, end)]
-        for name in quad.feet
-    }
-    footfall = bar_footfall(quad.feet, bars, steps=N, dt=dt)
+    rises, lands = round(N * 0.34), round(N * 0.66)
+    contact = np.ones((N, len(quad.feet)), bool)
+    contact[rises:lands, np.isin(quad.feet, feet)] = False
+    footfall, up, down = Footfall(quad.feet, contact, dt), rises * dt, lands * dt
     path = np.repeat(quad.rest_feet[None], N, axis=0)
     path[:, :, 2] = 0.0
     # Up in a third of the swing, then held, then down.
@@ -537,10 +507,9 @@ def lift(
     for name in feet:
         path[:, quad.feet.index(name), 2] = height * rise
     centre = quad.rest_com(skin)
-    contact = footfall.at(KNOT_SPACING * np.arange(K))
     com = _com_at_steps(
         np.repeat(centre[None, :2], K, axis=0),
-        [support_polygon(quad, path[0], c, 0.0) for c in contact],
+        [support_polygon(quad, path[0], c, 0.0) for c in contact[::KNOT_SPACING]],
         centre[2] - lower,
         dt,
         clearance=0.02,

@@ -38,6 +38,7 @@ or it is a capture, as a BVH file is (:mod:`capture`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -198,12 +199,7 @@ def trot(
     shape |= {"swing": horse_swing(duty), "clearance": 0.008}
     gait = _gait(quad, TROT, options, **shape)
     return synthesize(
-        quad,
-        gait,
-        speed=speed,
-        turning_rate=turning_rate,
-        flight=duty < 0.5,
-        **options,
+        quad, gait, speed=speed, turning_rate=turning_rate, flight=duty < 0.5, **options
     )
 
 
@@ -225,16 +221,14 @@ def lizard(
         options: as of :func:`walk`.
     """
     h = leg_height(quad)
-    bending = [
-        name
-        for name in quad.coordinates[6:]
-        if any(part in name.lower() for part in ("spine", "trunk", "tail"))
-    ]
+    joints = quad.coordinates[6:]
+    bending = [name for name in joints if re.search("spine|trunk|tail", name.lower())]
+
+    def bent(t: np.ndarray) -> np.ndarray:
+        return -bend * np.sin(2 * np.pi * (t - LIZARD_LEAD))
+
+    reference = dict.fromkeys(bending, bent)
     options = {"stride": 0.6 * h, "lift": 0.14 * h} | options
-    reference = {
-        name: (lambda t: -bend * np.sin(2 * np.pi * (t - LIZARD_LEAD)))
-        for name in bending
-    }
     motion = walk(quad, speed, name="lizard", reference=reference, **options)
     t = np.arange(len(motion)) / (len(motion) - 1)
     heading = motion.heading + sway * np.sin(2 * np.pi * (t - LIZARD_LEAD))

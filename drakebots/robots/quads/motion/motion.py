@@ -15,9 +15,9 @@ from typing import Annotated, Any
 import numpy as np
 from scipy.ndimage import binary_dilation
 
-from drakebots.core.checks import array, check_value, positive
+from drakebots.core.checks import array, check_value, one_of, positive
 from drakebots.core.errors import InvalidInput, check_names
-from drakebots.core.fields import checked
+from drakebots.core.fields import check, checked
 from drakebots.core.units import GRAVITY
 from drakebots.model import plane_rotation
 from drakebots.multibody import nearest_in_hull, polygon
@@ -127,10 +127,6 @@ class Footfall:
         """Runs of steps at which no foot is on the ground."""
         return runs(~self.contact.any(axis=1))
 
-    def at(self, steps: np.ndarray) -> np.ndarray:
-        """Contact at some steps (k, feet)."""
-        return self.contact[np.asarray(steps)]
-
 
 def near_contact(contact: np.ndarray, steps: int) -> np.ndarray:
     """Steps at which a foot is in contact or within `steps` of a contact (N, feet).
@@ -190,33 +186,6 @@ def by_foot(value: Any, feet: Sequence[str], what: str) -> dict[str, Any]:
     return dict(value)
 
 
-def bar_footfall(
-    feet: Sequence[str],
-    bars: Mapping[str, Sequence[tuple[float, float]]],
-    *,
-    steps: int,
-    dt: float = 5e-3,
-) -> Footfall:
-    """Footfall pattern from intervals of contact [start, end) in seconds.
-
-    Raises:
-        UnknownName: for an unknown foot.
-        InvalidInput: for an interval that ends before it starts.
-    """
-    t = dt * np.arange(steps)
-    contact = np.zeros((steps, len(feet)), bool)
-    for foot, rows in bars.items():
-        check_names("foot", [foot], feet)
-        for start, end in rows:
-            if not end > start:
-                raise InvalidInput(
-                    f"contact of {foot}: {start} .. {end} s ends before it starts"
-                )
-            inside = (t >= start - 1e-9) & (t < end - 1e-9)
-            contact[inside, list(feet).index(foot)] = True
-    return Footfall(tuple(feet), contact, dt)
-
-
 def runs(mask: np.ndarray) -> list[tuple[int, int]]:
     """First index, and one past the last, of each run of True."""
     edges = np.flatnonzero(np.diff(np.r_[False, mask, False]))
@@ -225,8 +194,8 @@ def runs(mask: np.ndarray) -> list[tuple[int, int]]:
 
 # --- requested motions ------------------------------------------------------
 
-PERIODS = (None, "joints", "cycle")
-"""Repeating parts: nothing, the joint angles (eq. 6), or the whole motion."""
+PERIODS = ("joints", "cycle")
+"""Repeating parts: the joint angles (eq. 6), or the whole motion."""
 
 OFF_GROUND = 5e-3
 """Largest requested height of a foot in contact [m]."""
@@ -253,8 +222,8 @@ class MotionInput:
     footfall pattern."""
     heading: np.ndarray | float = 0.0
     """Yaw of the body (N,) [rad]."""
-    period: str | None = None
-    """Part that repeats, one of :data:`PERIODS`."""
+    period: Annotated[str | None, one_of("period", PERIODS)] = None
+    """Part that repeats, one of :data:`PERIODS`, or None."""
     flight: bool = False
     """Whether steps without support are intended."""
     reference: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -266,20 +235,12 @@ class MotionInput:
         N, names = len(self.footfall), self.footfall.feet
         if np.ndim(self.heading) == 0:
             object.__setattr__(self, "heading", np.full(N, self.heading))
-        shapes = {"com": (N, 3), "feet": (N, len(names), 3), "heading": (N,)}
-        for what, shape in shapes.items():
-            name = f"{self.name}: {what}"
-            value = check_value(name, getattr(self, what), array(shape))
-            object.__setattr__(self, what, value)
+        feet, each = array((N, len(names), 3)), array((N,))
+        check(self, self.name, com=array((N, 3)), feet=feet, heading=each)
         reference = {
-            joint: check_value(f"{self.name}: reference {joint}", angles, array((N,)))
+            joint: check_value(f"{self.name}: reference {joint}", angles, each)
             for joint, angles in self.reference.items()
         }
-        if self.period not in PERIODS:
-            raise InvalidInput(
-                f"{self.name}: period {self.period!r} must be one of "
-                f"{', '.join(map(str, PERIODS))}"
-            )
         object.__setattr__(self, "reference", MappingProxyType(reference))
         self._check_support()
         self._check_ground()

@@ -76,9 +76,7 @@ class SkinShare:
     @property
     def mass(self) -> np.ndarray:
         """Mass of the skin that goes with each link (L,) [kg]."""
-        return np.bincount(
-            self.link_of, weights=self.node_mass, minlength=len(self.links)
-        )
+        return np.bincount(self.link_of, self.node_mass, len(self.links))
 
     def centres(
         self, plant: MultibodyPlant, context: Context, positions: np.ndarray
@@ -169,10 +167,8 @@ class SkinInfluence:
     its links."""
 
     def __post_init__(self):
-        what = "influence of the skin"
-        rows = array(self.force.shape)
-        check(self, what, force=rows, q=rows, v=rows, a=rows)
-        check(self, what, com_shift=array((len(self.force), None, 3)))
+        rows, shift = array(self.force.shape), array((len(self.force), None, 3))
+        check(self, "influence of the skin", q=rows, v=rows, a=rows, com_shift=shift)
 
 
 def skin_on_links(
@@ -207,8 +203,10 @@ def skin_on_links(
             )
         own = link_of == k
         X_BW = plant.EvalBodyPoseInWorld(context, body).inverse()
-        p = X_BW.multiply(np.asarray(positions, float)[own].T).T
-        rows[quad.tree.bodies.index(body.name())] += _inertia_sum(mass[own], p)
+        p, m = X_BW.multiply(np.asarray(positions, float)[own].T).T, mass[own]
+        I_o = np.sum(m * np.einsum("ni,ni->n", p, p)) * np.eye(3) - (p.T * m) @ p
+        row = inertia_row(m.sum(), m @ p, I_o)
+        rows[quad.tree.bodies.index(body.name())] += row
     return LinkSkin(quad.tree.bodies, rows[:, 0].copy(), rows)
 
 
@@ -281,11 +279,6 @@ def carried_forces(quad: Quad, q, v, a, inertia: np.ndarray) -> np.ndarray:
     """
     own = quad.dynamics(q, v, a, quad.tree.inertia)
     return quad.dynamics(q, v, a, inertia) - own
-
-
-def _inertia_sum(m: np.ndarray, p: np.ndarray) -> np.ndarray:
-    I_o = np.sum(m * np.einsum("ni,ni->n", p, p)) * np.eye(3) - (p.T * m) @ p
-    return inertia_row(m.sum(), m @ p, I_o)
 
 
 # --- both forms of a robot ----------------------------------------------------------
@@ -398,13 +391,8 @@ def settled_state(stepper: CoupledStepper, q: np.ndarray) -> CoupledState:
         far = np.linalg.norm(held - x[glue], axis=1).max()
         steps = int(np.ceil(far / MOVE))
     begin = x[glue].copy()
-    found = equilibrium(
-        model,
-        Prescribed(glue, lambda share: begin + share * (held - begin)),
-        gravity=stepper.gravity,
-        start=x,
-        steps=steps,
-    )
+    pulled = Prescribed(glue, lambda share: begin + share * (held - begin))
+    found = equilibrium(model, pulled, gravity=stepper.gravity, start=x, steps=steps)
     if not found.converged:
         raise NoSolution(
             f"skin at the first pose: {found.message}; start from a pose nearer to "

@@ -135,18 +135,14 @@ class Quad:
         return (*EULER_JOINTS, *self.robot.plant.GetPositionNames(**plain)[6:])
 
     @cached_property
-    def _torques(self) -> tuple[np.ndarray, np.ndarray]:
-        return torque_map(self.robot.plant)
-
-    @property
     def B(self) -> np.ndarray:
         """Matrix from torques to generalized forces (nv, m)."""
-        return self._torques[0]
+        return torque_map(self.robot.plant)[0]
 
-    @property
+    @cached_property
     def actuated(self) -> np.ndarray:
         """Indices of the coordinates that the torques act on (m,)."""
-        return self._torques[1]
+        return torque_map(self.robot.plant)[1]
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -247,11 +243,11 @@ def load_quad(
         raise InvalidInput(
             f"{model.name} has no actuators; give its joints effort limits in the SDF"
         )
-    q = _rest(robot, X_WB, joints)
     context = plant.CreateDefaultContext()
-    plant.SetPositions(context, q)
+    plant.SetPositions(context, rest_positions(plant, joints))
+    robot.set_base_pose(context, X_WB)
     soles = tuple(_sole(plant, context, p) for p in patches)
-    return Quad(robot, soles, q, effort_limits(plant))
+    return Quad(robot, soles, plant.GetPositions(context), effort_limits(plant))
 
 
 def _free_base_pose(model: Model) -> RigidTransform:
@@ -263,14 +259,6 @@ def _free_base_pose(model: Model) -> RigidTransform:
         raise InvalidInput(f"{model.name} {has}; plans need a robot with a free base")
     body = plant.get_body(next(iter(bodies)))
     return plant.EvalBodyPoseInWorld(plant.CreateDefaultContext(), body)
-
-
-def _rest(robot: Robot, X_WB: RigidTransform, joints: dict[str, float]) -> np.ndarray:
-    """The file's default configuration in Euler coordinates."""
-    own = robot.plant.CreateDefaultContext()
-    robot.plant.SetPositions(own, rest_positions(robot.plant, joints))
-    robot.set_base_pose(own, X_WB)
-    return robot.plant.GetPositions(own)
 
 
 def _sole(plant, context, patches: Patches) -> Sole:
@@ -335,10 +323,8 @@ class Coordinates:
         # R = Rz(yaw) Ry(pitch) Rx(roll): intrinsic ZYX.
         quaternion = Rotation.from_euler("ZYX", q[:, 3:6]).as_quat()[:, [3, 0, 1, 2]]
         flips = np.einsum("ti,ti->t", quaternion[1:], quaternion[:-1]) < 0
-        first = 1.0 if quaternion[0, 0] >= 0 else -1.0
-        quaternion *= (
-            first * np.cumprod(np.where(np.r_[False, flips], -1.0, 1.0))[:, None]
-        )
+        signs = np.cumprod(np.where([quaternion[0, 0] < 0, *flips], -1.0, 1.0))
+        quaternion *= signs[:, None]
         out[:, base : base + 4] = quaternion
         out[:, base + 4 : base + 7] = q[:, :3]
         out[:, joints] = q[:, 6:]
@@ -381,9 +367,8 @@ class Coordinates:
 
     def from_velocities(self, q: np.ndarray, velocities: np.ndarray) -> np.ndarray:
         """v (T, nv) from q (T, nv), in Euler coordinates, and v' (T, nv)."""
-        return np.linalg.solve(self._rates(q), np.atleast_2d(velocities)[..., None])[
-            ..., 0
-        ]
+        columns = np.atleast_2d(velocities)[..., None]
+        return np.linalg.solve(self._rates(q), columns)[..., 0]
 
     def forces(self, q: np.ndarray, forces: np.ndarray) -> np.ndarray:
         """Forces f (T, nv) on Euler coordinates from forces f' (T, nv) on v'."""
@@ -393,13 +378,12 @@ class Coordinates:
 def euler_rates(q: np.ndarray) -> np.ndarray:
     """E (T, 3, 3): w_WB = E [yaw' pitch' roll'], in the world."""
     yaw, pitch = q[:, 3], q[:, 4]
-    zero, one = np.zeros(len(q)), np.ones(len(q))
-    columns = [
-        [zero, zero, one],
-        [-np.sin(yaw), np.cos(yaw), zero],
-        [np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch), -np.sin(pitch)],
-    ]
-    return np.stack([np.stack(c, axis=-1) for c in columns], axis=-1)
+    E = np.zeros((len(q), 3, 3))
+    E[:, 2, 0] = 1.0
+    E[:, 0, 1], E[:, 1, 1] = -np.sin(yaw), np.cos(yaw)
+    E[:, 0, 2], E[:, 1, 2] = np.cos(yaw) * np.cos(pitch), np.sin(yaw) * np.cos(pitch)
+    E[:, 2, 2] = -np.sin(pitch)
+    return E
 
 
 # --- feet as patches on links, for step-by-step plans --------------------------------

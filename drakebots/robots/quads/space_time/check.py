@@ -370,12 +370,8 @@ def _support(problem: SpaceTime, notes: list) -> np.ndarray:
     points = zmp(com, acceleration)
     margins = np.full(K, np.nan)
     for k, step in enumerate(problem.knots):
-        polygon = support_polygon(
-            problem.quad,
-            problem.desired_feet[k],
-            problem.contact[k],
-            motion.heading[step],
-        )
+        feet, contact = problem.desired_feet[k], problem.contact[k]
+        polygon = support_polygon(problem.quad, feet, contact, motion.heading[step])
         if polygon is not None and np.isfinite(points[k]).all():
             margins[k] = margin(polygon, points[k])
     # One-sided differences at the ends are not reliable.
@@ -461,15 +457,9 @@ def static_torques(problem: SpaceTime, q: np.ndarray, contact: np.ndarray):
     balance = np.hstack([J[:, :6].T, np.zeros((6, 1))])
     cost = np.zeros(n + 1)
     cost[-1] = 1.0
-    out = linprog(
-        cost,
-        A_ub=A,
-        b_ub=b,
-        A_eq=balance,
-        b_eq=g[:6],
-        bounds=[(None, None)] * n + [(0, None)],
-        method="highs",
-    )
+    rows = {"A_ub": A, "b_ub": b, "A_eq": balance, "b_eq": g[:6]}
+    bounds = [(None, None)] * n + [(0, None)]
+    out = linprog(cost, **rows, bounds=bounds, method="highs")
     if out.status != 0:
         return None
     tau = (g - J.T @ out.x[:n])[quad.actuated]

@@ -23,9 +23,17 @@ from typing import Annotated
 import numpy as np
 from scipy.ndimage import minimum_filter1d
 
-from drakebots.core.checks import instance, non_negative, positive, whole
+from drakebots.core.checks import (
+    array,
+    between,
+    instance,
+    non_negative,
+    optional,
+    positive,
+    whole,
+)
 from drakebots.core.errors import InvalidInput, check_names
-from drakebots.core.fields import checked
+from drakebots.core.fields import check, checked
 from drakebots.core.lazy import late
 from drakebots.core.units import GRAVITY
 from drakebots.model import plane_rotation
@@ -90,7 +98,7 @@ class SpaceTimeOptions:
 
     weights: Weights = Weights()
     """Weights of the objective, eq. (3)."""
-    cop_share: float = 1.0
+    cop_share: Annotated[float, between(1e-3, 1)] = 1.0
     """Share of each sole that its COP may use."""
     tip: Annotated[float, positive()] = 1e-3
     """Force below which the friction cone is rounded [m g]; a foot in contact carries
@@ -100,10 +108,6 @@ class SpaceTimeOptions:
     flat_steps: Annotated[int, whole(0)] = 5
     """Number of steps before touch-down and after lift-off in which a sole shall be
     parallel to the ground."""
-
-    def __post_init__(self):
-        if not 0 < self.cop_share <= 1:
-            raise InvalidInput(f"cop_share must be in (0, 1], got {self.cop_share}")
 
 
 @checked()
@@ -131,7 +135,7 @@ class SpaceTime(SpaceTimeOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        N = len(self.motion)
+        N, n = len(self.motion), self.quad.nv
         if (N - 1) % self.knot_spacing or (N - 1) // self.knot_spacing < 4:
             raise InvalidInput(
                 f"{self.motion.name}: {N} steps are not 1 + {self.knot_spacing} k with "
@@ -145,11 +149,7 @@ class SpaceTime(SpaceTimeOptions):
             )
         check_names("joint", self.torque_limits, self.quad.joints)
         check_names("joint", self.motion.reference, self.quad.coordinates[6:])
-        if self.follow is not None and np.shape(self.follow) != (N, self.quad.nv):
-            raise InvalidInput(
-                f"motion to follow: shape {np.shape(self.follow)}, needs "
-                f"{(N, self.quad.nv)}"
-            )
+        check(self, "space-time program", follow=optional(array((N, n))))
         if self.influence is not None and len(self.influence.force) != N:
             raise InvalidInput(
                 f"influence of the skin: {len(self.influence.force)} steps, the "
@@ -180,7 +180,7 @@ class SpaceTime(SpaceTimeOptions):
     @cached_property
     def contact(self) -> np.ndarray:
         """Contact by the footfall pattern at the knots (K, feet)."""
-        return self.motion.footfall.at(self.knots)[:, self.order]
+        return self.motion.footfall.contact[self.knots][:, self.order]
 
     @cached_property
     def loaded(self) -> np.ndarray:

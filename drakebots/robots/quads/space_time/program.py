@@ -58,12 +58,8 @@ def kinematics_block(quad: Quad) -> Block:
     tree = quad.tree
     q, p = ca.SX.sym("q", quad.nv), ca.SX.sym("p", 3 * len(quad.soles))
     c, inertia = ca.SX.sym("c", 3), ca.SX.sym("inertia", tree.inertia.size)
-    return Block(
-        "quad_kinematics",
-        {"q": q, "p": p, "c": c},
-        {"feet": p - tree.feet(q), "com": c - tree.com(q, inertia)},
-        inertia,
-    )
+    rows = {"feet": p - tree.feet(q), "com": c - tree.com(q, inertia)}
+    return Block("quad_kinematics", {"q": q, "p": p, "c": c}, rows, inertia)
 
 
 def sole_block(quad: Quad, share: float) -> Block:
@@ -131,56 +127,40 @@ def squares_block(name: str, size: int) -> Block:
     """sum_i w_i (x_i - d_i)^2; constants: w (size,), d (size,)."""
     x, w, d = (ca.SX.sym(s, size) for s in "xwd")
     # The name of the block must be a C identifier.
-    return Block(
-        f"squares_{name}_{size}",
-        {"x": x},
-        {f"E_{name}": ca.dot(w, (x - d) ** 2)},
-        ca.vertcat(w, d),
-    )
+    rows = {f"E_{name}": ca.dot(w, (x - d) ** 2)}
+    return Block(f"squares_{name}_{size}", {"x": x}, rows, ca.vertcat(w, d))
 
 
-def motion_block(size: int, step: float, kind: str) -> Block:
+_KNOTS = {"inner": ("before", "here", "after"), "rest": ("here", "after")}
+_AROUND = ("first", "second", "last_but_one", "last")
+
+
+def motion_block(size: int, step: float, kind: str, turn: float = 0.0) -> Block:
     """Rows v - dq, a - ddq of a knot, by central differences over three knots.
 
-    Inputs before, here, after, v, a. At the ends of a motion from rest to rest, for the
-    kind "rest", it is mirrored, before = after.
+    Inputs before, here, after, v, a for the kind "inner". At the ends of a motion from
+    rest to rest, for the kind "rest", it is mirrored, before = after. Across the end of
+    a cycle that turns by `turn` [rad] they are first, second, last_but_one, last, v, a,
+    and the rows those of the first knot, "start", or of the last, "end"; there the
+    first two coordinates are x and y of the base.
     """
-    names = ("before", "here", "after", "v", "a")
-    b, q, e, v, a = (ca.SX.sym(name, size) for name in names)
-    inputs = {"before": b, "here": q, "after": e, "v": v, "a": a}
-    if kind != "inner":
-        del inputs["before"]
-        b = e
-    rows = _differences((b, q, e), v, a, step)
-    return Block(f"quad_motion_{kind}_{size}", inputs, rows)
-
-
-def _differences(knots: tuple, v: ca.SX, a: ca.SX, step: float) -> dict[str, ca.SX]:
-    """Rows of three knots and the velocity and acceleration of the middle one."""
-    before, here, after = knots
-    return {
+    names = (*_KNOTS.get(kind, _AROUND), "v", "a")
+    symbols = {name: ca.SX.sym(name, size) for name in names}
+    *q, v, a = symbols.values()
+    R = ca.DM(ca.sparsify(ca.DM(plane_rotation(turn, size))))
+    if kind == "inner":
+        before, here, after = q
+    elif kind == "rest":
+        before, here, after = q[1], *q
+    elif kind == "end":
+        before, here, after = q[2], q[3], q[3] + R @ (q[1] - q[0])
+    else:
+        before, here, after = q[0] + R.T @ (q[2] - q[3]), q[0], q[1]
+    rows = {
         "rate": v - (after - before) / (2 * step),
         "bend": (a - (after - 2 * here + before) / step**2) * step,
     }
-
-
-def wrap_block(size: int, step: float, turn: float, end: bool) -> Block:
-    """`motion_block` across the end of a cycle that turns by `turn` [rad].
-
-    Inputs first, second, last_but_one, last, v, a. The rows are those of the first
-    knot, or of the last if `end`. The first two coordinates are x and y of the base.
-    """
-    names = ("first", "second", "last_but_one", "last", "v", "a")
-    symbols = {name: ca.SX.sym(name, size) for name in names}
-    q0, q1, qm, qK, v, a = symbols.values()
-    R = ca.DM(ca.sparsify(ca.DM(plane_rotation(turn, size))))
-    if end:
-        before, here, after = qm, qK, qK + R @ (q1 - q0)
-    else:
-        before, here, after = q0 + R.T @ (qm - qK), q0, q1
-    rows = _differences((before, here, after), v, a, step)
-    name = f"quad_wrap_{'end' if end else 'start'}_{size}"
-    return Block(name, symbols, rows)
+    return Block(f"quad_motion_{kind}_{size}", symbols, rows)
 
 
 # --- the program ------------------------------------------------------------
@@ -243,13 +223,12 @@ class KnotBuilder(ProgramBuilder):
         Args:
             inertia: inertias of the links at the knots (K, 10 links).
         """
-        rows = {"lower": 0.0, "upper": 0.0, "scale": 0.1, "units": "m"}
-        feet = self.add_rows("feet", self.K, self.foot_labels, **rows)
-        com = self.add_rows("com", self.K, AXES, **rows)
+        feet = self.equalities("feet", self.K, self.foot_labels, scale=0.1, units="m")
+        com = self.equalities("com", self.K, AXES, scale=0.1, units="m")
         self.add_term(
             kinematics_block(self.quad),
             {name: self[name].indices for name in "qpc"},
-            {"feet": feet.indices, "com": com.indices},
+            {"feet": feet, "com": com},
             data=inertia,
         )
 
@@ -293,22 +272,15 @@ class KnotBuilder(ProgramBuilder):
         p = self.p
         near = near_contact(p.motion.footfall.contact, p.flat_steps)
         near = near[p.knots][:, p.order]
-        self.add_cost(
-            flat_block(self.quad),
-            {"q": self["q"].indices},
-            data=p.weights.flat * self.knot_weights * near,
-        )
+        weights = p.weights.flat * self.knot_weights * near
+        self.add_cost(flat_block(self.quad), {"q": self["q"].indices}, data=weights)
 
     def add_squares(self, name: str, group: str, weight, target=0.0) -> None:
         """Cost sum weight (x - target)^2 of a group; both broadcast to (K, n)."""
         shape = self[group].shape
-        weight = np.broadcast_to(weight, shape)
-        target = np.broadcast_to(target, shape)
-        self.add_cost(
-            squares_block(name, shape[1]),
-            {"x": self[group].indices},
-            data=np.hstack([weight, target]),
-        )
+        data = np.hstack([np.broadcast_to(part, shape) for part in (weight, target)])
+        block = squares_block(name, shape[1])
+        self.add_cost(block, {"x": self[group].indices}, data=data)
 
 
 def space_time_program(
@@ -368,10 +340,8 @@ class _SpaceTimeBuilder(KnotBuilder):
     def _motion(self) -> None:
         """Rows of v and a by central differences, across the ends of a cycle too."""
         p, n, K, h = self.p, self.quad.nv, self.K, self.p.step
-        equal = {"lower": 0.0, "upper": 0.0}
         names = self.quad.coordinates
-        rate = self.add_rows("rate", K, names, scale=1.0, **equal).indices
-        bend = self.add_rows("bend", K, names, scale=1.0, **equal).indices
+        rate, bend = (self.equalities(name, K, names) for name in ("rate", "bend"))
         q, v, a = (self[name].indices for name in "qva")
         inner = {"before": q[:-2], "here": q[1:-1], "after": q[2:]}
         self.add_term(
@@ -380,11 +350,10 @@ class _SpaceTimeBuilder(KnotBuilder):
             {"rate": rate[1:-1], "bend": bend[1:-1]},
         )
         if p.motion.period == "cycle":
-            ends = {"first": q[:1], "second": q[1:2]}
-            ends |= {"last_but_one": q[-2:-1], "last": q[-1:]}
-            for end, k in ((False, slice(0, 1)), (True, slice(K - 1, K))):
+            ends = dict(zip(_AROUND, (q[:1], q[1:2], q[-2:-1], q[-1:])))
+            for end, k in (("start", slice(0, 1)), ("end", slice(K - 1, K))):
                 self.add_term(
-                    wrap_block(n, h, p.motion.turn, end),
+                    motion_block(n, h, end, p.motion.turn),
                     {**ends, "v": v[k], "a": a[k]},
                     {"rate": rate[k], "bend": bend[k]},
                 )
@@ -400,19 +369,16 @@ class _SpaceTimeBuilder(KnotBuilder):
         """Rows of the dynamics and the kinematics."""
         p, quad, K = self.p, self.quad, self.K
         names = quad.coordinates
-        equal = {"lower": 0.0, "upper": 0.0}
         arm = 0.5 * float(np.linalg.norm(np.ptp(quad.rest_feet[:, :2], axis=0)))
         scale = p.weight * np.array([1, 1, 1, arm, arm, arm])
-        momentum = self.add_rows("momentum", K, names[:6], scale=scale, **equal)
-        torque = self.add_rows(
-            "torque", K, names[6:], scale=0.1 * p.weight * arm, **equal
-        )
+        momentum = self.equalities("momentum", K, names[:6], scale=scale)
+        torque = self.equalities("torque", K, names[6:], scale=0.1 * p.weight * arm)
         inputs = {name: self[name].indices for name in ("q", "v", "a", "F", "T", "tau")}
         inertia = p.inertia.reshape(K, -1)
         self.add_term(
             dynamics_block(quad, None if p.skin is None else p.skin.stiffness),
             inputs,
-            {"momentum": momentum.indices, "torque": torque.indices},
+            {"momentum": momentum, "torque": torque},
             data=np.hstack([inertia, p.delta]),
         )
         self.add_kinematics(inertia)

@@ -93,8 +93,47 @@ class SpaceTimePlan:
         return self.solution.parts
 
     def result(self) -> Result:
-        """The plan at every step, of kind "quads.space_time"."""
-        return _plan_result(self)
+        """The plan at every step, of kind "quads.space_time", with its metrics and the
+        errors between the knots."""
+        problem, solution = self.problem, self.solution
+        data = _plan_dataset(self)
+        parts, com = solution.parts, solution.parts["c"]
+        moved = com[-1, :2] - com[0, :2]
+        desired = problem.desired_feet.reshape(len(problem.knots), -1)
+        share = np.abs(parts["tau"]) / problem.limits
+        k, i = np.unravel_index(int(share.argmax()), share.shape)
+        metrics = {
+            **solution.metrics,
+            "peak_torque": float(np.abs(parts["tau"]).max()),
+            "peak_torque_share": float(share.max()),
+            "peak_torque_joint": problem.quad.joints[i],
+            "peak_torque_frame": int(problem.knots[k]),
+            "speed": float(np.linalg.norm(moved) / problem.motion.duration),
+            "foot_error": float(np.abs(parts["p"] - desired).max()),
+            "com_error": float(np.abs(com - problem.motion.com[problem.knots]).max()),
+            "cop_margin": float(np.nanmin(data["cop_margin"].values)),
+            "mass": problem.mass,
+            "notes": list(self.report.notes),
+            **_step_errors(self),
+        }
+        options = {
+            "motion": problem.motion.name,
+            "weights": as_yaml(problem.weights),
+            "friction": problem.friction,
+            "cop_share": problem.cop_share,
+            "knot_spacing": problem.knot_spacing,
+        }
+        return Result(
+            kind="quads.space_time",
+            model=problem.quad.name,
+            verdict=solution.verdict,
+            message=solution.message,
+            data=data,
+            residuals=dict(solution.residuals),
+            timings=dict(self.seconds),
+            metrics=metrics,
+            provenance=model_provenance(problem.quad.robot.model, options),
+        )
 
 
 def plan_space_time(
@@ -408,46 +447,3 @@ def _step_errors(plan: SpaceTimePlan) -> dict[str, float]:
         "frame_slip": slip,
         "frame_sinking": float(sunk),
     }
-
-
-def _plan_result(plan: SpaceTimePlan) -> Result:
-    """The result of a plan, with its metrics and the errors between the knots."""
-    problem, solution = plan.problem, plan.solution
-    data = _plan_dataset(plan)
-    parts, com = solution.parts, solution.parts["c"]
-    moved = com[-1, :2] - com[0, :2]
-    desired = problem.desired_feet.reshape(len(problem.knots), -1)
-    share = np.abs(parts["tau"]) / problem.limits
-    k, i = np.unravel_index(int(share.argmax()), share.shape)
-    metrics = {
-        **solution.metrics,
-        "peak_torque": float(np.abs(parts["tau"]).max()),
-        "peak_torque_share": float(share.max()),
-        "peak_torque_joint": problem.quad.joints[i],
-        "peak_torque_frame": int(problem.knots[k]),
-        "speed": float(np.linalg.norm(moved) / problem.motion.duration),
-        "foot_error": float(np.abs(parts["p"] - desired).max()),
-        "com_error": float(np.abs(com - problem.motion.com[problem.knots]).max()),
-        "cop_margin": float(np.nanmin(data["cop_margin"].values)),
-        "mass": problem.mass,
-        "notes": list(plan.report.notes),
-        **_step_errors(plan),
-    }
-    options = {
-        "motion": problem.motion.name,
-        "weights": as_yaml(problem.weights),
-        "friction": problem.friction,
-        "cop_share": problem.cop_share,
-        "knot_spacing": problem.knot_spacing,
-    }
-    return Result(
-        kind="quads.space_time",
-        model=problem.quad.name,
-        verdict=solution.verdict,
-        message=solution.message,
-        data=data,
-        residuals=dict(solution.residuals),
-        timings=dict(plan.seconds),
-        metrics=metrics,
-        provenance=model_provenance(problem.quad.robot.model, options),
-    )

@@ -153,16 +153,11 @@ def pieces(friction: float) -> tuple[Piece, ...]:
     """The ten pieces in the order of NAMES, for a coefficient of friction mu > 0."""
     none, D, n = np.zeros((0, 3)), DIRECTIONS, NORMAL
     nxt = [D[(k + 1) % 4] for k in range(4)]
+    edges = range(EDGE, EDGE + 4)
     faces = np.array([friction * n - D[k] - nxt[k] for k in range(4)])
     out = [
         Piece(np.zeros((3, 0)), none, none, n[None], (STICK,)),
-        Piece(
-            np.eye(3),
-            np.eye(3),
-            np.concatenate([n[None], faces]),
-            none,
-            (FREE, *(EDGE + k for k in range(4))),
-        ),
+        Piece(np.eye(3), np.eye(3), np.vstack([n, faces]), none, (FREE, *edges)),
     ]
     for k in range(4):
         # l -+ D_k+1 y; their sum is 2 l.

@@ -30,7 +30,13 @@ from pydrake.math import RollPitchYaw, RotationMatrix
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
-from drakebots.core.checks import array, check_value, non_negative, positive
+from drakebots.core.checks import (
+    array,
+    check_value,
+    non_negative,
+    optional,
+    positive,
+)
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.model import joints_of
@@ -149,24 +155,25 @@ class StepWeights:
     """Unit in which torques are measured."""
 
 
-@dataclass(frozen=True)
+@checked("step targets")
 class StepTargets:
     """Targets of one step's objective.
 
-    Attributes:
-        error: desired dq (nv,) [rad, m], e in eq. (14).
-        before: dq of the previous step (nv,) [rad, m].
-        torques: torques of the previous step (m,) [N m]; None leaves them free except
-            for a tiny weight that keeps them bounded.
-        flat: mask of feet whose soles should be level (F,), of bool.
-        standing: mask of feet that stand during the step (F,), of bool.
+    Raises:
+        InvalidInput: for values that are not finite, and masks of no marks.
     """
 
-    error: np.ndarray
-    before: np.ndarray
-    torques: np.ndarray | None
-    flat: np.ndarray
-    standing: np.ndarray
+    error: Annotated[np.ndarray, array((None,))]
+    """Desired dq (nv,) [rad, m], e in eq. (14)."""
+    before: Annotated[np.ndarray, array((None,))]
+    """dq of the previous step (nv,) [rad, m]."""
+    torques: Annotated[np.ndarray | None, optional(array((None,)))]
+    """Torques of the previous step (m,) [N m]; None leaves them free except for a tiny
+    weight that keeps them bounded."""
+    flat: Annotated[np.ndarray, array((None,), of=bool)]
+    """Mask of feet whose soles should be level (F,), of bool."""
+    standing: Annotated[np.ndarray, array((None,), of=bool)]
+    """Mask of feet that stand during the step (F,), of bool."""
 
 
 @dataclass(frozen=True)
@@ -313,36 +320,25 @@ def step_objective(
         units: units of the coordinates; see :func:`coordinate_units` (nv,).
 
     Raises:
-        InvalidInput: for targets of another shape or not finite.
+        InvalidInput: for targets of another robot.
     """
     n, m = maps.Q.shape[1], maps.torques
-    nv, count = len(maps.dq0), len(feet)
     last = np.zeros(m) if targets.torques is None else targets.torques
-    for name, value, size in (
-        ("error", targets.error, nv),
-        ("previous motion", targets.before, nv),
-        ("previous torques", last, m),
-        ("flat feet", targets.flat, count),
-        ("standing feet", targets.standing, count),
-    ):
-        check_value(f"step objective: {name}", np.asarray(value, float), array((size,)))
+    sizes = [len(x) for x in (targets.error, targets.before, last, targets.flat)]
+    if sizes != [len(maps.dq0), len(maps.dq0), m, len(feet)]:
+        raise InvalidInput(f"step objective: targets of sizes {sizes}")
     dq0, Q = maps.dq0, maps.Q
     scale = 1 / units
-    rows = np.repeat(np.asarray(targets.flat, bool), 3)
-    held = np.repeat(np.asarray(targets.standing, bool), 3)
+    rows, held = np.repeat(targets.flat, 3), np.repeat(targets.standing, 3)
     tau = np.eye(m, n) / weights.torque_unit
     trace = 1e-6 if targets.torques is None else 1.0
-    off = (kinematics.normal - [0.0, 0.0, 1.0]).ravel()
+    off = (kinematics.normal - [0.0, 0.0, 1.0]).ravel() / weights.angle
     lean = kinematics.J_normal / weights.angle
     step = kinematics.J_tip / weights.length
     parts = {
         "smooth": (weights.smooth, scale[:, None] * Q, scale * (dq0 - targets.before)),
         "follow": (weights.follow, scale[:, None] * Q, scale * (dq0 - targets.error)),
-        "flat": (
-            weights.flat,
-            (lean @ Q)[rows],
-            (lean @ dq0 + off / weights.angle)[rows],
-        ),
+        "flat": (weights.flat, (lean @ Q)[rows], (lean @ dq0 + off)[rows]),
         "torque": (weights.torque * trace, tau, -last / weights.torque_unit),
         "stand": (weights.stand, (step @ Q)[held], (step @ dq0)[held]),
     }

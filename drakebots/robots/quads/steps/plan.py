@@ -93,14 +93,9 @@ class StepsProblem:
 
     def goal(self, step: int) -> StepGoal:
         """Goal of the step that ends in row step + 1."""
-        after = self.contact[step + 1]
-        return StepGoal(
-            self.q_ref[step + 1],
-            after,
-            after & self.contact[step],
-            self.flat[step + 1],
-            self.q_ref[step],
-        )
+        q_now, q = self.q_ref[step : step + 2]
+        before, after = self.contact[step : step + 2]
+        return StepGoal(q, after, after & before, self.flat[step + 1], q_now)
 
 
 def make_planner(
@@ -128,14 +123,8 @@ def make_planner(
     """
     feet = make_feet(robot.plant, robot.context, robot.skin.patches)
     limits = robot.effort_limits if torque_limits is None else torque_limits
-    return StepPlanner(
-        robot.stepper(dt, **stepper),
-        feet,
-        limits,
-        options,
-        friction=friction,
-        cop_margin=cop_margin,
-    )
+    ground = {"friction": friction, "cop_margin": cop_margin}
+    return StepPlanner(robot.stepper(dt, **stepper), feet, limits, options, **ground)
 
 
 def plan_steps(
@@ -146,7 +135,6 @@ def plan_steps(
     model: str = "quad",
     stage: str = "steps",
     progress: Progress | None = None,
-    provenance: dict | None = None,
 ) -> Result:
     """Plans all steps of a motion.
 
@@ -157,7 +145,6 @@ def plan_steps(
         model: name of the robot.
         stage: name of this work for `progress`.
         progress: called with the simulated time reached and its end [s].
-        provenance: provenance of the result.
 
     Returns:
         A result of kind "quads.frames"; see :class:`_Log` for its variables.
@@ -166,10 +153,8 @@ def plan_steps(
         InvalidInput: for shapes that do not fit the robot, before any step.
         NoSolution: when the skin does not settle at the first pose.
     """
-    _check_fit(planner, plan)
-    start = clock.perf_counter()
+    start, log = clock.perf_counter(), _Log(planner, plan, model)
     state = initial or settled_state(planner.stepper, plan.q_ref[0])
-    log = _Log(planner, plan, model, provenance or {})
     log.add_state(state)
     memory, dt, steps = planner.start(state), planner.stepper.dt, len(plan.q_ref) - 1
     log.timings["settle"] = clock.perf_counter() - start
@@ -178,7 +163,9 @@ def plan_steps(
         nonlocal state, memory
         step = planner.step(state, memory, plan.goal(k - 1))
         if not step.ok:
-            log.add_failure(step)
+            if step.qpcc is not None:
+                lost = "complementarity of the failed step [N]"
+                log.lost = {lost: step.qpcc.residual}
             return failed(step.message)
         state, memory = step.state, step.memory
         deviation = log.add(step, plan.q_ref[k])
@@ -197,16 +184,6 @@ def plan_steps(
             success=f"{steps} steps",
         )
     return log.result(end.verdict, end.message)
-
-
-def _check_fit(planner: StepPlanner, plan: StepsProblem) -> None:
-    """Refuses a motion of another robot."""
-    nq, count = planner.stepper.plant.num_positions(), len(planner.feet)
-    if plan.q_ref.shape[1] != nq or plan.contact.shape[1] != count:
-        raise InvalidInput(
-            f"step-by-step plan: q_ref {plan.q_ref.shape} and contact "
-            f"{plan.contact.shape} for a robot of {nq} positions and {count} feet"
-        )
 
 
 _VARIABLES = {
@@ -255,9 +232,14 @@ class _Log:
     simulations of skins.
     """
 
-    def __init__(self, planner, plan, model: str, provenance: dict):
-        self.planner, self.plan = planner, plan
-        self.model, self.provenance = model, provenance
+    def __init__(self, planner: StepPlanner, plan: StepsProblem, model: str):
+        nq, count = planner.stepper.plant.num_positions(), len(planner.feet)
+        if plan.q_ref.shape[1] != nq or plan.contact.shape[1] != count:
+            raise InvalidInput(
+                f"step-by-step plan: q_ref {plan.q_ref.shape} and contact "
+                f"{plan.contact.shape} for a robot of {nq} positions and {count} feet"
+            )
+        self.planner, self.plan, self.model = planner, plan, model
         self.stepper = planner.stepper
         self.share = skin_share(self.stepper.model, self.stepper.glue)
         plant, context = self.stepper.plant, self.stepper.context
@@ -305,11 +287,6 @@ class _Log:
         for name, spent in step.seconds.items():
             self.timings[name] += spent
         return deviation
-
-    def add_failure(self, step: PlannedStep) -> None:
-        """Notes the residual of a failed step."""
-        if step.qpcc is not None:
-            self.lost = {"complementarity of the failed step [N]": step.qpcc.residual}
 
     def add_state(self, state: CoupledState, q_ref: np.ndarray | None = None) -> float:
         """Adds a state; returns its largest deviation from q_ref."""
@@ -361,7 +338,7 @@ class _Log:
             residuals=residuals,
             timings=self.timings,
             metrics=metrics,
-            provenance=self.provenance,
+            provenance={},
         )
 
     def _dataset(self) -> xr.Dataset:

@@ -142,12 +142,16 @@ class PreparedStep:
     """A step up to its QPCC.
 
     Attributes:
+        state, memory, goal: as for :meth:`StepPlanner.step`.
         maps: dq and patch displacements as affine maps of torques and forces.
         qpcc: the program to solve.
         deviation: deviation from the motion before the step (nv,) [rad, m]; None if
             the goal has no `q_now`.
     """
 
+    state: CoupledState
+    memory: StepMemory
+    goal: StepGoal
     maps: StepMaps
     qpcc: StepQpcc
     deviation: np.ndarray | None = None
@@ -257,12 +261,7 @@ class StepPlanner:
             error = settling_step(
                 error, deviation, memory.deviation, stepper.dt, options.settling
             )
-        maps = step_maps(
-            system,
-            feet,
-            memory.anchors,
-            compliance=options.compliance,
-        )
+        maps = step_maps(system, feet, memory.anchors, compliance=options.compliance)
         targets = StepTargets(
             error, memory.dq, memory.torques, goal.flat, goal.standing
         )
@@ -271,7 +270,7 @@ class StepPlanner:
         )
         falling = (feet.J @ memory.dq)[2::3]
         qpcc = self._qpcc(maps, objective, goal, falling)
-        return PreparedStep(maps, qpcc, deviation)
+        return PreparedStep(state, memory, goal, maps, qpcc, deviation)
 
     def _qpcc(
         self, maps: StepMaps, objective: Quadratic, goal: StepGoal, falling: np.ndarray
@@ -311,56 +310,41 @@ class StepPlanner:
                 reason = str(error)
                 continue
             middle = clock.perf_counter()
-            ready, qpcc = self._searched(state, memory, goal, ready)
+            ready, qpcc = self._searched(ready)
             after = clock.perf_counter()
-            found = self._taken(state, memory, ready, qpcc)
+            found = self._taken(ready, qpcc)
             parts = middle - begin, after - middle, clock.perf_counter() - after
             found = replace(found, seconds=dict(zip(PARTS, parts)))
             if found.ok or not qpcc.ok:
                 return found
         return found or self._failed(state, memory, reason)
 
-    def _searched(
-        self,
-        state: CoupledState,
-        memory: StepMemory,
-        goal: StepGoal,
-        ready: PreparedStep,
-    ) -> tuple[PreparedStep, QpccSolution]:
+    def _searched(self, ready: PreparedStep) -> tuple[PreparedStep, QpccSolution]:
         """The solution of the QPCC, and the step with the pairs that push there.
 
         Where other pairs of the skin push than those assumed, it is solved again with
         them. If that does not end, :meth:`SpringSystem.solution` still moves the skin
         as its contacts do under the torques and forces that were found.
         """
-        options, start = self.options, memory.torques
-        found = None
+        most, cop = self.options.max_iterations, self.options.cop
+        start, found = ready.memory.torques, None
         for _ in range(SETS):
-            qpcc = solve_qpcc(
-                ready.qpcc,
-                max_iterations=options.max_iterations,
-                cop=options.cop,
-                start=start,
-            )
+            qpcc = solve_qpcc(ready.qpcc, max_iterations=most, cop=cop, start=start)
             if found and not qpcc.ok:
                 break
             found, start = (ready, qpcc), qpcc.torques
             system = ready.maps.system.at(ready.maps.dq(qpcc.w))
             if not qpcc.ok or system is ready.maps.system:
                 break
-            ready = self.prepare(state, memory, goal, system=system)
+            step = ready.state, ready.memory, ready.goal
+            ready = self.prepare(*step, system=system)
         return found
 
-    def _taken(
-        self,
-        state: CoupledState,
-        memory: StepMemory,
-        ready: PreparedStep,
-        qpcc: QpccSolution,
-    ) -> PlannedStep:
+    def _taken(self, ready: PreparedStep, qpcc: QpccSolution) -> PlannedStep:
         """The step that a solution of the QPCC makes; a failed one where it cannot be
         used, or turns the skin inside out."""
-        p, reason = ready.maps.p, qpcc.message
+        state, memory, p = ready.state, ready.memory, ready.maps.p
+        reason = qpcc.message
         if qpcc.ok:
             try:
                 solution = ready.maps.solution(qpcc.w)
@@ -369,10 +353,8 @@ class StepPlanner:
             moved = self.stepper.advance(state, solution)
             tet, ratio = worst_tet(self.stepper.model, moved.skin.positions)
             if ratio > 0:
-                after = self._next_memory(ready, memory, qpcc, solution)
-                return PlannedStep(
-                    moved, after, qpcc, solution, p, {}, True, qpcc.message
-                )
+                after = self._next_memory(ready, qpcc, solution)
+                return PlannedStep(moved, after, qpcc, solution, p, {}, True, reason)
             reason = (
                 f"tetrahedron {tet} is inverted (det F {ratio:.3g}); take a smaller dt"
             )
@@ -414,7 +396,7 @@ class StepPlanner:
         prepared = partial(self._prepared, state, memory, goal)
         ready, dropped = prepared(), ()
         if labels is None:
-            ready, found = self._searched(state, memory, goal, ready)
+            ready, found = self._searched(ready)
             labels, dropped = found.require().labels, found.dropped
         labels, engine, maps = np.asarray(labels), LabelledQp(ready.qpcc), ready.maps
         named, patches = skeleton_coordinates(self.stepper), self.feet.patch_names
@@ -426,7 +408,7 @@ class StepPlanner:
             how = {"dropped": dropped, "ok": solution.ok, "message": solution.message}
             made = QpccSolution.of(ready.qpcc, point, labels, **how)
             # The solver of the skin may have gone on to another step.
-            return self._taken(state, memory, prepared(), made)
+            return self._taken(prepared(), made)
 
         m = len(self.torque_limits)
         last = np.zeros(m) if memory.torques is None else memory.torques
@@ -450,11 +432,7 @@ class StepPlanner:
             return self.prepare(*step, project=True)
 
     def _next_memory(
-        self,
-        ready: PreparedStep,
-        memory: StepMemory,
-        qpcc: QpccSolution,
-        solution: StepSolution,
+        self, ready: PreparedStep, qpcc: QpccSolution, solution: StepSolution
     ) -> StepMemory:
         """Memory for the next step, with new anchors on the ground.
 
@@ -463,9 +441,9 @@ class StepPlanner:
         """
         # Where a patch sticks, y is 0 but for rounding errors.
         moved = np.where((qpcc.labels == STICK)[:, None], 0.0, qpcc.y)
-        anchors = memory.anchors + moved
-        rise = RISE * self.stepper.dt
-        anchors[:, 2] = np.minimum(memory.anchors[:, 2] + rise, 0.0)
+        before, rise = ready.memory.anchors, RISE * self.stepper.dt
+        anchors = before + moved
+        anchors[:, 2] = np.minimum(before[:, 2] + rise, 0.0)
         return StepMemory(solution.dq, qpcc.torques, anchors, ready.deviation)
 
 

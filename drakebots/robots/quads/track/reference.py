@@ -32,7 +32,8 @@ from drakebots.multibody import (
     tilt,
     tilted,
 )
-from drakebots.results import Result, with_units
+from drakebots.results import Result, require, with_units
+from drakebots.robots.quads.motion.motion import PERIODS
 from drakebots.robots.quads.robot import RPY, PlannedRobot
 from drakebots.robots.quads.steps import centre_of_pressure, cop_margin
 from drakebots.skin.coupled import patch_points
@@ -43,10 +44,6 @@ MOVES = 0.01
 
 SMOOTHED = 0.02
 """Time over which the loads are averaged that move the targets of servos [s]."""
-
-
-PERIODIC = ("joints", "cycle")
-"""Periods of a plan whose joints repeat."""
 
 
 @dataclass(frozen=True)
@@ -139,18 +136,15 @@ def plan_reference(
         InvalidInput: when the result is no plan of this robot.
     """
     data, skinned = plan.data, robot.skinned
-    needed = ("position", "velocity", "contact", "com")
-    missing = [name for name in needed if name not in data]
-    if plan.kind not in ("quads.plan", "quads.space_time") or missing:
+    if plan.kind not in ("quads.plan", "quads.space_time"):
         raise InvalidInput(
-            f"the result is no plan of a quad-robot (kind {plan.kind!r}"
-            + (f", without {missing[0]}" if missing else "")
-            + "); make one with `drakebots plan`"
+            f"the result is no plan of a quad-robot (kind {plan.kind!r}); make one "
+            "with `drakebots plan`"
         )
+    require(data, "position velocity contact com", "plan of a quad-robot to track")
     plant = skinned.plant
-    if list(data.position_name.values) != list(
-        plant.GetPositionNames(always_add_suffix=False)
-    ):
+    names = plant.GetPositionNames(always_add_suffix=False)
+    if list(data.position_name.values) != names:
         raise InvalidInput(
             f"the plan is for {plan.model}, whose positions differ from those of "
             f"{robot.name}; give the robot it was made for"
@@ -159,27 +153,15 @@ def plan_reference(
         raise InvalidInput("the plan has no steps to track; see its message")
     q, v = data.position.values, data.velocity.values
     at = [int(plant.GetJointByName(n).position_start()) for n in skinned.joints]
-    period = plan.metrics.get("period", "none")
-    times, targets = data.time.values, q[:, at]
+    periodic = plan.metrics.get("period") in PERIODS
+    times, angles = data.time.values, q[:, at]
+    contact, com = data.contact.values > 0, data.com.values
+    targets, name = angles, str(plan.metrics.get("motion", "motion"))
     if not plain and "torque" in data:
-        targets = servo_targets(
-            targets,
-            data.torque.values,
-            skinned.skin.servos,
-            float(times[1] - times[0]),
-            periodic=period in PERIODIC,
-        )
-    return Reference(
-        times,
-        q,
-        v,
-        targets,
-        q[:, at],
-        data.contact.values > 0,
-        data.com.values,
-        period in PERIODIC,
-        str(plan.metrics.get("motion", "motion")),
-    )
+        gains, dt = skinned.skin.servos, float(times[1] - times[0])
+        torque = data.torque.values
+        targets = servo_targets(angles, torque, gains, dt, periodic=periodic)
+    return Reference(times, q, v, targets, angles, contact, com, periodic, name)
 
 
 def plan_shortfall(plan: Result) -> tuple[bool, str]:
@@ -277,7 +259,9 @@ def evaluate(data: xr.Dataset, robot: PlannedRobot, reference: Reference) -> xr.
     q, planned = (
         convert.from_positions(x) for x in (data.position.values, reference.q)
     )
-    com = reference.com[rows] + _cycles(reference, data.time.values)
+    passed = np.array([reference.cycle(t) for t in data.time.values])
+    a_cycle = (reference.com[-1] - reference.com[0]) * [1, 1, 0]
+    com = reference.com[rows] + passed[:, None] * a_cycle
     added = {
         "roll_pitch": (("time", "tilt"), q[:, RPY[:2]], "rad"),
         "planned_roll_pitch": (("time", "tilt"), planned[rows][:, RPY[:2]], "rad"),
@@ -288,13 +272,6 @@ def evaluate(data: xr.Dataset, robot: PlannedRobot, reference: Reference) -> xr.
     }
     data = data.assign_coords(plane=["x", "y"], tilt=["roll", "pitch"])
     return data.assign(with_units(added))
-
-
-def _cycles(reference: Reference, times: np.ndarray) -> np.ndarray:
-    """Displacement by the whole cycles before each time (n, 3) [m]."""
-    passed = np.array([reference.cycle(t) for t in times])
-    displacement = reference.com[-1] - reference.com[0]
-    return passed[:, None] * displacement * [1, 1, 0]
 
 
 def patch_positions(robot: PlannedRobot, q: np.ndarray) -> np.ndarray:

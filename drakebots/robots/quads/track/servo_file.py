@@ -39,7 +39,8 @@ from drakebots.design.fabrication import servo_map as design_map
 from drakebots.model import skin_path
 from drakebots.multibody import joint_angles
 from drakebots.results import Result, require
-from drakebots.robots.quads.track.reference import PERIODIC, plan_model, servo_targets
+from drakebots.robots.quads.motion.motion import PERIODS
+from drakebots.robots.quads.track.reference import plan_model, servo_targets
 from drakebots.skin.file import ServoGains, read_skin
 
 UNITS = ("deg", "us")
@@ -244,7 +245,7 @@ def servo_table(
         raise InvalidInput(f"servo map: the plan has no joint {sorted(unknown)[0]!r}")
     own = plan.data.time.values
     end = float(own[-1])
-    repeats = plan.metrics.get("period") in PERIODIC
+    repeats = plan.metrics.get("period") in PERIODS
     if cycles > 1 and not repeats:
         raise InvalidInput(
             f"cycles = {cycles}: the joints of {plan.metrics.get('motion', 'the plan')}"
@@ -281,7 +282,7 @@ def _targets(plan: Result, angles, gains: ServoGains | None) -> dict[str, np.nda
     planned = np.stack([angles[name] for name in joints], axis=1)
     times = data.time.values
     dt = float(times[1] - times[0])
-    repeats = plan.metrics.get("period") in PERIODIC
+    repeats = plan.metrics.get("period") in PERIODS
     sent = servo_targets(planned, data.torque.values, gains, dt, periodic=repeats)
     return dict(zip(joints, sent.T))
 

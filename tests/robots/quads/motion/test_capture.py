@@ -135,7 +135,8 @@ def test_what_is_no_stride_is_refused_with_the_remedy(cow, tmp_path):
     refused("3 frames; needs 8", start=0.0, end=0.02)
     refused("unexpected keyword argument 'sped'", sped=1)
     refused("goes 0 m ahead", {k: p * [0, 1, 1] for k, p in points.items()})
-    refused("evenly", time=np.r_[time[:-1], 1.0])
+    for wrong in (np.r_[time[:-1], 1.0], -time, 0 * time):
+        refused("increase in even steps", time=wrong)
     refused(
         r"lands 2 times; name start and end", *reversed(animal(WALK, 0.8, strides=2))
     )

@@ -25,8 +25,8 @@ def _blocks(quad):
         "squares": program.squares_block("x", 5),
         "motion": program.motion_block(n, 0.02, "inner"),
         "rest": program.motion_block(n, 0.02, "rest"),
-        "wrap": program.wrap_block(n, 0.02, 0.3, False),
-        "end": program.wrap_block(n, 0.02, 0.3, True),
+        "wrap": program.motion_block(n, 0.02, "start", 0.3),
+        "end": program.motion_block(n, 0.02, "end", 0.3),
     }
 
 

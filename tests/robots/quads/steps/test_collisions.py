@@ -109,7 +109,7 @@ def test_the_planner_knows_of_the_contact(meeting):
     """What the QPCC optimized over is the step that is taken."""
     run, state, step, pairs = meeting
     goal, memory = lifting().goal(0), run.start(state)
-    ready, found = run._searched(state, memory, goal, run.prepare(state, memory, goal))
+    ready, found = run._searched(run.prepare(state, memory, goal))
     assert isinstance(ready.maps.system, SpringSystem)
     assert ready.maps.system.pushing.sum() == (push(pairs, step.solution) > 0).sum()
     dq = ready.maps.dq(found.w)

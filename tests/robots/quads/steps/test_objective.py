@@ -186,10 +186,10 @@ def test_what_cannot_be(quad, step):
     with pytest.raises(InvalidInput, match="twice"):
         one = quad.feet.patches[0]
         Feet((one, one), np.zeros((2, 3)))
-    targets = StepTargets(
-        np.full(18, np.nan), np.zeros(18), None, np.ones(4), np.ones(4)
-    )
     with pytest.raises(InvalidInput, match="error"):
+        StepTargets(np.full(18, np.nan), np.zeros(18), None, np.ones(4), np.ones(4))
+    targets = StepTargets(np.zeros(17), np.zeros(18), None, np.ones(4), np.ones(4))
+    with pytest.raises(InvalidInput, match=r"sizes \[17, 18, 12, 4\]"):
         step_objective(
             step["maps"],
             quad.feet,
