@@ -129,7 +129,7 @@ def test_a_lift_holds_the_others(cow):
         lift(cow, ["tail"])
     with pytest.raises(InvalidInput, match="not all"):
         lift(cow, cow.feet)
-    with pytest.raises(InvalidInput, match="a lift of 1e.09 s needs"):
+    with pytest.raises(InvalidInput, match=r"a lift of 1e.09 s needs"):
         lift(cow, ["fl"], duration=1e9)
 
 
