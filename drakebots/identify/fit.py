@@ -23,7 +23,14 @@ from typing import Annotated
 import casadi as ca
 import numpy as np
 
-from drakebots.core.checks import by_name, each, non_negative, positive, text
+from drakebots.core.checks import (
+    by_name,
+    check_memory,
+    each,
+    non_negative,
+    positive,
+    text,
+)
 from drakebots.core.errors import NoSolution, UnknownName, check_names
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict, run_steps
@@ -112,6 +119,9 @@ class Fit:
         self.stepper = FittedStepper(robot, values, x, self._drives.servos)
         self._signals(data)
         counts = np.maximum(1, np.round(spans / problem.time_step)).astype(int)
+        size, steps = 2 * self.stepper.nv, int(counts.sum())
+        bytes_each, remedy = 8 * size * (size + len(self.x)), "take a larger time_step"
+        check_memory(f"a fit of {steps:.3g} steps", steps, bytes_each, remedy)
         self.steps = np.repeat(spans / counts, counts)
         self.at = np.concatenate([[0], np.cumsum(counts)])
         length = max(2, round(problem.segment / sample))

@@ -295,6 +295,10 @@ def test_bad_input_is_named(pendulum, tmp_path):
         data.write_text(text.replace(old, new, 1))
         with pytest.raises((InvalidInput, UnknownName, FileProblem), match=message):
             identify(asked(pendulum, data, "mass:thigh"))
+    rows = [[t, 0, 0] for t in (0, 1000, 2000)]
+    write_csv(data, ["time [s]", "position.hip", "torque.hip"], rows)
+    with pytest.raises(InvalidInput, match="take a larger time_step"):
+        identify(Identification(pendulum, data, ["mass:thigh"], time_step=1e-9))
     kept = load(pendulum.path, parameters={"servo.delay": 0.01, "friction": 0.4})
     assert kept.parameters == {"servo.delay": 0.01, "friction": 0.4}
     with pytest.raises(UnknownName, match="parameter"):
