@@ -332,6 +332,11 @@ class ReferenceMotion:
         centre = np.zeros(3)
         centre[: len(self._plane)] = self.q[self._plane]
         self._arms = arms = feet - centre
+        bodies = np.array([foot.body for foot in robot.model.feet])
+        self._legs = [np.flatnonzero(bodies == b) for b in dict.fromkeys(bodies)]
+        self._soles = arms[:, :2].copy()
+        for leg in self._legs:
+            self._soles[leg] -= self._soles[leg].mean(axis=0)
         self._radius = max((foot.radius for foot in robot.model.feet), default=0.0)
         stands = plant.EvalBodyPoseInWorld(context, base_body(plant)).translation()
         self._about = ABOUT * float(stands[2] - feet[:, 2].mean())
@@ -340,8 +345,10 @@ class ReferenceMotion:
         sides = arms[:, :2] - self._middle
         sides = sides * (np.ptp(sides, axis=0) > self._about)
         self._fit = np.linalg.pinv(np.column_stack([np.ones(len(arms)), sides]))
-        level, slopes = self._plane_under(self.q[None])
-        self._under = level[0], slopes[0]
+        # The plane that q stands on, which may be steep.
+        radii = [foot.radius for foot in robot.model.feet]
+        level, *slopes = self._fit @ (feet[:, 2] - radii)
+        self._under = level, np.array(slopes)
         ahead = np.zeros(3)
         ahead[: len(self._plane)] = self._speed * self._ahead
         self._passing = ahead + self._turn * np.cross([0, 0, 1.0], arms)
@@ -397,6 +404,14 @@ class ReferenceMotion:
 
     # --- the ground ---
 
+    def on_ground(self, q: np.ndarray) -> np.ndarray:
+        """A pose of robots that stand where they are at q (nq,), which is one for flat
+        ground: base and soles as the ground under them asks, to first order."""
+        out = q[None].copy()
+        if not isinstance(self.terrain, Flat):
+            self._over_ground(np.zeros(1), None, out, np.zeros_like(out))
+        return out[0]
+
     def _over_ground(self, times, share, out, rates) -> None:
         """Adds what the ground changes to a reference for flat ground.
 
@@ -422,7 +437,14 @@ class ReferenceMotion:
         # A foot in the air passes over the highest place that it may come to.
         over = off.max(axis=2) + OVER * np.ptp(off, axis=2)
         own = np.where(swinging, over, off[:, :, SAMPLES // 2])
-        lifts = np.einsum("ki,kij->kj", own, self._lifts[phase])
+        # A sole rests on the highest ground under its points.
+        ahead, asked = self._path_axis, np.zeros((len(times), len(self._legs), 3))
+        for leg, points in enumerate(self._legs):
+            tilt = self._steepness(out, arms[:, points], ahead) - slopes @ ahead
+            tilted = np.outer(tilt, self._soles[points] @ ahead)
+            asked[:, leg, 0] = (own[:, points] - tilted).max(axis=1)
+            asked[:, leg, 1:] = np.outer(tilt, ahead)
+        lifts = np.einsum("kli,klij->kj", asked, self._lifts[phase])
         angles = np.arctan(slopes) - np.arctan(self._under[1])
         changes = {
             "z": level - self._under[0],
@@ -443,11 +465,38 @@ class ReferenceMotion:
         fitted = self._heights(q, places).mean(axis=2) @ self._fit.T
         return fitted[:, 0], fitted[:, 1:]
 
+    def _steepness(self, q, points: np.ndarray, ahead: np.ndarray) -> np.ndarray:
+        """Slope along the path (n,) of a sole that rests on the ground under it: on the
+        two places that carry its middle, or as level as it can lie on one.
+
+        Args:
+            q: robots (n, nq).
+            points: of the sole, from the base (n, k, 2) [m].
+            ahead: direction of the path (2,).
+        """
+        reach = np.ptp(points @ ahead, axis=1).max() / 2
+        if reach == 0:
+            return np.zeros(len(q))
+        x = np.linspace(-reach, reach, SAMPLES)
+        places = points.mean(axis=1)[:, None] + np.outer(x, ahead)
+        heights = self._heights(q, places[:, None])[:, 0]
+        back, front = x < 0, x > 0
+        span = x[front] - x[back][:, None]
+        b, f = heights[:, back, None], heights[:, None, front]
+        between = (b * x[front] - f * x[back][:, None]) / span
+        middle = np.maximum(between.max(axis=(1, 2)), heights[:, SAMPLES // 2])[:, None]
+        most = ((heights[:, back] - middle) / x[back]).min(axis=1)
+        least = ((heights[:, front] - middle) / x[front]).max(axis=1)
+        return np.clip(0.0, least, most)
+
+    @property
+    def _path_axis(self) -> np.ndarray:
+        """Direction of the path in the plane (2,), along the robot's axes."""
+        return np.append(self._ahead, 0.0)[:2]
+
     def _line(self, reach: float) -> np.ndarray:
         """Points (SAMPLES, 2) up to `reach` [m] behind and before, along the path."""
-        ahead = np.zeros(2)
-        ahead[: len(self._plane)] = self._ahead
-        return np.linspace(-reach, reach, SAMPLES)[:, None] * ahead
+        return np.linspace(-reach, reach, SAMPLES)[:, None] * self._path_axis
 
     def _heights(self, q: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Heights of the ground (n, nc, k) [m] under robots at q (n, nq), at places
@@ -463,21 +512,22 @@ class ReferenceMotion:
         return self.terrain.heights(x_0 + c * x - s * y, y_0 + s * x + c * y)
 
     def _lifting(self, robot: Robot, context: Context) -> np.ndarray:
-        """Change of the joints by phase that lifts a foot by 1 m, to first order
-        (phases, nc, nj)."""
+        """Changes of the joints by phase that lift all feet of a leg by 1 m, and that
+        tilt its sole up ahead and to the left by 1, to first order
+        (phases, legs, 3, nj)."""
         plant, q, table = robot.plant, self.q.copy(), []
-        up, T = np.array([0.0, 0.0, 1.0]), _leading(robot, self._joints)
+        up, T = np.array([[0.0], [0.0], [1.0]]), _leading(robot, self._joints)
+        lifts = np.column_stack([np.ones(len(self._soles)), self._soles])
         for joints in self._table[0]:
             q[self._joints] = joints
             plant.SetPositions(context, q)
-            J = (robot.feet_jacobian(context)[:, self._joints] @ T).reshape(
-                len(self._arms), 3, -1
-            )
-            JJ = J @ J.swapaxes(1, 2)
-            size = np.trace(JJ, axis1=1, axis2=2)[:, None, None]
-            damped = JJ + DAMPING * size * np.eye(3)
-            lifts = np.einsum("cij,ci->cj", J, np.linalg.solve(damped, up))
-            table.append(lifts @ T.T)
+            rows = robot.feet_jacobian(context)[:, self._joints] @ T
+            rows = rows.reshape(len(lifts), 3, -1)
+            table.append([])
+            for leg in self._legs:
+                J, asked = np.concatenate(rows[leg]), np.kron(lifts[leg], up)
+                damped = J @ J.T + DAMPING * np.sum(J**2) * np.eye(len(J))
+                table[-1].append((T @ J.T @ np.linalg.solve(damped, asked)).T)
         return np.array(table)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from drakebots import build_robot, load
 from drakebots.control import Gait, ReferenceMotion, follow_feet
-from drakebots.control.references import phases_of
+from drakebots.control.references import crouched, phases_of
 from drakebots.model import Point
 from drakebots.multibody import Slope, Step, find_posture
 from tests.helpers.coupled_robots import knees_follow
@@ -30,6 +30,12 @@ def standing(name):
 @pytest.fixture(scope="module")
 def cheetah():
     return standing("mini_cheetah")
+
+
+@pytest.fixture(scope="module")
+def bent_biped(tmp_path_factory):
+    robot, context, q = standing(biped(tmp_path_factory.mktemp("biped"), rolls=True))
+    return robot, context, crouched(robot, q, Gait(), 0.3)
 
 
 def reference(robot, q, **more):
@@ -235,18 +241,58 @@ def test_heading_goes_on_from_the_robots_turn(cheetah):
     assert v[:, 3] == pytest.approx(0.3)
 
 
-def test_the_base_goes_by_the_plane_under_its_feet(cheetah):
-    """On a slope the base rises as the ground does, and keeps the tilt of its pose."""
+@pytest.mark.parametrize("stands_there", [False, True])
+def test_the_base_goes_by_the_plane_under_its_feet(cheetah, stands_there):
+    """On a slope the base rises as the ground does and is as steep, from a pose for
+    flat ground and from one that stands there."""
     robot, _, q0 = cheetah
-    rise = 0.1
+    rise, q = 0.1, q0
     ground = Slope(-np.arctan(rise))
-    asked = reference(robot, q0, goal=(1, 0), speed=0.3, gait=Gait(), terrain=ground)
+    if stands_there:
+        q = reference(robot, q0, terrain=ground).on_ground(q0)
+    asked = reference(robot, q, goal=(1, 0), speed=0.3, gait=Gait(), terrain=ground)
     times = 0.01 * np.arange(60)
-    q, v = asked.sample(times, q0)
+    found, v = asked.sample(times, q)
     x, z, pitch = (asked.axes[name] for name in ("x", "z", "pitch"))
-    assert np.allclose(q[:, z] - q0[z], rise * (q[:, x] - q0[x]), atol=1e-9)
-    assert np.allclose(q[:, pitch], q0[pitch], atol=1e-9)
+    below = rise * (found[:, x] - q0[x])
+    assert found[0, z] == pytest.approx(q0[z], abs=2e-3)
+    assert np.allclose(found[:, z] - found[0, z], below)
+    assert np.allclose(found[:, pitch] - q0[pitch], -np.arctan(rise), atol=2e-3)
     assert np.allclose(v[1:-1, z], rise * v[1:-1, x], atol=0.01)
+
+
+def test_soles_lie_on_a_slope_under_an_upright_trunk(bent_biped):
+    """Two legs side by side do not tilt the base; their ankles do the soles."""
+    robot, context, q0 = bent_biped
+    ground = Slope(-0.14)
+    asked = reference(robot, q0, terrain=ground)
+    q = asked.on_ground(q0)
+    assert q[asked.axes["pitch"]] == q0[asked.axes["pitch"]]
+    robot.plant.SetPositions(context, q)
+    x, y, z = robot.feet_positions(context).T
+    assert z == pytest.approx(ground.heights(x, y), abs=2e-3)
+    assert np.ptp(z) > 0.02
+
+
+@pytest.mark.parametrize("edge", [-0.03, 0.03])
+def test_a_sole_rests_on_an_edge(bent_biped, edge):
+    """Before its middle it lies on its heel and the edge, and behind it level on top;
+    it goes into the ground nowhere."""
+    robot, context, q0 = bent_biped
+    height = 0.02
+    robot.plant.SetPositions(context, q0)
+    sole = robot.feet_positions(context)
+    middle = sole[:, 0].mean()
+    ground = Step(middle + edge, middle + 2.0, height)
+    robot.plant.SetPositions(
+        context, reference(robot, q0, terrain=ground).on_ground(q0)
+    )
+    there = robot.feet_positions(context)
+    heel, toe = there[:, 0] < middle, there[:, 0] > middle
+    steep = height / (edge + np.ptp(sole[:, 0]) / 2) if edge > 0 else 0.0
+    low = 0.0 if edge > 0 else height
+    assert there[heel, 2] == pytest.approx(low, abs=3e-3)
+    assert there[toe, 2] == pytest.approx(low + steep * np.ptp(sole[:, 0]), abs=4e-3)
 
 
 def test_feet_stand_on_both_sides_of_an_edge(cheetah):

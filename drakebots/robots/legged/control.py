@@ -358,16 +358,16 @@ class Run(ControlRun):
 
     def _first(self, standing: np.ndarray) -> np.ndarray:
         """Positions at the start (nq,)."""
-        q, axes = standing.copy(), self.reference.axes
+        q, axes = self.reference.on_ground(standing), self.reference.axes
         if self.problem.start == "side":
             q[axes["roll"]] -= np.pi / 2
-            self.own.plant.SetPositions(self.context, q)
-            feet = self.own.feet_positions(self.context)[:, 2]
-            radii = [foot.radius for foot in self.model.feet]
-            q[axes["z"]] -= (feet - radii).min()
         self.own.plant.SetPositions(self.context, q)
-        self.own.put_onto(self.context, self.problem.terrain)
-        return self.own.plant.GetPositions(self.context)
+        feet = self.own.feet_positions(self.context)
+        radii = [foot.radius for foot in self.model.feet]
+        if "z" in axes:
+            deep = self.problem.terrain.heights(*feet.T[:2]) + radii - feet[:, 2]
+            q[axes["z"]] += deep.max()
+        return q
 
     def _standing(self) -> np.ndarray:
         """Positions (nq,) of the posture, which is left in the context."""
