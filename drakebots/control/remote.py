@@ -93,9 +93,9 @@ class RemoteReplanning:
         """Whether no answer is out, after one was taken that is due or has come."""
         if self._asked is not None:
             if self._delay is None:
-                come = self._child.pipe.poll()
+                come = self._child.has_answered()
                 while not come and now - self._asked > self._spent + AHEAD:
-                    come = self._child.pipe.poll(AHEAD / 4)
+                    come = self._child.has_answered(AHEAD / 4)
             else:
                 come = now >= self._asked + self._delay - 1e-9
             if come:

@@ -56,6 +56,14 @@ class Child:
         )
         theirs.close()
         self.pipe = Connection(ours.detach())
+        self._answers = select.poll()
+        self._answers.register(self.pipe, select.POLLIN)
+
+    def has_answered(self, patience: float = 0.0) -> bool:
+        """Whether there is something to receive, after waiting for so long at most [s];
+        `pipe.poll` makes a list of what to look at anew each time, which takes 30 us.
+        """
+        return bool(self._answers.poll(1e3 * patience))
 
     @property
     def seconds(self) -> float:

@@ -442,7 +442,7 @@ class SimulatedPart(Part):
 GRAIN = 1.5e-3
 """Simulated time may be this far ahead of the wall clock [s]: sleeping is coarse."""
 
-SLIP = 0.05
+SLIP = 0.1
 """What is later than this is not made up for [s]: the simulation runs slow."""
 
 MARKS = 20

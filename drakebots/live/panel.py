@@ -136,6 +136,7 @@ class Panel:
             raise InvalidInput("two controls of a page have the same name")
         self.values = {c.name: c.value for c in controls if isinstance(c, Slider)}
         self.events: list[Event] = []
+        self._labels = {name: _label(c) for name, c in self._controls.items()}
         self._meshcat, self._seen = meshcat, dict.fromkeys(self._controls, 0.0)
         self._pad = dict.fromkeys(self._controls, 0.0)
         self._said = ""
@@ -146,7 +147,7 @@ class Panel:
             _set_field(control, self.values.get(control.name))
         for control in controls if meshcat is not None else ():
             codes = [f"Key{k}" if len(k) == 1 else k for k in control.keys]
-            label, room = _label(control), [control.low, control.high]
+            label, room = self._labels[control.name], [control.low, control.high]
             if isinstance(control, Button):
                 meshcat.AddButton(label, *codes)
                 continue
@@ -164,8 +165,8 @@ class Panel:
         """Sets a slider, without an event."""
         self.values[name] = value
         if self._meshcat is not None:
-            label = _label(self._controls[name])
-            self._seen[name] = self._meshcat.SetSliderValue(label, value)
+            seen = self._meshcat.SetSliderValue(self._labels[name], value)
+            self._seen[name] = seen
 
     def say(self, text: str) -> None:
         """Says something on a button of the page; "" says nothing any more."""
@@ -198,7 +199,7 @@ class Panel:
         """What mouse and keys ask for."""
         found = []
         for name, control in self._controls.items():
-            label, seen = _label(control), self._seen[name]
+            label, seen = self._labels[name], self._seen[name]
             if isinstance(control, Button):
                 self._seen[name] = self._meshcat.GetButtonClicks(label)
                 found += [Event(time, name, 1.0)] * int(self._seen[name] - seen)

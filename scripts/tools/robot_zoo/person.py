@@ -14,6 +14,7 @@ import base64
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import tempfile
 import time
@@ -42,7 +43,11 @@ class Person:
             raise InvalidInput("needs a browser; install one of " + ", ".join(BROWSERS))
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         (theirs, self._to), (self._from, answers) = os.pipe(), os.pipe()
-        words = [browser, *FLAGS, "--remote-debugging-pipe"]
+        # As root it would run before all others; no person's browser may.
+        plain = (
+            ["setpriv", "--bounding-set=-sys_nice"] if shutil.which("setpriv") else []
+        )
+        words = [*plain, browser, *FLAGS, "--remote-debugging-pipe"]
         words += [f"--user-data-dir={self._profile.name}"]
         words += [f"--window-size={size[0]},{size[1]}", "about:blank"]
         # Chromium reads from descriptor 3 and answers on 4.

@@ -10,7 +10,13 @@ from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import non_negative, one_of
+from drakebots.core.checks import (
+    check_value,
+    non_negative,
+    one_of,
+    optional,
+    positive,
+)
 from drakebots.core.fields import checked
 from drakebots.core.units import si_factor
 from drakebots.formats import load
@@ -105,7 +111,12 @@ def hamr_variant(
             with twists, which gives no stiffness. Theirs is at the flexure; ours is
             on the line about which lift chain and leg both turn, since anywhere else
             the closed chains lock it.
+
+    Raises:
+        InvalidInput: for a factor or stiffness that is not > 0.
     """
+    check_value("stiffness scale", stiffness_scale, positive())
+    check_value("serial stiffness", serial_stiffness, optional(positive("N m/rad")))
     model = load(MODEL)
     if stiffness_scale == 1.0 and serial_stiffness is None:
         return model
