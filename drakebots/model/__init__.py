@@ -67,7 +67,12 @@ if TYPE_CHECKING:
         parse_model,
         shortened,
     )
-    from drakebots.model.soles import box_corners, plane_rotation, shape_points
+    from drakebots.model.soles import (
+        box_corners,
+        plane_rotation,
+        shape_points,
+        shape_sizes,
+    )
     from drakebots.model.views import (
         actuators_of,
         bodies_of,

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, MultibodyPlant
-from pydrake.multibody.tree import FrameIndex
+from pydrake.multibody.tree import FrameIndex, Joint
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.model.candidates import foot_candidates
@@ -31,58 +31,60 @@ def model_contents(model: Model) -> dict[str, list[dict[str, Any]]]:
     plant.Finalize()
     context = plant.CreateDefaultContext()
     links = Links(plant, scene_graph.model_inspector(), context, model.loops)
+    added = {motor.joint for motor in model.actuators}
+    heads = ("loop", "A", "B", "kind", "rows")
     return {
-        "bodies": _bodies(links),
-        "joints": _joints(plant),
-        "motors": _motors(plant, model),
+        "bodies": [
+            {
+                "body": links.label(body),
+                "mass_kg": body.get_mass(context),
+                "collision shapes": len(plant.GetCollisionGeometriesForBody(body)),
+            }
+            for body in links.bodies[1:]
+        ],
+        "joints": [_joint(joint) for joint in joints_of(plant)],
+        "motors": [
+            {
+                "motor": motor.name(),
+                "joint": motor.joint().name(),
+                "effort": _finite(motor.effort_limit()),
+                "from": "added" if motor.joint().name() in added else "the file",
+            }
+            for motor in actuators_of(plant)
+        ],
         "frames": _frames(plant),
-        "loops": _loops(model),
-        "couplers": _couplers(model),
-        "poses": _poses(model),
+        "loops": [
+            dict(zip(heads, (x.name, x.body_A, x.body_B, x.rows, x.num_rows)))
+            for x in model.loops
+        ],
+        "couplers": [
+            {
+                "joint": x.follower,
+                "follows": x.leader,
+                "gear": x.gear,
+                "offset": x.offset,
+            }
+            for x in model.couplers
+        ],
+        "poses": [{"pose": name, "joints": len(q)} for name, q in model.poses.items()],
         "could be feet": _feet(model, links),
     }
 
 
-def _bodies(links: Links) -> list[dict[str, Any]]:
-    return [
-        {
-            "body": links.label(body),
-            "mass_kg": body.get_mass(links.context),
-            "collision shapes": len(links.plant.GetCollisionGeometriesForBody(body)),
-        }
-        for body in links.bodies[1:]
-    ]
-
-
-def _joints(plant: MultibodyPlant) -> list[dict[str, Any]]:
-    rows = []
-    for joint in joints_of(plant):
-        single = joint.num_positions() == 1
-        rows.append(
-            {
-                "joint": joint.name(),
-                "type": joint.type_name(),
-                "parent": joint.parent_body().name(),
-                "child": joint.child_body().name(),
-                "lower": _finite(joint.position_lower_limits()[0]) if single else None,
-                "upper": _finite(joint.position_upper_limits()[0]) if single else None,
-                "default": float(joint.default_positions()[0]) if single else None,
-            }
-        )
-    return rows
-
-
-def _motors(plant: MultibodyPlant, model: Model) -> list[dict[str, Any]]:
-    added = {motor.joint for motor in model.actuators}
-    return [
-        {
-            "motor": motor.name(),
-            "joint": motor.joint().name(),
-            "effort": _finite(motor.effort_limit()),
-            "from": "added" if motor.joint().name() in added else "the file",
-        }
-        for motor in actuators_of(plant)
-    ]
+def _joint(joint: Joint) -> dict[str, Any]:
+    row = {
+        "joint": joint.name(),
+        "type": joint.type_name(),
+        "parent": joint.parent_body().name(),
+        "child": joint.child_body().name(),
+    }
+    single = joint.num_positions() == 1
+    limits = joint.position_lower_limits, joint.position_upper_limits
+    for name, values in zip(
+        ("lower", "upper", "default"), (*limits, joint.default_positions)
+    ):
+        row[name] = _finite(values()[0]) if single else None
+    return row
 
 
 def _frames(plant: MultibodyPlant) -> list[dict[str, Any]]:
@@ -100,25 +102,6 @@ def _frames(plant: MultibodyPlant) -> list[dict[str, Any]]:
         for frame in frames
         if frame.name() and frame.index() not in others
     ]
-
-
-def _loops(model: Model) -> list[dict[str, Any]]:
-    heads = ("loop", "A", "B", "kind", "rows")
-    return [
-        dict(zip(heads, (x.name, x.body_A, x.body_B, x.rows, x.num_rows)))
-        for x in model.loops
-    ]
-
-
-def _couplers(model: Model) -> list[dict[str, Any]]:
-    return [
-        {"joint": x.follower, "follows": x.leader, "gear": x.gear, "offset": x.offset}
-        for x in model.couplers
-    ]
-
-
-def _poses(model: Model) -> list[dict[str, Any]]:
-    return [{"pose": name, "joints": len(q)} for name, q in model.poses.items()]
 
 
 def _feet(model: Model, links: Links) -> list[dict[str, Any]]:

@@ -18,12 +18,15 @@ from pydrake.geometry import (
     Convex,
     Cylinder,
     Ellipsoid,
+    HalfSpace,
     Mesh,
     Obb,
     Shape,
     Sphere,
 )
 from pydrake.math import RigidTransform
+
+from drakebots.core.errors import InvalidInput
 
 _AROUND = np.linspace(0, 2 * np.pi, 48, endpoint=False)
 _FACING = np.cos(np.radians(40))
@@ -99,6 +102,33 @@ def cloud_of(shape: Shape, X_BG: RigidTransform, up_B: np.ndarray) -> Cloud:
     return Cloud(points, np.full(len(points), radius), (name,)).moved(X_BG)
 
 
+_SIZES = {
+    Box: ("width", "depth", "height"),
+    Capsule: ("radius", "length"),
+    Cylinder: ("radius", "length"),
+    Ellipsoid: ("a", "b", "c"),
+    HalfSpace: (),
+    Sphere: ("radius",),
+}
+
+
+def shape_sizes(shape: Shape) -> np.ndarray:
+    """The lengths that a shape is made of, in the order of its constructor.
+
+    Of a mesh its scale (3,).
+
+    Raises:
+        InvalidInput: for a shape of another kind.
+    """
+    if isinstance(shape, Convex | Mesh):
+        return shape.scale3()
+    kind = type(shape)
+    if kind not in _SIZES:
+        known = ", ".join(each.__name__ for each in _SIZES)
+        raise InvalidInput(f"shape {kind.__name__} is none of {known}, Convex, Mesh")
+    return np.array([getattr(shape, size)() for size in _SIZES[kind]])
+
+
 def shape_points(shape: Shape) -> tuple[np.ndarray, float]:
     """A shape as points (n, 3) in its frame with one radius around them [m].
 
@@ -120,7 +150,7 @@ def shape_points(shape: Shape) -> tuple[np.ndarray, float]:
         tilt, around = (x.ravel() for x in np.meshgrid(tilts, _AROUND, indexing="ij"))
         level = [np.cos(tilt) * np.cos(around), np.cos(tilt) * np.sin(around)]
         ball = np.stack([*level, np.sin(tilt)], axis=1)
-        return ball * [shape.a(), shape.b(), shape.c()], 0.0
+        return ball * shape_sizes(shape), 0.0
     if isinstance(shape, Convex | Mesh):
         return _hull(shape), 0.0
     return np.zeros((0, 3)), 0.0

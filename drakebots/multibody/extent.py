@@ -30,7 +30,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.framework import Context
 
-from drakebots.model import bodies_of, shape_points
+from drakebots.model import bodies_of, shape_points, shape_sizes
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,7 @@ class Distances:
         if self.box is None:
             return p[:, 2], np.tile([0.0, 0.0, 1.0], (len(p), 1))
         if isinstance(self.shape, Ellipsoid):
-            s = self.shape
-            return _from_ellipsoid(p, np.array([s.a(), s.b(), s.c()]))
+            return _from_ellipsoid(p, shape_sizes(self.shape))
         found = [self.query.ComputeSignedDistanceToPoint(x, np.inf) for x in p]
         distance = np.array([one.distance for each in found for one in each])
         return distance, np.array([one.grad_W for each in found for one in each])

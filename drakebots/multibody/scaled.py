@@ -10,20 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 from pydrake.geometry import (
-    Box,
-    Capsule,
     CollisionFilterDeclaration,
     Convex,
-    Cylinder,
-    Ellipsoid,
     GeometryId,
     GeometrySet,
-    HalfSpace,
     Mesh,
     ProximityProperties,
     SceneGraph,
     SceneGraphInspector,
-    Sphere,
 )
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
@@ -52,6 +46,7 @@ from drakebots.model import (
     force_elements,
     is_floating,
     joints_of,
+    shape_sizes,
     slides,
     spring_law,
 )
@@ -315,19 +310,10 @@ def scaled_shape(shape, length: float):
     Raises:
         InvalidInput: for a shape that cannot be scaled.
     """
-    if isinstance(shape, HalfSpace):
-        return HalfSpace()
-    if isinstance(shape, Sphere):
-        return Sphere(shape.radius() / length)
-    if isinstance(shape, Box):
-        return Box(*(shape.size() / length))
-    if isinstance(shape, Cylinder | Capsule):
-        return type(shape)(shape.radius() / length, shape.length() / length)
-    if isinstance(shape, Ellipsoid):
-        return Ellipsoid(shape.a() / length, shape.b() / length, shape.c() / length)
+    sizes = shape_sizes(shape) / length
     if isinstance(shape, Mesh | Convex):
-        return type(shape)(shape.source(), shape.scale3() / length)
-    raise InvalidInput(f"shape {type(shape).__name__} cannot be scaled")
+        return type(shape)(shape.source(), sizes)
+    return type(shape)(*sizes)
 
 
 def _scaled_contact(source: ProximityProperties, unit: Scaling) -> ProximityProperties:

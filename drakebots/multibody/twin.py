@@ -94,28 +94,36 @@ class Link:
     X_MB: Pose
 
 
-class TwinKinematics:
-    """The tree of a plant's bodies as expressions.
+class Twin:
+    """CasADi expressions of a plant.
 
     The methods take positions `q` (nq,) and velocities `v` (nv,) in Drake's
     order, as SX.
 
     Args:
         plant: finalized.
+        values: expressions in place of the plant's numbers: "mass:LINK" of a link,
+            whose inertia goes with it, "damping:JOINT" and "stiffness:JOINT".
 
     Attributes:
         links: every body but the world, inboard bodies first.
 
     Raises:
-        InvalidInput: for a plant that is not finalized.
+        InvalidInput: for a plant that is not finalized, and for a joint or force
+            element without a twin, by name.
     """
 
-    def __init__(self, plant: MultibodyPlant):
+    def __init__(
+        self, plant: MultibodyPlant, values: Mapping[str, ca.SX] = MappingProxyType({})
+    ):
         if not plant.is_finalized():
             raise InvalidInput("the plant must be finalized before it gets a twin")
-        self.plant = plant
+        self.plant, self.values = plant, values
         self.nq, self.nv = plant.num_positions(), plant.num_velocities()
-        self.links = _walk(plant)
+        self.nu = plant.num_actuated_dofs()
+        self.links, self._springs = _walk(plant), _force_elements(plant)
+
+    # --- kinematics -------------------------------------------------------------
 
     def rates(self, q: ca.SX, v: ca.SX) -> ca.SX:
         """qdot = N(q) v (nq,)."""
@@ -250,75 +258,7 @@ class TwinKinematics:
             known[link.body] = (w_B, u_B)
             yield link, w_B, u_B
 
-
-def _walk(plant: MultibodyPlant) -> list[Link]:
-    """The links of a plant, inboard bodies first.
-
-    Raises:
-        InvalidInput: for joints that close loops.
-    """
-    joints = joints_of(plant)
-    placed, links = {0}, []
-    while joints:
-        rest = []
-        for joint in joints:
-            parent = int(joint.parent_body().index())
-            child = int(joint.child_body().index())
-            ends = (
-                _constant_pose(joint.frame_on_parent()),
-                _constant_pose(joint.frame_on_child()).inverse(),
-            )
-            if parent in placed and child not in placed:
-                links.append(Link(child, parent, joint, False, *ends))
-                placed.add(child)
-            elif child in placed and parent not in placed:
-                links.append(Link(parent, child, joint, True, *ends))
-                placed.add(parent)
-            else:
-                rest.append(joint)
-        if len(rest) == len(joints):
-            names = ", ".join(joint.name() for joint in rest)
-            raise InvalidInput(
-                f"joints {names} close loops; cut them and list them as loops"
-            )
-        joints = rest
-    return links
-
-
-class Twin(TwinKinematics):
-    """CasADi expressions of a plant.
-
-    The methods take positions `q` (nq,) and velocities `v` (nv,) in Drake's
-    order, as SX.
-
-    Args:
-        plant: finalized.
-        values: expressions in place of the plant's numbers: "mass:LINK" of a link,
-            whose inertia goes with it, "damping:JOINT" and "stiffness:JOINT".
-
-    Raises:
-        InvalidInput: for a joint or force element without a twin, by name.
-    """
-
-    def __init__(
-        self, plant: MultibodyPlant, values: Mapping[str, ca.SX] = MappingProxyType({})
-    ):
-        super().__init__(plant)
-        self.values = values
-        self.nu = plant.num_actuated_dofs()
-        self._springs = self._force_elements()
-
-    def _force_elements(self):
-        found = force_elements(self.plant)
-        for element in found:
-            if not isinstance(
-                element, RevoluteSpring | PrismaticSpring | LinearSpringDamper
-            ):
-                raise InvalidInput(
-                    f"force element {int(element.index())} ({type(element).__name__}) "
-                    "has no twin; use joint springs or LinearSpringDamper"
-                )
-        return found
+    # --- dynamics ---------------------------------------------------------------
 
     def kinetic_energy(self, q: ca.SX, v: ca.SX) -> ca.SX:
         """T = 1/2 v'M(q)v, reflected inertias included."""
@@ -528,3 +468,55 @@ class Twin(TwinKinematics):
     def actuation_matrix(self) -> np.ndarray:
         """B (nv, nu)."""
         return np.array(self.plant.MakeActuationMatrix())
+
+
+def _walk(plant: MultibodyPlant) -> list[Link]:
+    """The links of a plant, inboard bodies first.
+
+    Raises:
+        InvalidInput: for joints that close loops.
+    """
+    joints = joints_of(plant)
+    placed, links = {0}, []
+    while joints:
+        rest = []
+        for joint in joints:
+            parent = int(joint.parent_body().index())
+            child = int(joint.child_body().index())
+            ends = (
+                _constant_pose(joint.frame_on_parent()),
+                _constant_pose(joint.frame_on_child()).inverse(),
+            )
+            if parent in placed and child not in placed:
+                links.append(Link(child, parent, joint, False, *ends))
+                placed.add(child)
+            elif child in placed and parent not in placed:
+                links.append(Link(parent, child, joint, True, *ends))
+                placed.add(parent)
+            else:
+                rest.append(joint)
+        if len(rest) == len(joints):
+            names = ", ".join(joint.name() for joint in rest)
+            raise InvalidInput(
+                f"joints {names} close loops; cut them and list them as loops"
+            )
+        joints = rest
+    return links
+
+
+def _force_elements(plant: MultibodyPlant) -> list:
+    """Springs and dampers.
+
+    Raises:
+        InvalidInput: for another force element.
+    """
+    found = force_elements(plant)
+    for element in found:
+        if not isinstance(
+            element, RevoluteSpring | PrismaticSpring | LinearSpringDamper
+        ):
+            raise InvalidInput(
+                f"force element {int(element.index())} ({type(element).__name__}) "
+                "has no twin; use joint springs or LinearSpringDamper"
+            )
+    return found

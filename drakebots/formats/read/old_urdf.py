@@ -17,7 +17,7 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import ModelProblem
 from drakebots.core.units import SI, Scaling
-from drakebots.formats.read.findings import Reading
+from drakebots.formats.read.findings import Reading, words
 from drakebots.formats.read.old_urdf_links import LinkReader, origin, pose
 from drakebots.formats.read.strict_xml import Element, read_xml
 from drakebots.formats.read.tree import HINGES, SINGLE, closing_joints, link_at
@@ -45,7 +45,7 @@ def is_old_urdf(path: str | Path) -> bool:
 
 def _axis(joint: Element, still: bool = False) -> np.ndarray:
     """The unit vector (3,) of the child `<axis>`, x where missing."""
-    axis = joint.part("axis", "xyz", needed=False)
+    axis = joint.part("axis", needed=False)
     value = axis.numbers("xyz", 3, [1, 0, 0])
     norm = np.linalg.norm(value)
     if norm < 1e-9 and not still:
@@ -100,10 +100,7 @@ class _Reader(LinkReader):
             raise root.problem("the first tag must be <robot>; give a URDF file")
         for key in [k for k, v in root.items() if ":" in k or (k, v) == _OLD]:
             del root.attrib[key]  # xsi:schemaLocation
-        root.check(
-            "name version",
-            "link joint loop_joint force_element transmission frame material",
-        )
+        root.check(words("old_urdf"))
         self.model.name = root.name()
         for element in root.iter():
             if element.stray and element.tag not in ("mechanicalReduction", "type"):
@@ -166,20 +163,18 @@ class _Reader(LinkReader):
 
     def _read_frame(self, element: Element) -> None:
         """Reads a `<frame>` into `model`."""
-        element.check("name link xyz rpy")
         link = self._link_name(element)
         self.model.frames.append((element.name(), link, pose(element, self.units)))
 
     def _read_joint(self, element: Element) -> None:
         """Reads a `<joint>` into `model`, and the pose of its child."""
-        element.check("name type", "parent child origin axis limit dynamics")
         name, kind = element.name(), element.given("type")
         if kind not in (*SINGLE, "fixed", "floating"):
             raise element.problem(
                 f"unknown joint type {kind!r}; choose one of: "
                 f"{', '.join(SINGLE)}, fixed, floating"
             )
-        ends = [element.part(tag, "link") for tag in ("parent", "child")]
+        ends = [element.part(tag) for tag in ("parent", "child")]
         parent, child = map(self._link_name, ends)
         if child == "world" or child == parent:
             raise element.problem(f"{child!r} cannot be its child; correct it")
@@ -201,7 +196,7 @@ class _Reader(LinkReader):
             self.model.joints[name] = joint
 
     def _read_limit(self, element: Element, joint: SdfJoint) -> None:
-        limit = element.part("limit", "lower upper velocity effort", needed=False)
+        limit = element.part("limit", needed=False)
         slides = joint.type == "prismatic"
         length = self.units.length if slides else 1.0
         force = self.units.force if slides else self.units.torque
@@ -223,8 +218,7 @@ class _Reader(LinkReader):
             joint.type = "revolute"
 
     def _read_dynamics(self, element: Element, joint: SdfJoint) -> None:
-        known = "damping friction coulomb_window"
-        dynamics, units = element.part("dynamics", known, needed=False), self.units
+        dynamics, units = element.part("dynamics", needed=False), self.units
         unit = units.torque * units.time
         if joint.type == "prismatic":
             unit = units.of(mass=1, time=-1)
@@ -251,7 +245,6 @@ class _Reader(LinkReader):
             )
 
     def _read_loop(self, element: Element) -> None:
-        element.check("name type", "axis link1 link2")
         name, kind = element.name(), element.given("type")
         if kind not in ("continuous", "revolute"):
             raise element.problem(
@@ -265,14 +258,14 @@ class _Reader(LinkReader):
 
     def _two_ends(self, element: Element):
         """The links that an element joins, and the poses of the joint in them."""
-        ends = [element.part(tag, "link xyz rpy") for tag in ("link1", "link2")]
+        ends = [element.part(tag) for tag in ("link1", "link2")]
         bodies = [self._link_name(end) for end in ends]
         if bodies[0] == bodies[1]:
             raise element.problem(f"joins link {bodies[0]!r} to itself; correct it")
         return bodies, [pose(end, self.units) for end in ends]
 
     def _moving_joint(self, element: Element, kinds: tuple[str, ...]) -> SdfJoint:
-        child = element.part("joint", "name")
+        child = element.part("joint")
         name = child.given("name")
         kind = self.kinds.get(name)
         if kind not in kinds:
@@ -284,7 +277,6 @@ class _Reader(LinkReader):
         return self.model.joints[name]
 
     def _read_force(self, element: Element) -> None:
-        element.check("name", "torsional_spring prismatic_spring linear_spring_damper")
         if len(element) != 1:
             raise element.problem(f"has {len(element)} forces; give it one")
         force = element[0]
@@ -301,7 +293,6 @@ class _Reader(LinkReader):
 
         The sum of k_i (q - r_i) is k (q - r) with k = sum k_i, k r = sum k_i r_i.
         """
-        spring.check(f"stiffness {rest_key}", "joint")
         joint = self._moving_joint(spring, kinds)
         rest = spring.number(rest_key, 0.0) * rest_unit
         stiffness = spring.not_negative("stiffness") * unit
@@ -314,7 +305,6 @@ class _Reader(LinkReader):
         joint.stiffness = total
 
     def _read_spring_damper(self, element: Element) -> None:
-        element.check("rest_length stiffness damping", "link1 link2")
         (body_A, body_B), (A, B) = self._two_ends(element)
         units = self.units
         length = element.positive("rest_length") * units.length
@@ -325,7 +315,6 @@ class _Reader(LinkReader):
         self.model.elements.append(("linear_spring_damper", spring))
 
     def _read_transmission(self, element: Element) -> None:
-        element.check("name type", "type joint actuator mechanicalReduction")
         kind = element.get("type")
         if kind is None:
             kind = element.part("type").stray
@@ -333,7 +322,7 @@ class _Reader(LinkReader):
             raise element.problem(
                 f"unknown transmission type {kind!r}; use SimpleTransmission"
             )
-        element.part("actuator", "name")
+        element.part("actuator")
         joint = self._moving_joint(element, SINGLE)
         reduction = element.part("mechanicalReduction", needed=False)
         reduction.set("value", reduction.stray)

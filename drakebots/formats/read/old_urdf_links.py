@@ -37,7 +37,7 @@ def pose(element: Element, units: Scaling) -> SdfPose:
 
 def origin(element: Element, units: Scaling) -> SdfPose:
     """The pose in the child `<origin>` of an element."""
-    return pose(element.part("origin", "xyz rpy", needed=False), units)
+    return pose(element.part("origin", needed=False), units)
 
 
 class LinkReader:
@@ -67,18 +67,16 @@ class LinkReader:
 
     def read_color(self, element: Element) -> None:
         """Reads a `<material>`; the first color of a name counts."""
-        element.check("name", "color texture")
         for texture in element.findall("texture"):
             self.note(texture, "texture ignored")
         for color in element.findall("color")[:1]:
-            rgba = element.part("color", "rgba").numbers("rgba", 4)
+            rgba = element.part("color").numbers("rgba", 4)
             if (rgba < 0).any() or (rgba > 1).any():
                 raise color.problem("rgba must be in 0 .. 1; correct it")
             self.colors.setdefault(element.given("name", ""), rgba)
 
     def read_link(self, element: Element) -> None:
         """Reads a `<link>` into `links` and `feet`."""
-        element.check("name", "inertial visual collision")
         name = element.name()
         if name == "world":
             if len(element):
@@ -114,10 +112,10 @@ class LinkReader:
         if link.find("inertial") is None:
             self.note(link, f"link {name!r} has no mass")
             return 0.0, SdfPose(), np.zeros((3, 3))
-        element = link.part("inertial", "", "origin mass inertia")
+        element = link.part("inertial")
         pose = origin(element, self.units)
-        mass = element.part("mass", "value").not_negative("value") * self.units.mass
-        tensor = element.part("inertia", " ".join(MOMENTS))
+        mass = element.part("mass").not_negative("value") * self.units.mass
+        tensor = element.part("inertia")
         inertia = matrix_of(
             [tensor.number(k, None if k[1] == k[2] else 0.0) for k in MOMENTS]
         )
@@ -130,14 +128,12 @@ class LinkReader:
         return mass, pose, inertia * self.units.inertia
 
     def _geometry(self, element: Element, name: str) -> SdfGeometry | None:
-        known = "name group" if element.tag == "collision" else "name"
-        element.check(known, "origin geometry material")
         if "group" in element.attrib:
             self.note(element, f"collision group {element.get('group')!r} ignored")
         if "name" in element.attrib:
             name = element.name()
         pose = origin(element, self.units)
-        holder = element.part("geometry", "", "sphere box cylinder capsule mesh")
+        holder = element.part("geometry")
         if len(holder) != 1:
             raise holder.problem(f"has {len(holder)} shapes; give it one")
         shape = holder[0]
@@ -146,12 +142,12 @@ class LinkReader:
             return None
         rgba = None
         if element.find("material") is not None and element.tag == "visual":
-            rgba = self._rgba(element.part("material", "name", "color texture"))
+            rgba = self._rgba(element.part("material"))
         return SdfGeometry(element.tag, name, pose, shape.tag, values, rgba)
 
     def _rgba(self, material: Element) -> np.ndarray | None:
         if material.find("color") is not None:
-            return material.part("color", "rgba").numbers("rgba", 4)
+            return material.part("color").numbers("rgba", 4)
         name = material.given("name", "")
         if name not in self.colors:
             self.note(material, f"material {name!r} has no color, ignored")
@@ -162,13 +158,11 @@ class LinkReader:
         if shape.tag == "mesh":
             return self._mesh(element.tag, shape)
         if shape.tag == "box":
-            shape.check("size")
             size = shape.numbers("size", 3)
             if (size <= 0).any():
                 raise shape.problem("size must be > 0; correct it, or drop the box")
             return {"size": size * unit}
         if shape.tag == "sphere":
-            shape.check("radius")
             radius = shape.not_negative("radius") * unit
             if radius == 0 and element.tag == "collision":
                 return {"radius": FOOT_RADIUS}
@@ -176,11 +170,9 @@ class LinkReader:
                 self.note(shape, "a visual sphere of radius 0 is dropped")
                 return None
             return {"radius": radius}
-        shape.check("radius length")
         return {key: shape.positive(key) * unit for key in ("radius", "length")}
 
     def _mesh(self, kind: str, mesh: Element) -> dict[str, object] | None:
-        mesh.check("filename scale")
         filename = mesh.given("filename")
         scale = mesh.numbers("scale", (1, 3), [1, 1, 1]) * self.units.length
         scale = np.broadcast_to(scale, (3,))

@@ -1,7 +1,8 @@
 """Strict reading of XML model files: elements with line numbers, and their numbers.
 
-Every tag and attribute must be known and every number valid; everything else raises a
-:class:`~drakebots.core.errors.ModelProblem` that names the element.
+Every number must be valid, and tags and attributes can be checked by a table of those
+that are known; what is wrong raises a :class:`~drakebots.core.errors.ModelProblem` that
+names the element.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 import operator
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -53,33 +55,38 @@ class Element(ET.Element):
         named = self.tag if name is None else f"{self.tag} name={_short(name)}"
         return ModelProblem(self.path, f"<{named}> (line {self.line}): {message}")
 
-    def check(self, attributes: str = "", children: str = "") -> None:
-        """Raises unless attributes and child tags are among those named."""
-        known = attributes.split()
-        for key in self.attrib:
-            if key not in known:
-                raise self.problem(
-                    f"unknown attribute {_short(key)}; known: {_listed(known)}"
-                )
-        known = children.split()
-        for child in self:
-            if child.tag not in known:
-                raise child.problem(
-                    f"unknown tag inside <{self.tag}>; known: {_listed(known)}"
-                )
+    def check(self, known: Mapping[str, Sequence[str]], parent: str = "") -> None:
+        """Raises unless attributes and child tags are known, here and below.
 
-    def part(
-        self, tag: str, attributes: str = "", children: str = "", *, needed: bool = True
-    ) -> Element:
-        """The child with this tag, checked; an empty one where it may be missing."""
+        Args:
+            known: attributes and children by tag, or by "parent tag" for the tags that
+                have others in that parent; of other tags anything is.
+            parent: tag of the element around this one.
+        """
+        own = known.get(f"{parent} {self.tag}", known.get(self.tag))
+        if own is None:
+            return
+        attributes, children = own[0].split(), own[1].split()
+        for key in self.attrib:
+            if key not in attributes:
+                raise self.problem(
+                    f"unknown attribute {_short(key)}; known: {_listed(attributes)}"
+                )
+        for child in self:
+            if child.tag not in children:
+                raise child.problem(
+                    f"unknown tag inside <{self.tag}>; known: {_listed(children)}"
+                )
+            child.check(known, self.tag)
+
+    def part(self, tag: str, *, needed: bool = True) -> Element:
+        """The child with this tag; an empty one where it may be missing."""
         found = self.findall(tag)
         if len(found) > 1:
             raise found[1].problem(f"a second <{tag}> in <{self.tag}>; keep one")
         if needed and not found:
             raise self.problem(f"needs a <{tag}>; add it")
-        child = found[0] if found else Element(self.path, self.line, tag, {})
-        child.check(attributes, children)
-        return child
+        return found[0] if found else Element(self.path, self.line, tag, {})
 
     def given(self, key: str, default: str | None = None) -> str:
         """The attribute `key`; required when there is no default."""

@@ -42,11 +42,10 @@ from drakebots.formats.write.parts import (
     bushings,
     filtered_pairs,
     opened,
-    sizes,
     spring_dampers,
     write_document,
 )
-from drakebots.model import Model, actuators_of, coupled_joints
+from drakebots.model import Model, actuators_of, coupled_joints, shape_sizes
 from drakebots.multibody import Robot
 
 LEAST_INERTIA = 1e-14
@@ -54,6 +53,9 @@ LEAST_INERTIA = 1e-14
 
 SAME = 1e-9
 """Frames this near are one [m, rad]."""
+
+_HALVES = {"box": 0.5, "capsule": [1.0, 0.5], "cylinder": [1.0, 0.5]}
+"""Factors of the sizes of shapes of which MuJoCo takes half lengths."""
 
 
 def write_mjcf(
@@ -349,7 +351,10 @@ class _Writer(Writer):
 
     def _forms(self, body: ET.Element, part: Part) -> None:
         for form in part.forms:
-            kind, size = sizes(form.shape)
+            kind, size = form.kind, shape_sizes(form.shape)
+            if kind == "halfspace":
+                kind, size = "plane", np.array([0.0, 0.0, 1.0])
+            size = size * _HALVES.get(kind, 1.0)
             role = "collision" if form.rgba is None else "visual"
             friction = f"{written(form.friction)} 0.005 0.0001"
             add(

@@ -26,18 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydrake.geometry import (
-    Box,
-    Capsule,
-    Convex,
-    Cylinder,
-    Ellipsoid,
-    HalfSpace,
-    Mesh,
-    Rgba,
-    Role,
-    Sphere,
-)
+from pydrake.geometry import Convex, Mesh, Rgba, Role
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import CoulombFriction
 from pydrake.multibody.tree import (
@@ -126,6 +115,12 @@ class Form:
     rgba: np.ndarray | None
     friction: float
     mesh: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """Name of the shape: "box", "halfspace", of all meshes "mesh"."""
+        is_mesh = isinstance(self.shape, Mesh | Convex)
+        return "mesh" if is_mesh else type(self.shape).__name__.lower()
 
 
 @dataclass(eq=False)
@@ -414,25 +409,3 @@ def filtered_pairs(robot: Robot, parts: Sequence[Part]) -> list[tuple[Part, Part
         for (one, first), (other, second) in combinations(solid, 2)
         if all(inspector.CollisionFiltered(a, b) for a in first for b in second)
     ]
-
-
-def sizes(shape) -> tuple[str, tuple[float, ...]]:
-    """MuJoCo's name of a shape and its sizes: radii and half lengths [m].
-
-    Raises:
-        InvalidInput: for a shape that neither format knows.
-    """
-    if isinstance(shape, Sphere):
-        return "sphere", (shape.radius(),)
-    if isinstance(shape, Box):
-        return "box", tuple(shape.size() / 2)
-    if isinstance(shape, Cylinder | Capsule):
-        kind = "cylinder" if isinstance(shape, Cylinder) else "capsule"
-        return kind, (shape.radius(), shape.length() / 2)
-    if isinstance(shape, Ellipsoid):
-        return "ellipsoid", (shape.a(), shape.b(), shape.c())
-    if isinstance(shape, Mesh | Convex):
-        return "mesh", tuple(shape.scale3())
-    if isinstance(shape, HalfSpace):
-        return "plane", (0.0, 0.0, 1.0)
-    raise InvalidInput(f"shape {type(shape).__name__} cannot be written")

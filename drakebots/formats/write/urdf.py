@@ -34,12 +34,11 @@ from drakebots.formats.write.parts import (
     copy_sphere,
     filtered_pairs,
     opened,
-    sizes,
     spring_dampers,
     write_document,
 )
 from drakebots.formats.write.sdf import DRAKE
-from drakebots.model import Model, actuators_of, coupled_joints
+from drakebots.model import Model, actuators_of, coupled_joints, shape_sizes
 from drakebots.multibody import Robot
 
 _UNLIMITED = 1e6
@@ -166,17 +165,15 @@ class _Writer(Writer):
 
     def _form(self, link: ET.Element, form: Form, X_LG: RigidTransform) -> None:
         """Adds a visual or a collision to a link."""
-        kind, size = sizes(form.shape)
+        kind, size = form.kind, shape_sizes(form.shape)
         role = "collision" if form.rgba is None else "visual"
         element = add(link, role, name=form.name)
         add(element, "origin", **_pose(X_LG))
         geometry = add(element, "geometry")
         if kind == "box":
-            add(geometry, "box", size=2 * np.array(size))
-        elif kind == "sphere":
-            add(geometry, "sphere", radius=size[0])
-        elif kind in ("cylinder", "capsule"):
-            add(geometry, kind, radius=size[0], length=2 * size[1])
+            add(geometry, "box", size=size)
+        elif kind in ("sphere", "cylinder", "capsule"):
+            add(geometry, kind, **dict(zip(("radius", "length"), size)))
         elif kind in ("ellipsoid", "mesh"):
             file = form.mesh or copy_sphere(self.path)
             add(geometry, "mesh", filename=file, scale=size)
