@@ -7,24 +7,24 @@ import os
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from drakebots.cli.options import (
+    Written,
     check_folder,
+    chosen,
     command,
-    completes,
     field_options,
     field_values,
-    number_argument,
-    output_argument,
     refuse,
 )
 from drakebots.cli.output import print_table, tell
 from drakebots.cli.progress import progress_bar, warn
+from drakebots.core.checks import in_unit, known, one_of
 from drakebots.core.errors import FileProblem, InvalidInput
-from drakebots.core.fields import declared
+from drakebots.core.fields import checked, declared
 from drakebots.core.files import claimed
 from drakebots.core.run import ended_by, saving
 from drakebots.design import (
@@ -57,22 +57,19 @@ from drakebots.robots import quads
 # Soft limbs on any robot.
 
 
-def _limbs_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("robot", help="model of the robot (URDF, SDF or MJCF)")
-    parser.add_argument(
-        "limbs", type=Path, help="description of the limbs and their links (.yaml)"
-    )
-    output_argument(
-        parser,
-        *("-o", "--output"),
-        required=True,
-        help="file of the robot with limbs (.dmd.yaml)",
-    )
+@checked()
+class Putting:
+    """Limbs that are put on a robot."""
+
+    robot: str
+    """Model of the robot (URDF, SDF or MJCF)."""
+    limbs: Path
+    """Description of the limbs and their links (.yaml)."""
+    output: Annotated[Path, Written()] = field(kw_only=True)
+    """File of the robot with limbs (.dmd.yaml)."""
 
 
-@command(
-    "limbs", "drakebots limbs robot.urdf limbs.yaml -o soft.dmd.yaml", _limbs_arguments
-)
+@command("limbs", "drakebots limbs robot.urdf limbs.yaml -o soft.dmd.yaml", Putting)
 def put_limbs(args: argparse.Namespace) -> int:
     """Put soft, actuated limbs on any robot."""
     limbs = read_limbs(args.limbs)
@@ -94,42 +91,36 @@ _OF_SURFACE = ("thicken", "forward", "up")
 """Fields of a design that only a surface without template has."""
 
 
-def _design_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "what",
-        help=f"robot of Table 1 ({', '.join(JOINTS)}), a design (.yaml) or a surface "
-        f"({', '.join(SUFFIXES)})",
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, help="folder of the robot's files"
-    )
+@checked()
+class Designing:
+    """What is designed, and what is made of it."""
+
+    what: Annotated[str, known((*JOINTS, *SUFFIXES))]
+    """Robot of Table 1, design (.yaml) or surface."""
+    output: Path = field(kw_only=True)
+    """Folder of the robot's files."""
+    units: Annotated[str | None, known(("m", "cm", "mm"))] = None
+    """Unit of a surface: m, cm or mm; by default the first in which it is 2 cm to 5 m
+    long."""
+    time_limit: Annotated[float | None, in_unit("s")] = None
+    """Limit of wall time; finished stages are kept."""
+    fabrication: bool = False
+    """Whether to write moulds, printed parts and lists too."""
+    pictures: bool = True
+    """Pictures of the robot."""
+    improve: Annotated[str | None, one_of("figure", ("torque",))] = None
+    """Torque: change wall, folds, silicone and links until the rms torque of the
+    planned walk is lower by --reduction, and replay it."""
+    reduction: float | None = None
+    """Share by which --improve lowers the torque, 0.2 by default."""
+
+
+def _design_options(parser: argparse.ArgumentParser) -> None:
     surface = parser.add_argument_group("of a surface; what is not given is found")
-    units = surface.add_argument(
-        "--units",
-        help="of the file: m, cm or mm (default: the first in which it is 2 cm to 5 m "
-        "long)",
-    )
-    completes(units, ("m", "cm", "mm"))
     field_options(surface, FitSettings)
     others = set(declared(DesignProblem)) - set(_OF_SURFACE)
     field_options(surface, DesignProblem, but=others)
     field_options(parser.add_argument_group("of the skin"), SkinSettings)
-    text = "limit of wall time; finished stages are kept"
-    number_argument(parser, "--time-limit", text, "s")
-    parser.add_argument(
-        "--fabrication",
-        action="store_true",
-        help="also write moulds, printed parts and lists",
-    )
-    parser.add_argument("--no-pictures", action="store_true", help="write no pictures")
-    parser.add_argument(
-        "--improve",
-        choices=("torque",),
-        help="torque: change wall, folds, silicone and links until the rms torque of "
-        "the planned walk is lower by --reduction, and replay it",
-    )
-    text = "share by which --improve lowers the torque (default 0.2)"
-    number_argument(parser, "--reduction", text)
 
 
 def problem_of(args: argparse.Namespace) -> DesignProblem:
@@ -165,21 +156,20 @@ def problem_of(args: argparse.Namespace) -> DesignProblem:
     return replace(problem, skin=replace(problem.skin, **skin))
 
 
-def write_more(design: Design, folder: Path, args: argparse.Namespace) -> list[Path]:
+def write_more(design: Design, folder: Path, how: Designing) -> list[Path]:
     """Writes a design's pictures and what it is built from; returns the paths."""
     name, written = design.problem.name, []
-    pictures = not args.no_pictures
-    if pictures:
+    if how.pictures:
         written += [
             draw_skin(folder / f"{name}.png", design),
             draw_skeleton(folder / "skeleton.png", design),
             draw_cut(folder / "wall.png", design),
         ]
-    if args.fabrication:
+    if how.fabrication:
         with progress_bar(f"{name}: moulds") as bar:
             made = fabricate(design, folder / "fabrication", progress=bar)
         written += made.paths
-        if pictures:
+        if how.pictures:
             written.append(draw_fabrication(folder / "fabrication.png", made))
     return written
 
@@ -220,21 +210,22 @@ _PICTURES = {
 """Name and title of the picture of a stage."""
 
 
-@command("design", "drakebots design beetle -o out/", _design_arguments)
+@command("design", "drakebots design beetle -o out/", Designing, _design_options)
 def design_skinned(args: argparse.Namespace) -> int:
     """Design a skinned robot from a name, a YAML file or a surface."""
-    check_folder(args.output)
+    how = chosen(args, Designing)
+    check_folder(how.output)
     problem = problem_of(args)
-    folder = args.output.absolute()
-    if args.improve is not None:
+    folder = how.output.absolute()
+    if how.improve is not None:
         return _improve(args, problem, folder)
-    if args.reduction is not None:
+    if how.reduction is not None:
         raise InvalidInput("--reduction is for --improve torque; leave it out")
     kept: list[Path] = []
     with claimed([folder] if os.path.isdir(folder.parent) else []):
         try:
             with progress_bar(problem.name) as bar:
-                watch = _keep_stages(folder, not args.no_pictures, kept)
+                watch = _keep_stages(folder, how.pictures, kept)
                 design = design_robot(problem, progress=bar, watch=watch)
         except KeyboardInterrupt as error:
             if not kept:
@@ -246,7 +237,7 @@ def design_skinned(args: argparse.Namespace) -> int:
         with saving():
             model = write_design(design, folder)
             shutil.rmtree(folder / STAGES, ignore_errors=True)
-        written = [model, *write_more(design, folder, args)]
+        written = [model, *write_more(design, folder, how)]
     report = design.report()
     rows = {
         "joints": report["joints"],
@@ -269,7 +260,7 @@ def _improve(args: argparse.Namespace, problem: DesignProblem, folder: Path) -> 
             share = {} if args.reduction is None else {"reduction": args.reduction}
             found = quads.improve(problem, folder, **share, progress=bar)
         written = [found.path]
-        if not args.no_pictures:
+        if args.pictures is not False:
             written.append(draw_improved(folder / "improved.png", found))
     before, after = found.rms
     rows = found.changes

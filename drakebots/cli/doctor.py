@@ -102,7 +102,7 @@ def _is_writable(folder: str) -> bool:
     return os.access(folder, os.W_OK)
 
 
-@command("doctor", "drakebots doctor --json", lambda parser: None)
+@command("doctor", "drakebots doctor --json")
 def examine(args: argparse.Namespace) -> int:
     """Say what is installed, which solvers are used, and what is slow and why."""
     found = examined()

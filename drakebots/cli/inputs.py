@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Annotated
 
 from drakebots import results
-from drakebots.cli.options import completes, field_options, field_values
+from drakebots.cli.options import (
+    chosen,
+    completes,
+    field_options,
+    field_values,
+)
 from drakebots.cli.progress import print_notes
 from drakebots.core.checks import in_unit, one_of
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
@@ -79,30 +84,18 @@ class Loading:
     the link's shape."""
     up: Annotated[str | None, one_of("axis", "xyz")] = None
     """The axis that points up in a URDF; found out by default."""
+    notes: Annotated[str, one_of("notes", ("few", "all"))] = "few"
+    """Notes on the model: few, the three that matter most, or all."""
 
 
-MODEL_OPTIONS = tuple(name for name in declared(Loading) if name != "units")
+MODEL_OPTIONS = [name for name in declared(Loading) if name not in ("units", "notes")]
 """Options of :func:`model_argument` that mean nothing for a result."""
 
 
-def model_argument(parser: argparse.ArgumentParser, *, word: str = "model") -> None:
-    """Adds a model, and how it is to be loaded.
-
-    Args:
-        parser: to add to.
-        word: the argument's name, where it may be more than a model; then "".
-    """
-    if word:
-        model = parser.add_argument(
-            word, help="a name (see `drakebots models`) or a URDF, SDF, MJCF, dmd.yaml"
-        )
-        completes(model, available_models())
-    parser.add_argument(
-        "--notes",
-        choices=("few", "all"),
-        default="few",
-        help="notes on the model: the three that matter most, or all",
-    )
+def model_argument(parser: argparse.ArgumentParser) -> None:
+    """Adds a model, and how it is to be loaded."""
+    text = "a name (see `drakebots models`) or a URDF, SDF, MJCF, dmd.yaml"
+    completes(parser.add_argument("model", help=text), available_models())
     field_options(parser, Loading)
 
 
@@ -117,9 +110,10 @@ def load_model(args: argparse.Namespace, *, notes: bool = True) -> Model:
         UnknownName: for unknown units.
         DrakebotsError: as :func:`drakebots.load`.
     """
-    options = field_values(args, Loading, declared(Loading))
+    options, how = field_values(args, Loading, declared(Loading)), chosen(args, Loading)
+    options.pop("notes", None)
     if "units" in options:
-        options["units"] = SYSTEMS[Loading(**options).units]
+        options["units"] = SYSTEMS[how.units]
     if "packages" in options:
         options["packages"] = {p.name: p.folder for p in options["packages"]}
     model = load(args.model, **options)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 from dataclasses import fields
 from pathlib import Path
+from typing import Annotated
 
-from drakebots.cli.options import command, output_argument, variant
+from drakebots.cli.options import Written, command, variant
 from drakebots.cli.output import print_table, tell
+from drakebots.core.checks import known
+from drakebots.core.fields import checked
 from drakebots.lattice.pom import calibrate, read_measurements
 from drakebots.lattice.shape import (
     ENDINGS,
@@ -18,25 +21,24 @@ from drakebots.lattice.shape import (
 from drakebots.plots import plot_lattice
 from drakebots.view.lattice import show_lattice
 
-_LATTICE = f"a lattice's file ({', '.join(ENDINGS)})"
-
 # --- show -------------------------------------------------------------------
 
 
-def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help=_LATTICE)
-    parser.add_argument(
-        "--mechanisms",
-        action="store_true",
-        help="list all motions that stretch no beam",
-    )
-    output_argument(parser, "--html", help="draw the lattice as a Meshcat page")
-    output_argument(
-        parser, "--plot", picture=True, help="draw the lattice as a picture (.png)"
-    )
+@checked()
+class Showing:
+    """What is shown of a lattice."""
+
+    model: Annotated[str, known(ENDINGS)]
+    """File of a lattice."""
+    mechanisms: bool = False
+    """Whether to list all motions that stretch no beam."""
+    html: Annotated[Path | None, Written()] = None
+    """Draw the lattice as a Meshcat page."""
+    plot: Annotated[Path | None, Written(picture=True)] = None
+    """Draw the lattice as a picture (.png)."""
 
 
-@variant("drakebots show lattice.json --mechanisms", _show_arguments)
+@variant("drakebots show lattice.json --mechanisms", Showing)
 def show_spec(args: argparse.Namespace) -> int:
     """Check a lattice, and print what it contains and how it can move."""
     spec = load_lattice(args.model)
@@ -71,20 +73,21 @@ def show_spec(args: argparse.Namespace) -> int:
 # --- calibrate --------------------------------------------------------------
 
 
-def _calibrate_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("lattice", help=_LATTICE)
-    parser.add_argument(
-        "measurements",
-        help="table of actuator displacements and marker positions (.csv), with the "
-        "heads `actuator X Y Z AXIS [unit]` and `marker X Y Z AXIS [unit]`",
-    )
-    output_argument(parser, "-o", "--output", help="file of the calibration (.json)")
+@checked()
+class Calibrating:
+    """What is measured, and where the gains are written."""
+
+    lattice: Annotated[str, known(ENDINGS)]
+    """File of a lattice."""
+    measurements: str
+    """Table of actuator displacements and marker positions (.csv), with the heads
+    `actuator X Y Z AXIS [unit]` and `marker X Y Z AXIS [unit]`."""
+    output: Annotated[Path | None, Written()] = None
+    """File of the calibration (.json)."""
 
 
 @command(
-    "calibrate",
-    "drakebots calibrate lattice.json walk.csv -o gains.json",
-    _calibrate_arguments,
+    "calibrate", "drakebots calibrate lattice.json walk.csv -o gains.json", Calibrating
 )
 def calibrate_lattice(args: argparse.Namespace) -> int:
     """Fit the gains of a lattice's planes of motion to measured markers."""

@@ -12,6 +12,7 @@ from drakebots import view
 from drakebots.cli import complete
 from drakebots.cli.inputs import (
     MODEL_OPTIONS,
+    Loading,
     find_input,
     load_model,
     model_argument,
@@ -20,11 +21,10 @@ from drakebots.cli.inputs import (
 )
 from drakebots.cli.options import (
     Form,
+    Written,
+    chosen,
     command,
     completes,
-    field_options,
-    field_values,
-    output_argument,
     picture_argument,
     refuse,
     table_argument,
@@ -43,7 +43,7 @@ from drakebots.cli.output import (
 from drakebots.core.checks import finite, known, positive, whole
 from drakebots.core.convert import schema
 from drakebots.core.errors import InvalidInput, check_names
-from drakebots.core.fields import checked, declared
+from drakebots.core.fields import checked
 from drakebots.core.files import check_output, make_folder, read_yaml, write_text
 from drakebots.core.lazy import late, resolve
 from drakebots.formats import load
@@ -56,7 +56,7 @@ identify = late("drakebots.identify")
 # --- models, show -----------------------------------------------------------
 
 
-@command("models", "drakebots models", lambda parser: None)
+@command("models", "drakebots models")
 def list_models(args: argparse.Namespace) -> int:
     """List the models that come with drakebots."""
     models = [load(name) for name in available_models()]
@@ -102,8 +102,12 @@ def show_model(args: argparse.Namespace) -> int:
 
 @checked()
 class Showing:
-    """How a scene is shown."""
+    """What is shown, and how."""
 
+    what: str
+    """Result (.nc), stored plan (hamr:jump), or model."""
+    html: Annotated[Path | None, Written()] = None
+    """Write a page (.html) instead of serving."""
     colour: Annotated[str | None, known(("stress", "displacement"))] = None
     """Colour a skin by stress or displacement."""
     slow: Annotated[float | None, positive()] = None
@@ -114,19 +118,10 @@ class Showing:
     """Time to serve; by default until Ctrl-C."""
 
 
-def _view_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "what", help="a result (.nc), a stored plan (hamr:jump), or a model"
-    )
-    model_argument(parser, word="")
-    output_argument(parser, "--html", help="write a page (.html) instead of serving")
-    field_options(parser, Showing)
-
-
-@command("view", "drakebots view run.nc --html run.html", _view_arguments)
+@command("view", "drakebots view run.nc --html run.html", Showing, Loading)
 def view_scene(args: argparse.Namespace) -> int:
     """Show a result or a model in Meshcat, live or as one page."""
-    shown = Showing(**field_values(args, Showing, declared(Showing)))
+    shown = chosen(args, Showing)
     if names_result(args.what):
         refuse(args, MODEL_OPTIONS, "a result; it is for a model")
         result = stored(args.what)
@@ -169,25 +164,24 @@ def report_result(args: argparse.Namespace) -> int:
 
 @checked()
 class Comparing:
-    """How two runs are set beside each other."""
+    """Two runs, and how they are set beside each other."""
 
+    first: str
+    """Result (.nc) or table (.csv)."""
+    second: str
+    """The same, or a log (.mcap, .db3, .bag)."""
     shift: Annotated[float, finite("s")] = 0.0
     """Time of the first at which the second begins."""
+    plot: Annotated[Path | None, Written(picture=True)] = None
+    """Both over time (.png)."""
 
 
-def _compare_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("first", help="a result (.nc) or a table (.csv)")
-    parser.add_argument("second", help="the same, or a log (.mcap, .db3, .bag)")
-    field_options(parser, Comparing)
-    output_argument(parser, "--plot", picture=True, help="both over time (.png)")
-
-
-@command("compare", "drakebots compare plan.nc log.mcap", _compare_arguments)
+@command("compare", "drakebots compare plan.nc log.mcap", Comparing)
 def compare_runs(args: argparse.Namespace) -> int:
     """Compare a run with a log of it or with a run: differences in SI."""
-    options = field_values(args, Comparing, declared(Comparing))
-    runs = [stored(x) if names_result(x) else x for x in (args.first, args.second)]
-    compared = identify.compare(*runs, **options)
+    how = chosen(args, Comparing)
+    runs = [stored(x) if names_result(x) else x for x in (how.first, how.second)]
+    compared = identify.compare(*runs, shift=how.shift)
     rows = [signal.row() for signal in compared]
     print_rows(f"{args.second} less {args.first}", rows)
     written = [] if args.plot is None else [identify.plot_compared(compared, args.plot)]

@@ -12,13 +12,13 @@ from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 
+from drakebots.core.checks import Rule
 from drakebots.core.convert import (
     changed_by_word,
     from_word,
     item_of,
-    quantity,
     subclasses,
 )
 from drakebots.core.errors import FileProblem, InvalidInput
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 # --- commands -----------------------------------------------------------------
 
 Arguments = Callable[[argparse.ArgumentParser], None]
+"""Adds arguments to a parser."""
 Run = Callable[[argparse.Namespace], int]
 
 
@@ -124,23 +125,30 @@ class Command:
         )
 
 
-def variant(example: str, arguments: Arguments) -> Callable[[Run], Variant]:
+def variant(example: str, *arguments: Arguments | type) -> Callable[[Run], Variant]:
     """A decorator for the work of a form; its help is the first line of the docstring.
 
     Args:
         example: a whole command line.
-        arguments: adds the options.
+        arguments: what adds the options; of a dataclass its fields are.
     """
+
+    def add(parser: argparse.ArgumentParser) -> None:
+        for part in arguments:
+            if isinstance(part, type):
+                field_options(parser, part, by_place=True)
+            else:
+                part(parser)
 
     def decorate(run: Run) -> Variant:
         text = (run.__doc__ or "").partition("\n")[0].rstrip(".")
-        return Variant(text[:1].lower() + text[1:], example, arguments, run)
+        return Variant(text[:1].lower() + text[1:], example, add, run)
 
     return decorate
 
 
 def command(
-    name: str, example: str, arguments: Arguments, **more: Any
+    name: str, example: str, *arguments: Arguments | type, **more: Any
 ) -> Callable[[Run], Command]:
     """A decorator for the work of a command's general form; see :func:`variant`.
 
@@ -149,7 +157,7 @@ def command(
         example, arguments: as of :func:`variant`.
         more: further fields of the command.
     """
-    return lambda run: Command(name, variant(example, arguments)(run), **more)
+    return lambda run: Command(name, variant(example, *arguments)(run), **more)
 
 
 def _shown(variant: Variant) -> str:
@@ -163,11 +171,27 @@ def _shown(variant: Variant) -> str:
 
 # --- fields and switches ----------------------------------------------------
 
+Chosen = TypeVar("Chosen")
+
 _ROLE = re.compile(r":\w+:`~?([^`]+)`")
 _WORDS = (float, int, str, Path)
 
 
-def field_options(parser, problem: type, *, but: Iterable[str] = ()) -> None:
+@dataclass(frozen=True)
+class Written(Rule):
+    """A file that the command writes; the field's text names its endings: "(.nc)".
+
+    Attributes:
+        picture: whether its ending must be that of a picture.
+    """
+
+    take: None = None
+    picture: bool = False
+
+
+def field_options(
+    parser, problem: type, *, but: Iterable[str] = (), by_place: bool = False
+) -> None:
     """Adds an option for each field of a dataclass that a word can say.
 
     A flag's option turns it over: `--imu`, or `--no-ground` where it is true by
@@ -177,13 +201,15 @@ def field_options(parser, problem: type, *, but: Iterable[str] = ()) -> None:
         parser: to add to.
         problem: the dataclass.
         but: fields to leave out.
+        by_place: whether fields without default must be given: those that may be named
+            only by their options, the others by their places.
     """
     for name, entry in declared(problem).items():
         if name not in but:
-            _field_option(parser, entry)
+            _field_option(parser, entry, by_place and entry.required)
 
 
-def _field_option(parser, entry: Field) -> None:
+def _field_option(parser, entry: Field, must: bool) -> None:
     text = _ROLE.sub(r"\1", entry.help) or entry.name.replace("_", " ")
     if not all(choice in text for choice in entry.choices):
         text += f": {', '.join(entry.choices)}"
@@ -199,14 +225,21 @@ def _field_option(parser, entry: Field) -> None:
     if not _is_said(entry.kind):
         return
     flag = option(entry.name)
-    extra: dict[str, Any] = {"metavar": _metavar(part) or None}
+    extra: dict[str, Any] = {"metavar": _metavar(part) or None, "help": text}
     if is_repeated(entry.kind):
         flag = re.sub("(?<=sh)es$|s$", "", flag)
         extra["action"] = "append"
+    flags = ["-o", flag] if entry.name == "output" else [flag]
+    if must and not entry.keyword_only:
+        flags = [entry.name]
+    else:
+        extra |= {"dest": entry.name, "required": must}
+    if isinstance(entry.rule, Written):
+        output_argument(parser, *flags, picture=entry.rule.picture, **extra)
+        return
     if not entry.is_changed:  # which field_values reads
         extra["type"] = partial(from_word, part, what=flag, unit=entry.unit)
-    action = parser.add_argument(flag, dest=entry.name, help=text, **extra)
-    completes(action, entry.choices)
+    completes(parser.add_argument(*flags, **extra), entry.choices)
 
 
 def field_values(
@@ -230,6 +263,11 @@ def field_values(
             old = getattr(base, name, entry.default)
             found[name] = changed_by_word(old, value, option(name))
     return found
+
+
+def chosen(args: argparse.Namespace, kind: type[Chosen]) -> Chosen:
+    """A dataclass of those of its fields that were given."""
+    return kind(**field_values(args, kind, declared(kind)))
 
 
 def _flags(parser, entry: Field, text: str) -> None:
@@ -309,12 +347,6 @@ def _default(value: Any) -> str:
 def first_field(problem: type) -> str:
     """The field that may be given without its name: the plan of what tracks one."""
     return next(f.name for f in declared(problem).values() if not f.keyword_only)
-
-
-def number_argument(parser, flag: str, text: str, unit: str = "", **extra: Any) -> None:
-    """Adds an option for a number of a unit."""
-    text += f" [{unit}]" if unit else ""
-    parser.add_argument(flag, type=quantity(flag, unit), help=text, **extra)
 
 
 def completes(action: argparse.Action, choices: Iterable[str]) -> None:

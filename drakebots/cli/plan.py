@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Annotated, Any
 
 from drakebots.cli.inputs import (
     MODEL_OPTIONS,
+    Loading,
     find_input,
     load_model,
     model_argument,
@@ -17,6 +19,8 @@ from drakebots.cli.inputs import (
 from drakebots.cli.options import (
     Command,
     Variant,
+    Written,
+    chosen,
     command,
     field_options,
     field_values,
@@ -243,15 +247,16 @@ REFINE = _of_plans(
 
 @checked()
 class Exporting:
-    """What MuJoCo is told beside the model."""
+    """What is written of a model, and what MuJoCo is told beside it."""
 
+    mjcf: Annotated[Path | None, Written()] = None
+    """The model for MuJoCo (.xml), loops closed."""
+    urdf: Annotated[Path | None, Written()] = None
+    """The model as URDF (.urdf), loops in Drake's own tags."""
     time_step: Annotated[float | None, positive("s")] = None
     """Time step of the MJCF's simulation, 0.1 ms by default."""
     friction: Annotated[float | None, non_negative()] = None
     """Friction of a ground in the MJCF; by default there is no ground."""
-
-
-_OF_MODELS = ("mjcf", "urdf", *declared(Exporting))
 
 
 def _export_arguments(parser: argparse.ArgumentParser) -> None:
@@ -261,12 +266,8 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
     result = parser.add_argument_group("of a result")
     export_arguments(result)
     group = parser.add_argument_group("of a model")
-    output_argument(group, "--mjcf", help="the model for MuJoCo (.xml), loops closed")
-    output_argument(
-        group, "--urdf", help="the model as URDF (.urdf), loops in Drake's own tags"
-    )
     field_options(group, Exporting)
-    model_argument(group, word="")
+    field_options(group, Loading)
 
 
 def _find_export(word: str) -> None:
@@ -287,7 +288,9 @@ def _find_export(word: str) -> None:
 def export(args: argparse.Namespace) -> int:
     """Write a model or a result for other tools, or a plan for real hardware."""
     if names_result(args.what):
-        refuse(args, (*_OF_MODELS, *MODEL_OPTIONS), "a result; it is for a model")
+        refuse(
+            args, (*declared(Exporting), *MODEL_OPTIONS), "a result; it is for a model"
+        )
         written = export_result(args, stored(args.what))
         return tell(args, {"files": list(map(str, written))}, *written)
     find_model(args.what)
@@ -295,11 +298,11 @@ def export(args: argparse.Namespace) -> int:
     if not (args.mjcf or args.urdf):
         raise InvalidInput("say what to write of a model: --mjcf, --urdf")
     if not args.mjcf:
-        refuse(args, declared(Exporting), "a URDF; it is for --mjcf")
+        refuse(args, ("time_step", "friction"), "a URDF; it is for --mjcf")
     args.model, written = args.what, []
     model = load_model(args)
     if args.mjcf:
-        how = Exporting(**field_values(args, Exporting, declared(Exporting)))
+        how = chosen(args, Exporting)
         options = {"time_step": how.time_step} if how.time_step else {}
         options["ground"] = how.friction
         written.append(write_mjcf(model, args.mjcf, **options))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated
 
-from drakebots.cli.options import command, field_options, field_values, variant
+from drakebots.cli.options import chosen, command, variant
 from drakebots.cli.output import model_table, print_table, tell
 from drakebots.core.checks import known, one_of
 from drakebots.core.convert import field_words
 from drakebots.core.errors import FileProblem, InvalidInput
-from drakebots.core.fields import checked, declared
+from drakebots.core.fields import checked
 from drakebots.core.files import check_output
 from drakebots.fem.material import SILICONE, Material
 from drakebots.formats import load
@@ -49,8 +50,16 @@ def show_skin(args: argparse.Namespace) -> int:
 
 @checked()
 class Attaching:
-    """How a skin is attached."""
+    """What skin is attached to what, and how."""
 
+    skeleton: str
+    """Name of a model, or a URDF, SDF, MJCF, dmd.yaml."""
+    skin: str
+    """Tets (.vtk, .vtu, .msh, .mesh)."""
+    glue: str = field(kw_only=True)
+    """Glue what lies so near a link's collision geometry, e.g. radius=5mm."""
+    output: Path | None = None
+    """File of the skin; by default beside the skeleton (.skin.yaml)."""
     units: Annotated[str | None, one_of("unit", UNITS)] = None
     """Units of the skin: m, cm or mm; m by default."""
     between: Annotated[str, known(("refuse", "nearest", "leave"))] = "refuse"
@@ -59,29 +68,14 @@ class Attaching:
     """Material of the skin."""
 
 
-def _attach_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("skeleton", help="a name, or a URDF, SDF, MJCF, dmd.yaml")
-    parser.add_argument("skin", help="tets (.vtk, .vtu, .msh, .mesh)")
-    parser.add_argument(
-        "--glue",
-        required=True,
-        metavar="radius=LENGTH",
-        help="glue what lies so near a link's collision geometry, e.g. radius=5mm",
-    )
-    field_options(parser, Attaching)
-    parser.add_argument(
-        "-o", "--output", type=Path, help="default: beside the skeleton (.skin.yaml)"
-    )
-
-
 @command(
     "attach",
     "drakebots attach robot.urdf skin.vtk --glue radius=5mm --between leave",
-    _attach_arguments,
+    Attaching,
 )
 def attach_skin(args: argparse.Namespace) -> int:
     """Glue an elastic skin to a skeleton, check both and write a .skin.yaml."""
-    how = Attaching(**field_values(args, Attaching, declared(Attaching)))
+    how = chosen(args, Attaching)
     given = {"between": how.between} | field_words(GlueRadius, args.glue, "--glue")
     if "radius" not in given:
         raise InvalidInput(f"--glue: {args.glue!r} is none; write radius=5mm, say")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from types import UnionType
@@ -14,8 +15,8 @@ from drakebots.cli.options import (
     Command,
     Variant,
     check_folder,
+    chosen,
     field_options,
-    field_values,
     first_field,
     option,
 )
@@ -79,8 +80,13 @@ def _is_plain(kind: Any) -> bool:
 
 @checked()
 class Sweeping:
-    """Where a sweep is computed, and what is shown of it."""
+    """What is swept, where it is computed, and what is shown of it."""
 
+    what: str
+    """Task of a robot or a file: hamr.plan, robot.urdf.simulate, plan.nc.track."""
+    output: Path = field(kw_only=True)
+    """Folder of the results, and of sweep.nc, .csv and .png; what is there is not
+    computed again."""
     workers: Annotated[int | None, whole(1)] = None
     """Number of processes; by default as many as cores."""
     scheduler: str | None = None
@@ -90,18 +96,7 @@ class Sweeping:
 
 
 def _arguments(parser, options: Mapping[str, Field]) -> None:
-    parser.add_argument(
-        "what", help="e.g. hamr.plan, robot.urdf.simulate, plan.nc.track"
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        required=True,
-        help="folder of the results, and of sweep.nc, .csv and .png; what is there is "
-        "not computed again",
-    )
-    field_options(parser, Sweeping)
+    field_options(parser, Sweeping, by_place=True)
     group = parser.add_argument_group("fields of the problem; several values are swept")
     for name, entry in options.items():
         text = entry.help.replace("%", "%%")
@@ -110,7 +105,7 @@ def _arguments(parser, options: Mapping[str, Field]) -> None:
 
 def _run(args: argparse.Namespace, task: Task, base: dict, options: dict) -> int:
     check_folder(args.output)
-    how = Sweeping(**field_values(args, Sweeping, declared(Sweeping)))
+    how = chosen(args, Sweeping)
     said = {}
     for name, entry in options.items():
         text = getattr(args, f"of_{name}")
