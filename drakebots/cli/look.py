@@ -20,14 +20,14 @@ from drakebots.cli.inputs import (
     stored,
 )
 from drakebots.cli.options import (
+    TABLE,
     Form,
     Written,
     chosen,
     command,
     completes,
-    picture_argument,
+    drawing,
     refuse,
-    table_argument,
 )
 from drakebots.cli.output import (
     drawings,
@@ -143,13 +143,19 @@ def view_scene(args: argparse.Namespace) -> int:
     return tell(args, {"html": str(path), "bytes": path.stat().st_size}, path)
 
 
-def _report_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("result", help="a result (.nc) or a stored plan (hamr:jump)")
-    picture_argument(parser, "--plot", plot, "write a summary (.png, .pdf, .svg)")
-    table_argument(parser, "write the time series")
+@checked()
+class Reporting:
+    """What is reported, and into which files."""
+
+    result: str
+    """Result (.nc) or stored plan (hamr:jump)."""
+    plot: Annotated[Path | None, drawing(plot)] = None
+    """Write a summary (.png, .pdf, .svg)."""
+    csv: Annotated[Path | None, TABLE] = None
+    """Write the time series."""
 
 
-@command("report", "drakebots report run.nc --json", _report_arguments)
+@command("report", "drakebots report run.nc --json", Reporting)
 def report_result(args: argparse.Namespace) -> int:
     """Summarize a result: figures, picture, table."""
     result = stored(args.result)

@@ -12,7 +12,16 @@ from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from drakebots.core.checks import Rule
 from drakebots.core.convert import (
@@ -22,7 +31,7 @@ from drakebots.core.convert import (
     subclasses,
 )
 from drakebots.core.errors import FileProblem, InvalidInput
-from drakebots.core.fields import Field, declared
+from drakebots.core.fields import Field, checked, declared
 from drakebots.core.files import check_output, claimed
 from drakebots.plots import check_ending
 from drakebots.robots import plot, record
@@ -169,12 +178,9 @@ def _shown(variant: Variant) -> str:
     return parser.format_help().rstrip()
 
 
-# --- fields and switches ----------------------------------------------------
+# --- files that are written ---------------------------------------------------
 
-Chosen = TypeVar("Chosen")
-
-_ROLE = re.compile(r":\w+:`~?([^`]+)`")
-_WORDS = (float, int, str, Path)
+Write = Callable[["Result", Path, "Model | None"], Path]
 
 
 @dataclass(frozen=True)
@@ -182,11 +188,50 @@ class Written(Rule):
     """A file that the command writes; the field's text names its endings: "(.nc)".
 
     Attributes:
+        write: writes it from the command's result; None where the command does.
         picture: whether its ending must be that of a picture.
+        draws: whether it is a drawing; it is made after all that is data.
     """
 
     take: None = None
+    write: Write | None = None
     picture: bool = False
+    draws: bool = False
+
+
+def drawing(draw: Callable[[Result, Path], Path]) -> Written:
+    """A picture of the command's result."""
+    write = lambda result, path, model: draw(result, path)  # noqa: E731
+    return Written(write=write, picture=True, draws=True)
+
+
+RESULT = Written(write=lambda result, path, model: result.save(path))
+TABLE = Written(write=lambda result, path, model: result.to_csv(path))
+PAGE = Written(
+    write=lambda result, path, model: record(result, model=model).save(path), draws=True
+)
+
+
+@checked()
+class Outputs:
+    """The files that :func:`drakebots.cli.output.finish` writes of any result."""
+
+    output: Annotated[Path | None, RESULT] = None
+    """Result file to write (.nc)."""
+    csv: Annotated[Path | None, TABLE] = None
+    """Table to write as well (.csv)."""
+    html: Annotated[Path | None, PAGE] = None
+    """Meshcat page to write as well (.html)."""
+    plot: Annotated[Path | None, drawing(plot)] = None
+    """Picture to write as well (.png)."""
+
+
+# --- fields and switches ----------------------------------------------------
+
+Chosen = TypeVar("Chosen")
+
+_ROLE = re.compile(r":\w+:`~?([^`]+)`")
+_WORDS = (float, int, str, Path)
 
 
 def field_options(
@@ -235,7 +280,7 @@ def _field_option(parser, entry: Field, must: bool) -> None:
     else:
         extra |= {"dest": entry.name, "required": must}
     if isinstance(entry.rule, Written):
-        output_argument(parser, *flags, picture=entry.rule.picture, **extra)
+        output_argument(parser, *flags, how=entry.rule, **extra)
         return
     if not entry.is_changed:  # which field_values reads
         extra["type"] = partial(from_word, part, what=flag, unit=entry.unit)
@@ -380,91 +425,32 @@ def refuse(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
 
 _ENDING = re.compile(r"(?<=\()\.[a-z.]+(?=\))")
 
-Write = Callable[["Result", Path, "Model | None"], Path]
 
-
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """A file that a command writes when its option is given.
 
     Attributes:
         name: of the option.
-        write: writes it from the command's result; None where the command does.
-        picture: whether its ending must be that of a picture.
+        how: how it is written.
         endings: those that its name may have; empty for any.
-        draws: whether it is a drawing; it is made after all that is data.
     """
 
     name: str
-    write: Write | None = None
-    picture: bool = False
-    draws: bool = False
-    endings: tuple[str, ...] = ()
+    how: Written
+    endings: tuple[str, ...]
 
 
 def output_argument(
-    parser: argparse.ArgumentParser,
-    *flags: str,
-    write: Write | None = None,
-    picture: bool = False,
-    draws: bool = False,
-    **extra: Any,
+    parser, *flags: str, how: Written = Written(), help: str, **extra: Any
 ) -> None:
     """Adds a file to write, which is checked before the command runs.
 
-    Where no endings are given, they are those that the help text names: "(.nc)".
+    Its endings are those that the help text names: "(.nc)".
     """
-    action = parser.add_argument(*flags, type=Path, **extra)
+    action = parser.add_argument(*flags, type=Path, help=help, **extra)
     before = parser.get_default("outputs") or ()
-    endings = tuple(_ENDING.findall(extra.get("help", "")))
-    entry = Output(action.dest, write, picture, draws, endings)
+    entry = Output(action.dest, how, tuple(_ENDING.findall(help)))
     parser.set_defaults(outputs=(*before, entry))
-
-
-def output_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the files that :func:`drakebots.cli.output.finish` writes for any result."""
-    output_argument(
-        parser,
-        *("-o", "--output"),
-        write=lambda result, path, model: result.save(path),
-        help="result file to write (.nc)",
-    )
-    table_argument(parser, "table to write as well (.csv)")
-    output_argument(
-        parser,
-        "--html",
-        write=lambda result, path, model: record(result, model=model).save(path),
-        draws=True,
-        help="Meshcat page to write as well (.html)",
-    )
-    picture_argument(parser, "--plot", plot, "picture to write as well (.png)")
-
-
-def table_argument(parser: argparse.ArgumentParser, text: str) -> None:
-    """Adds the command's result as a table."""
-    output_argument(
-        parser,
-        "--csv",
-        write=lambda result, path, model: result.to_csv(path),
-        help=text,
-    )
-
-
-def picture_argument(
-    parser: argparse.ArgumentParser,
-    flag: str,
-    draw: Callable[[Result, Path], Path],
-    text: str,
-) -> None:
-    """Adds a picture of the command's result."""
-    output_argument(
-        parser,
-        flag,
-        write=lambda result, path, model: draw(result, path),
-        picture=True,
-        draws=True,
-        help=text,
-    )
 
 
 def wanted(args: argparse.Namespace) -> list[tuple[Output, Path]]:
@@ -507,7 +493,7 @@ def claimed_outputs(args: argparse.Namespace) -> Iterator[None]:
     """
     taken: dict[Path, str] = {}
     for entry, path in wanted(args):
-        if entry.picture:
+        if entry.how.picture:
             check_ending(path)
         real = check_output(path)
         if real in taken:

@@ -65,9 +65,9 @@ def write_data(
 ) -> list[Path]:
     """Writes the requested files that are no drawings."""
     return [
-        entry.write(result, path, model)
+        entry.how.write(result, path, model)
         for entry, path in wanted(args)
-        if entry.write is not None and not entry.draws
+        if entry.how.write is not None and not entry.how.draws
     ]
 
 
@@ -79,8 +79,8 @@ def drawings(
     What draws one raises a DrakebotsError, whatever goes wrong.
     """
     for entry, path in wanted(args):
-        if entry.write is not None and entry.draws:
-            yield path, partial(drawn, entry.write, result, path, model)
+        if entry.how.write is not None and entry.how.draws:
+            yield path, partial(drawn, entry.how.write, result, path, model)
 
 
 def drawn(draw: Callable[..., Drawn], *args: Any, **options: Any) -> Drawn:

@@ -18,23 +18,22 @@ from drakebots.cli.inputs import (
 )
 from drakebots.cli.options import (
     Command,
+    Outputs,
     Variant,
     Written,
     chosen,
     command,
+    drawing,
     field_options,
     field_values,
     given,
-    output_argument,
-    output_arguments,
-    picture_argument,
     refuse,
     switch,
 )
 from drakebots.cli.output import finish, tell
 from drakebots.cli.progress import progress_bar
 from drakebots.cli.task import (
-    export_arguments,
+    Exports,
     export_result,
     kind_forms,
     robot_forms,
@@ -79,6 +78,16 @@ class MotionOptions:
     {Goal: {turn: 0.5}}]}}"."""
 
 
+@checked()
+class OfSolver:
+    """What else is written of a plan."""
+
+    convergence: Annotated[Path | None, drawing(plot_convergence)] = None
+    """Picture of the solver's progress to write as well (.png)."""
+    guess: Annotated[Path | None, Written()] = None
+    """Page of the first iterate to write as well (.html)."""
+
+
 LIMIT = 300.0
 """Wall time of a plan where none is asked for [s]."""
 
@@ -109,16 +118,8 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
         added |= declared(motion).keys()
     field_options(parser, LocomotionProblem, but=("model", "motion"))
     solving_options(parser, plan_locomotion)
-    output_arguments(parser)
-    picture_argument(
-        parser,
-        "--convergence",
-        plot_convergence,
-        "picture of the solver's progress to write as well (.png)",
-    )
-    output_argument(
-        parser, "--guess", help="page of the first iterate to write as well (.html)"
-    )
+    field_options(parser, Outputs)
+    field_options(parser, OfSolver)
 
 
 @command(
@@ -264,7 +265,7 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
         "what", help="a model, a result (.nc) or a stored plan (hamr:jump)"
     )
     result = parser.add_argument_group("of a result")
-    export_arguments(result)
+    field_options(result, Exports)
     group = parser.add_argument_group("of a model")
     field_options(group, Exporting)
     field_options(group, Loading)

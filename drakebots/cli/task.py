@@ -20,21 +20,22 @@ from drakebots.cli.inputs import (
     stored_motion,
 )
 from drakebots.cli.options import (
+    TABLE,
     Command,
     Form,
+    Outputs,
     Variant,
+    Written,
     command,
     completes,
+    drawing,
     field_options,
     field_values,
     first_field,
     option,
     output_argument,
-    output_arguments,
-    picture_argument,
     refuse,
     switch,
-    table_argument,
 )
 from drakebots.cli.output import finish, tell, write_data
 from drakebots.cli.progress import progress_bar
@@ -82,7 +83,7 @@ def scenario_variant(command: str) -> Variant:
 
     def arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("model", help="a scenario file (.yaml)")
-        output_arguments(parser)
+        field_options(parser, Outputs)
 
     def run(args: argparse.Namespace) -> int:
         scenario = read_scenario(args.model)
@@ -186,22 +187,22 @@ def task_variant(task: Task, command: str, name: str) -> Variant:
         if command == "export":
             file, text = option(task.file), f"{task.help} (.csv)"
             output_argument(parser, file, dest=task.file, help=text)
-            export_arguments(parser)
+            field_options(parser, Exports)
             return
         solving_options(parser, resolve(task.run))
         if command in _WATCHED:
             switch(parser, "--live", "live", _LIVE)
-        output_arguments(parser)
+        field_options(parser, Outputs)
         for picture, draw in task.pictures:
             text = f"picture of the {picture} to write as well (.png)"
-            picture_argument(parser, f"--{picture}", resolve(draw), text)
+            pictured = drawing(resolve(draw))
+            output_argument(parser, option(picture), how=pictured, help=text)
 
     def run(args: argparse.Namespace) -> int:
         posed, model = _posed(args, kinds, subject, of_plan)
         if command == "export":
             return _export(args, task, posed)
-        call = resolve(task.run)
-        more = solving_values(args)
+        call, more = resolve(task.run), solving_values(args)
         if "path" in signature(call).parameters:
             more["path"] = args.output
         word = args.plan if of_plan else args.model
@@ -282,21 +283,16 @@ def _export(args: argparse.Namespace, task: Task, problem: Any) -> int:
 # --- what is written of any result --------------------------------------------
 
 
-def export_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the files that `export` writes of any result."""
-    table_argument(parser, "the result's time series as a table (.csv)")
-    output_argument(
-        parser,
-        "--mcap",
-        write=write_mcap,
-        help="a log for Foxglove and Lichtblick (.mcap): series, bodies, shapes, skin",
-    )
-    output_argument(
-        parser,
-        "--vtu",
-        write=write_vtu,
-        help="the skin for ParaView (.pvd), and a folder of .vtu files beside it",
-    )
+@checked()
+class Exports:
+    """The files that `export` writes of any result."""
+
+    csv: Annotated[Path | None, TABLE] = None
+    """The result's time series as a table (.csv)."""
+    mcap: Annotated[Path | None, Written(write=write_mcap)] = None
+    """Log for Foxglove and Lichtblick (.mcap): series, bodies, shapes, skin."""
+    vtu: Annotated[Path | None, Written(write=write_vtu)] = None
+    """The skin for ParaView (.pvd), and a folder of .vtu files beside it."""
 
 
 def export_result(
@@ -327,27 +323,28 @@ SIMULATE, MPC, LIVE = (
 )
 
 
-def _identify_arguments(parser: argparse.ArgumentParser) -> None:
-    model_argument(parser)
-    field_options(parser, Identification, but=("model",))
-    output_argument(
-        parser,
-        *("-o", "--output"),
-        write=lambda found, path, model: (
-            found.save(path) if path.suffix == ".nc" else write_parameters(found, path)
-        ),
-        help="the model with the values found, for any command (.yaml), or the result "
-        "(.nc)",
-    )
-    text = "picture of measured and predicted signals and of intervals (.png)"
-    picture_argument(parser, "--plot", plot_identified, text)
+def _write_identified(found: Result, path: Path, model: Model) -> Path:
+    is_result = path.suffix == ".nc"
+    return found.save(path) if is_result else write_parameters(found, path)
+
+
+@checked()
+class Identified:
+    """What is written of parameters that were found."""
+
+    output: Annotated[Path | None, Written(write=_write_identified)] = None
+    """The model with the values found, for any command (.yaml), or the result (.nc)."""
+    plot: Annotated[Path | None, drawing(plot_identified)] = None
+    """Picture of measured and predicted signals and of intervals (.png)."""
 
 
 @command(
     "identify",
     "drakebots identify my_robot.urdf --data run.csv --fit friction,mass:trunk "
     "-o found.yaml --plot found.png",
-    _identify_arguments,
+    model_argument,
+    partial(field_options, problem=Identification, but=("model",)),
+    Identified,
     find=find_input,
 )
 def IDENTIFY(args: argparse.Namespace) -> int:

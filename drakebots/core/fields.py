@@ -265,7 +265,7 @@ class Field:
         return head + unit + "".join(rest)
 
 
-_NAMES = re.compile("Coulomb|Newton|Poisson|Rayleigh|Young")
+_NAMES = re.compile("Coulomb|Meshcat|Newton|Poisson|Rayleigh|Young")
 """Names that keep their capital within a sentence."""
 
 

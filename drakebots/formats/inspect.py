@@ -20,7 +20,7 @@ from pydrake.multibody.tree import CalcSpatialInertia, RigidBody, SpatialInertia
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import DrakebotsError, ModelProblem, UnknownName
-from drakebots.formats.read.findings import Findings, Reading, note_messages
+from drakebots.formats.read.findings import Findings, note_messages
 from drakebots.formats.read.tree import read_tree, write_inertial, write_tree
 from drakebots.formats.read.urdf import TURNS
 from drakebots.model import (
@@ -29,6 +29,7 @@ from drakebots.model import (
     Links,
     Loop,
     LoopClosure,
+    Reading,
     Summary,
     actuators_of,
     central_inertia,
@@ -111,7 +112,7 @@ def inspect_model(
     """
     plant, scene_graph = AddMultibodyPlantSceneGraph(DiagramBuilder(), 1e-3)
     said: list[str] = []
-    parse_model(plant, path, reading.text, reading.ending, reading.packages, said)
+    parse_model(plant, path, reading, said)
     note_messages(said, findings)
     try:
         plant.Finalize()

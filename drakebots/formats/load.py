@@ -26,7 +26,7 @@ from drakebots.formats.inspect import (
     sprawling,
     upright_axis,
 )
-from drakebots.formats.read.findings import Findings, Options, Reading
+from drakebots.formats.read.findings import Findings, Options
 from drakebots.formats.read.read import read_robot
 from drakebots.formats.read.urdf import TURNS
 from drakebots.model import (
@@ -51,12 +51,6 @@ from drakebots.model import (
 )
 
 LOG = logging.getLogger(__name__)
-
-_AS_READ = (
-    *("feet", "points", "text", "ending", "packages", "uncoupled"),
-    "parameters",
-)
-"""What a model keeps of its reading as it is."""
 
 
 def load(
@@ -122,24 +116,21 @@ def load(
 
 def _loaded(path: Path, options: Options) -> Model:
     """The model of a file: read, inspected, and what it leaves open decided."""
-    reading = read_robot(path, options)
-    model, links, reading, on_motors = _inspect(path, options, reading)
-    named = reading.feet and options.feet is None
+    model, links, on_motors = _inspect(path, options)
+    named = model.feet and options.feet is None
     candidates = () if named else foot_candidates(links)
-    if options.up is None and reading.ending == "urdf" and not reading.feet:
+    if options.up is None and model.ending == "urdf" and not model.feet:
         axis = upright_axis(links, candidates)
         if axis != "z":
             return _loaded(path, replace(options, up=axis))
     model = replace(model, candidates=candidates, options=options.given())
-    return _decide(model, reading, links, on_motors)
+    return _decide(model, links, on_motors)
 
 
-def _inspect(
-    path: Path, options: Options, reading: Reading
-) -> tuple[Model, Links, Reading, list[str]]:
+def _inspect(path: Path, options: Options) -> tuple[Model, Links, list[str]]:
     """Model as Drake reads it, its loops closed, standing; with notes on its motors."""
     findings = Findings()
-    summary, links, reading = inspect_model(path, reading, findings)
+    summary, links, reading = inspect_model(path, read_robot(path, options), findings)
     if doubt := doubt_on_lengths(links, reading.kind):
         findings.note(doubt)
     for body, gyration in sprawling(links):
@@ -165,10 +156,16 @@ def _inspect(
     )
     gaps = settled.gaps(links.context)
     links.pose(standing(poses))
+    said = {
+        "loops": settled.loops,
+        "couplers": settled.couplers,
+        "poses": poses,
+        "notes": (*findings.notes, *reading.notes, *on_loops, *on_poses),
+    }
     model = Model(
+        **vars(reading) | said,
         name=one_line(model_stem(path)) or "model",
         path=path,
-        loops=settled.loops,
         summary=replace(
             summary,
             actuators=(*summary.actuators, *added),
@@ -176,31 +173,24 @@ def _inspect(
             independent_rows=settled.num_rows,
             loop_gap=float(gaps.max(initial=0.0)),
         ),
-        notes=(*findings.notes, *reading.notes, *on_loops, *on_poses),
         actuators=motors,
-        poses=poses,
         closed=positions,
-        couplers=settled.couplers,
-        **{name: getattr(reading, name) for name in _AS_READ},
     )
     is_asked = wanted is not None
     on_motors = on_motors if is_asked or reading.kind == "ROS" else []
-    return model, links, reading, on_motors
+    return model, links, on_motors
 
 
-def _decide(
-    model: Model, reading: Reading, links: Links, on_motors: list[str]
-) -> Model:
+def _decide(model: Model, links: Links, on_motors: list[str]) -> Model:
     """The model with feet, with motors where it has feet but none, and all notes.
 
     Args:
         model, links, on_motors: as inspected.
-        reading: of its files.
     """
     feet, on_feet = _feet(model, links)
     summary, motors = model.summary, model.actuators
-    asked = reading.motors or "actuate" in model.options
-    if reading.kind == "ROS" and feet and not summary.actuators and not asked:
+    asked = model.motors or "actuate" in model.options
+    if model.kind == "ROS" and feet and not summary.actuators and not asked:
         followers = {coupler.follower for coupler in model.couplers}
         leading = tuple(name for name in summary.joints if name not in followers)
         motors = tuple(map(Actuator, leading))

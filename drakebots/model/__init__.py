@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from drakebots.model.parameters import Parameters, given, parameters_of
     from drakebots.model.parse import (
         DRAKE_REFUSALS,
+        Reading,
         drake_message,
         heard,
         package_map,
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
         gravity,
         is_floating,
         joint_slices,
+        joint_springs,
         joints_of,
         model_names,
         one_named,

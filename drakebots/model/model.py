@@ -13,10 +13,8 @@ from pydrake.multibody.tree import ModelInstanceIndex
 
 from drakebots.model.actuators import Actuator, add_actuators
 from drakebots.model.candidates import FootCandidate
-from drakebots.model.couplers import Coupler
-from drakebots.model.description import Point
 from drakebots.model.loops import Loop, add_ball_constraints, ball_points
-from drakebots.model.parse import parse_model
+from drakebots.model.parse import Reading, parse_model
 from drakebots.model.views import joints_of
 
 
@@ -53,30 +51,21 @@ class Summary:
     bases: int = 1
 
 
-@dataclass(frozen=True)
-class Model:
+@dataclass(frozen=True, kw_only=True)
+class Model(Reading):
     """A model file that has passed the checks, and what the YAML beside it adds.
+
+    What it has of its file is described in :class:`Reading`.
 
     Attributes:
         name: the file's stem, or the name it was loaded by.
         path: the model file.
-        loops, feet, points: from the file or the YAML beside it, in SI.
         summary: its contents.
-        notes: parts that were ignored or inferred, one line each.
-        text: input of Drake's parser in place of the file; None for the file itself.
-        ending: format of `text`: "sdf" or "urdf".
         actuators: motors added to those of the file.
-        packages: folders of packages by name, for a file that Drake reads itself.
-        poses: joint positions by joint [rad, m], by the name that the file or one
-            beside it gives them ("home", "standing").
         closed: default positions of joints that close the loops, where those of the
             file leave them open, by joint [rad, m].
         candidates: possible feet, best first; empty where feet are given by the
             file or the YAML beside it.
-        couplers: joints that follow others, from the file; its text holds them in SAP.
-        uncoupled: included files whose joints follow others in SAP only.
-        parameters: numbers in place of the file's by name, which its text has already;
-            "friction" is the ground's. See :mod:`drakebots.model.description`.
         options: arguments of :func:`load` besides the file, where it is not the
             default, as plain values; `units` as its length, mass and time [SI].
         files: hashes of the files that were read, by name; see
@@ -85,21 +74,10 @@ class Model:
 
     name: str
     path: Path
-    loops: tuple[Loop, ...]
-    feet: tuple[Point, ...]
-    points: tuple[Point, ...]
     summary: Summary
-    notes: tuple[str, ...] = ()
-    text: str | None = field(default=None, repr=False)
-    ending: str = "sdf"
     actuators: tuple[Actuator, ...] = ()
-    packages: Mapping[str, Path] = field(default_factory=dict)
-    poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     closed: Mapping[str, Sequence[float]] = field(default_factory=dict)
     candidates: tuple[FootCandidate, ...] = field(default=(), repr=False)
-    couplers: tuple[Coupler, ...] = ()
-    uncoupled: tuple[str, ...] = ()
-    parameters: Mapping[str, float] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -120,7 +98,7 @@ class Model:
         Returns:
             The model instances that were added.
         """
-        instances = parse_model(plant, self.path, self.text, self.ending, self.packages)
+        instances = parse_model(plant, self.path, self)
         add_actuators(plant, self.actuators, instances)
         for instance in instances:
             for name, positions in self.closed.items():

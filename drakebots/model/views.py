@@ -19,6 +19,7 @@ from pydrake.multibody.tree import (
     JacobianWrtVariable,
     Joint,
     JointActuator,
+    JointIndex,
     ModelInstanceIndex,
     PrismaticSpring,
     RevoluteSpring,
@@ -119,6 +120,13 @@ def spring_law(spring: RevoluteSpring | PrismaticSpring) -> tuple[float, float]:
     if isinstance(spring, RevoluteSpring):
         return spring.default_stiffness(), spring.default_nominal_angle()
     return spring.stiffness(), spring.nominal_position()
+
+
+def joint_springs(plant: MultibodyPlant) -> dict[JointIndex, tuple[float, float]]:
+    """Stiffness and rest position of the joints with a spring."""
+    kinds = RevoluteSpring | PrismaticSpring
+    springs = [x for x in force_elements(plant) if isinstance(x, kinds)]
+    return {spring.joint().index(): spring_law(spring) for spring in springs}
 
 
 # --- what a joint is --------------------------------------------------------

@@ -11,8 +11,8 @@ from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import PrismaticSpring, RevoluteSpring
 
-from drakebots.formats.read import Reading
 from drakebots.formats.read.mjcf import read_mjcf
+from drakebots.model import Reading
 from tests.helpers.old_urdf_samples import force_elements
 
 

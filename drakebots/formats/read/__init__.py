@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.formats.read.findings import Findings, Reading
+    from drakebots.formats.read.findings import Findings
     from drakebots.formats.read.limits import check_model_file
     from drakebots.formats.read.read import read_robot
 

@@ -1,4 +1,4 @@
-"""Results of reading a model file: problems, notes, and the input of Drake's parser.
+"""Options of reading a model file, and what comes of it: problems and notes.
 
 A file may have hundreds of things to say of the same kind. Findings of one kind make
 one line, with the items that they are about, counted. Tags of URDF and SDF that Drake
@@ -12,7 +12,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ import pydrake
 from drakebots.core.errors import ModelProblem, some
 from drakebots.core.files import read_yaml
 from drakebots.core.units import SI, Scaling
-from drakebots.model import Coupler, Loop, Point
 
 ITEMS = 8
 """A line names so many items and counts the others."""
@@ -65,47 +64,6 @@ class Options:
             for name, value in (values | plain).items()
             if value is not None and value is not False
         }
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Input of Drake's parser.
-
-    Attributes:
-        text: in place of the file, with absolute paths; None for the file itself.
-        ending: format of the text: "urdf" or "sdf".
-        notes: changes, and parts left out or ignored, one line each.
-        packages: folders of packages by name, for a file that Drake reads itself.
-        efforts: the largest effort of joints by name [N m, N], which a URDF states
-            without making motors of it.
-        loops: of the file, or of the YAML beside it; the text closes those that say so.
-        poses: joint positions that the file names, by joint [rad, m].
-        couplers: joints that follow others, which Drake couples in SAP by the text.
-        uncoupled: included files of whose joints that is not known.
-        parameters: numbers in place of the file's, which the text has already.
-        feet, points: that the file, or the YAML beside it, names.
-        motors: joints with motors, of the YAML that joins frames.
-        kind: "ROS" or "old Drake" for a URDF; else empty.
-    """
-
-    text: str | None = field(default=None, repr=False)
-    ending: str = "sdf"
-    notes: tuple[str, ...] = ()
-    packages: Mapping[str, Path] = field(default_factory=dict)
-    efforts: Mapping[str, float] = field(default_factory=dict)
-    loops: tuple[Loop, ...] = ()
-    poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    couplers: tuple[Coupler, ...] = ()
-    uncoupled: tuple[str, ...] = ()
-    parameters: Mapping[str, float] = field(default_factory=dict)
-    feet: tuple[Point, ...] = ()
-    points: tuple[Point, ...] = ()
-    motors: tuple[str, ...] = ()
-    kind: str = ""
-
-    def parsed(self, path: Path) -> str:
-        """The text that Drake parses, of the file itself where none replaces it."""
-        return self.text or path.read_text(encoding="utf-8", errors="replace")
 
 
 class Findings:

@@ -19,8 +19,9 @@ import copy
 import os
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from drakebots.core.errors import (
     UnknownName,
 )
 from drakebots.core.files import read_yaml
-from drakebots.formats.read.findings import Findings, Reading
+from drakebots.formats.read.findings import Findings
 from drakebots.formats.read.tree import (
     link_at,
     read_tree,
@@ -41,7 +42,7 @@ from drakebots.formats.read.tree import (
     write_inertial,
     write_tree,
 )
-from drakebots.model import Loop, model_stem
+from drakebots.model import Loop, Reading, model_stem
 
 _ROWS = {"6d": "weld", "3d": "ball"}
 _TYPES = re.compile(r"SPHERICAL|FIXED|UJOINT_([XYZ])([XYZ])")
@@ -67,7 +68,8 @@ def with_joined_frames(path: Path, reading: Reading, findings: Findings) -> Read
     if not isinstance(raw, dict) or "closed_loop" not in raw:
         return reading
     root = read_tree(reading.parsed(path))
-    known = Known(findings, f"left out of {beside.name}")
+    line = f"left out of {beside.name}"
+    known = partial(_is_known, findings=findings, line=line)
     try:
         loops = _loops(raw, root, known)
         root = _with_joint_types(root, raw, known)
@@ -86,22 +88,17 @@ def with_joined_frames(path: Path, reading: Reading, findings: Findings) -> Read
     )
 
 
-@dataclass(frozen=True)
-class Known:
-    """Whether names are known; what is not is noted.
+Known = Callable[[str, str, Iterable[str]], bool]
+"""Whether a name of a kind is among those that are known."""
 
-    Attributes:
-        findings: to add to.
-        line: of the note.
-    """
 
-    findings: Findings
-    line: str
-
-    def __call__(self, kind: str, name: str, known: Iterable[str]) -> bool:
-        if name not in known:
-            self.findings.note(self.line, UnknownName(kind, name, known).short)
-        return name in known
+def _is_known(
+    kind: str, name: str, known: Iterable[str], *, findings: Findings, line: str
+) -> bool:
+    """Whether a name is known; what is not is noted in a line of the findings."""
+    if name not in known:
+        findings.note(line, UnknownName(kind, name, known).short)
+    return name in known
 
 
 def _names(raw: Mapping[str, Any], key: str) -> list[str]:

@@ -25,7 +25,7 @@ from drakebots.core.errors import InvalidInput, ModelProblem, one_line
 from drakebots.core.lazy import late
 from drakebots.core.units import GRAVITY_W
 from drakebots.formats.read.files import check_includes
-from drakebots.formats.read.findings import Findings, Reading, words
+from drakebots.formats.read.findings import Findings, words
 from drakebots.formats.read.limits import check_model_file
 from drakebots.formats.read.meshes import check_mesh_file
 from drakebots.formats.read.mjcf_links import Joint, Tree, sdf_model, transform
@@ -36,7 +36,7 @@ from drakebots.formats.read.tree import (
     write_tree,
 )
 from drakebots.formats.write.sdf import model_sdf
-from drakebots.model import Coupler, Loop
+from drakebots.model import Coupler, Loop, Reading
 
 if TYPE_CHECKING:
     from mujoco import MjModel, MjSpec

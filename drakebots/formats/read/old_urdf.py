@@ -17,12 +17,12 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import ModelProblem
 from drakebots.core.units import SI, Scaling
-from drakebots.formats.read.findings import Reading, words
+from drakebots.formats.read.findings import words
 from drakebots.formats.read.old_urdf_links import LinkReader, origin, pose
 from drakebots.formats.read.strict_xml import Element, read_xml
 from drakebots.formats.read.tree import HINGES, SINGLE, closing_joints, link_at
 from drakebots.formats.write.sdf import SdfJoint, SdfModel, model_sdf
-from drakebots.model import Loop, Point, parse_model
+from drakebots.model import Loop, Point, Reading, parse_model
 
 NAMESPACE = "http://drake.mit.edu"
 _OLD = ("xmlns", NAMESPACE)
@@ -122,16 +122,16 @@ class _Reader(LinkReader):
             if tag == "joint":
                 self._check_tree(root)
         self._note_order(root)
-        text = model_sdf(self.model)
-        self._ask_drake(text)
         feet = self.feet.items()
-        return Reading(
-            text,
+        reading = Reading(
+            model_sdf(self.model),
             notes=tuple(self.notes),
             loops=tuple(self.loops),
             feet=tuple(Point(name, body, p) for name, (body, p) in feet),
             kind="old Drake",
         )
+        self._ask_drake(reading)
+        return reading
 
     def _take_name(self, element: Element) -> None:
         """Checks the name of an element, which must be new.
@@ -351,10 +351,10 @@ class _Reader(LinkReader):
                 + ", ".join(order)
             )
 
-    def _ask_drake(self, text: str) -> None:
+    def _ask_drake(self, reading: Reading) -> None:
         """Loads the SDF once, so that refusals and warnings of Drake name this file."""
         said: list[str] = []
         plant, _ = AddMultibodyPlantSceneGraph(DiagramBuilder(), 0.0)
-        parse_model(plant, self.path, text, "sdf", {}, said)
+        parse_model(plant, self.path, reading, said)
         if said:
             raise ModelProblem(self.path, f"Drake warns of it: {said[0]}; correct it")

@@ -22,13 +22,14 @@ from drakebots.formats.read.files import (
     is_xacro,
     with_mimics,
 )
-from drakebots.formats.read.findings import Findings, Options, Reading
+from drakebots.formats.read.findings import Findings, Options
 from drakebots.formats.read.joined_frames import with_joined_frames
 from drakebots.formats.read.limits import check_model_file
 from drakebots.formats.read.mjcf import read_mjcf
 from drakebots.formats.read.old_urdf import is_old_urdf, read_old_urdf
 from drakebots.formats.read.sdf import repair_sdf
 from drakebots.formats.read.tree import (
+    SINGLE,
     balls_to_hinges,
     child_of,
     fixed_to_world,
@@ -38,6 +39,8 @@ from drakebots.formats.read.tree import (
     remove,
     remove_bodies,
     rename_files,
+    said,
+    say,
     write_tree,
 )
 from drakebots.formats.read.urdf import (
@@ -48,6 +51,7 @@ from drakebots.formats.read.urdf import (
 from drakebots.model import (
     Coupler,
     Loop,
+    Reading,
     is_ours,
     model_stem,
     read_sidecar,
@@ -225,28 +229,17 @@ def with_parameters(
             continue
         check_names("parameter", [name], {"friction", *known})
         own, *others = known[name]
-        share = value / _number(*own) if others else 1.0
-        _set_number(*own, value)
+        share = value / float(said(*own)) if others else 1.0
+        say(*own, repr(float(value)))
         for place in others:
-            _set_number(*place, share * _number(*place))
+            say(*place, repr(share * float(said(*place))))
     rename_files(root, lambda uri: (found := places.find(uri)) and f"file://{found}")
     text = write_tree(root)
     return replace(reading, text=text, ending=ending, parameters=dict(parameters))
 
 
 _Place = tuple[ET.Element, str]
-"""A number of a file: an attribute of an element, or with "" its text."""
-
-
-def _number(element: ET.Element, key: str) -> float:
-    return float(element.get(key) if key else element.text)
-
-
-def _set_number(element: ET.Element, key: str, value: float) -> None:
-    if key:
-        element.set(key, repr(float(value)))
-    else:
-        element.text = repr(float(value))
+"""A number of a file, as of :func:`drakebots.formats.read.tree.said`."""
 
 
 def _numbers(root: ET.Element) -> dict[str, list[_Place]]:
@@ -256,21 +249,22 @@ def _numbers(root: ET.Element) -> dict[str, list[_Place]]:
     urdf = root.tag == "robot"
     for link in root.iter("link"):
         mass, inertia = (link.find(f"inertial/{tag}") for tag in ("mass", "inertia"))
-        parts = [] if inertia is None else [(x, "") for x in inertia]
-        if urdf and inertia is not None:
-            parts = [(inertia, key) for key in inertia.attrib]
-        own = mass, "value" if urdf else ""
-        if mass is not None and (not parts or _number(*own) > 0):
+        moments = () if inertia is None else inertia.attrib or [x.tag for x in inertia]
+        own = (mass, "value") if urdf else (link.find("inertial"), "mass")
+        if mass is not None and (not moments or float(said(*own)) > 0):
+            parts = [(inertia, key) for key in moments]
             found[f"mass:{link.get('name')}"] = [own, *parts]
-    path, key = ("dynamics", "damping") if urdf else ("axis/dynamics/damping", "")
     for joint in root.iter("joint"):
-        if joint.get("type") in ("revolute", "continuous", "prismatic"):
-            found[f"damping:{joint.get('name')}"] = [(child_of(joint, path), key)]
+        if joint.get("type") in SINGLE:
+            dynamics = child_of(joint, "dynamics" if urdf else "axis/dynamics")
+            if urdf:
+                dynamics.attrib.setdefault("damping", "0")
+            found[f"damping:{joint.get('name')}"] = [(dynamics, "damping")]
     for part in (*root.iter("joint"), *root.iter("transmission")):
         named = part if part.tag == "joint" else part.find("joint")
-        spring = part.find("axis/dynamics/spring_stiffness")
-        gains = next(part.iter("drake:controller_gains"), None)
-        place = (gains, "p") if spring is None else (spring, "")
+        place = part.find("axis/dynamics"), "spring_stiffness"
+        if part.find("axis/dynamics/spring_stiffness") is None:
+            place = next(part.iter("drake:controller_gains"), None), "p"
         if named is not None and place[0] is not None:
             found[f"stiffness:{named.get('name')}"] = [place]
     return found

@@ -54,7 +54,7 @@ def repair_sdf(
                 findings.note("Drake ignores joint friction", joint.get("name", ""))
     gearboxes = [e for e in root.iter("joint") if e.get("type") == "gearbox"]
     leave_out(root, gearboxes, findings, "a gearbox joint is left out")
-    loops = cut_loops(root, findings, urdf=False)
+    loops = cut_loops(root, findings)
     for model in root.iter("model"):
         fix_weightless(model, findings, default="1")  # as libsdformat has it
         _free_lifts(model, findings)

@@ -144,6 +144,11 @@ def leave_out(
         findings.note(line, element.get("name", ""))
 
 
+def models_of(root: ET.Element) -> list[ET.Element]:
+    """The <robot> of a URDF, or the <model>s of an SDF."""
+    return [root] if root.tag == "robot" else list(root.iter("model"))
+
+
 def joint_elements(model: ET.Element) -> list[ET.Element]:
     """The joints of a <robot> or a <model>, Drake's own included."""
     return [e for e in model if e.tag in ("joint", "drake:joint")]
@@ -195,11 +200,11 @@ def said(parent: ET.Element, key: str, default: str = "") -> str:
 
 
 def say(parent: ET.Element, key: str, text: str) -> None:
-    """Writes a value where :func:`said` finds it; an SDF's parent has no attributes."""
-    if parent.attrib:
+    """Writes a value where :func:`said` finds it, of an SDF into a child."""
+    if parent.attrib and parent.find(key) is None:
         parent.set(key, text)
-        return
-    child_of(parent, key).text = text
+    else:
+        child_of(parent, key).text = text
 
 
 def child_of(element: ET.Element, path: str) -> ET.Element:
@@ -289,10 +294,9 @@ def balls_to_hinges(root: ET.Element, findings: Findings) -> None:
     """
     if next(root.iter("drake:linear_bushing_rpy"), None) is not None:
         return
-    urdf = root.tag == "robot"
-    for model in [root] if urdf else list(root.iter("model")):
+    for model in models_of(root):
         for ball in [j for j in joint_elements(model) if j.get("type") == "ball"]:
-            if urdf:
+            if model is root:
                 urdf_hinges(model, ball, dict(zip(HINGES_OF_BALL, np.eye(3)[::-1])))
             else:
                 _sdf_hinges(model, ball)
@@ -366,19 +370,17 @@ SINGLE = (*HINGES, "prismatic")
 _ROWS = {"ball": "ball", "revolute": "hinge", "continuous": "hinge", "fixed": "weld"}
 
 
-def cut_loops(root: ET.Element, findings: Findings, *, urdf: bool) -> tuple[Loop, ...]:
+def cut_loops(root: ET.Element, findings: Findings) -> tuple[Loop, ...]:
     """Takes joints that close loops out of a tree, in place.
 
     Args:
         root: of a URDF or an SDF, from :func:`drakebots.formats.read.tree.read_tree`.
         findings: a loop whose joint cannot be a loop's is a problem.
-        urdf: whether it is a URDF.
 
     Returns:
         The loops, closed as the file has them at its default positions.
     """
-    models = [root] if urdf else list(root.iter("model"))
-    cuts = [joint for model in models for joint in closing_joints(model)]
+    cuts = [joint for model in models_of(root) for joint in closing_joints(model)]
     if not cuts:
         return ()
     for joint in cuts:
@@ -390,7 +392,7 @@ def cut_loops(root: ET.Element, findings: Findings, *, urdf: bool) -> tuple[Loop
     if findings.problems:
         return ()
     try:
-        loops = _placed(root, cuts, urdf=urdf)
+        loops = _placed(root, cuts)
     except DRAKE_REFUSALS as error:
         findings.problem(f"its loops cannot be cut: {shortened(error)}")
         return ()
@@ -452,9 +454,7 @@ def _set_child(joint: ET.Element, link: str) -> None:
         child.text = link
 
 
-def _placed(
-    root: ET.Element, cuts: list[ET.Element], *, urdf: bool
-) -> tuple[Loop, ...]:
+def _placed(root: ET.Element, cuts: list[ET.Element]) -> tuple[Loop, ...]:
     """The loops, with the points and axes of their joints as Drake places them.
 
     Drake parses a tree in which each cut joint leads to a copy of its child, without
@@ -463,7 +463,7 @@ def _placed(
     probe = copy.deepcopy(root)
     remove(probe, [e for e in probe.iter() if e.tag in ("visual", "collision")])
     names = {joint.get("name", "") for joint in cuts}
-    for model in [probe] if urdf else probe.iter("model"):
+    for model in models_of(probe):
         links = {link.get("name"): link for link in model.findall("link")}
         for joint in joint_elements(model):
             if joint.get("name") in names:
@@ -471,9 +471,9 @@ def _placed(
                 if (pose := links[link_at(joint, "child")].find("pose")) is not None:
                     end.append(pose)
                 _set_child(joint, end.get("name", ""))
-    plant = MultibodyPlant(1e-3)
+    plant, ending = MultibodyPlant(1e-3), "urdf" if root.tag == "robot" else "sdf"
     with heard():
-        Parser(plant).AddModelsFromString(write_tree(probe), "urdf" if urdf else "sdf")
+        Parser(plant).AddModelsFromString(write_tree(probe), ending)
     return tuple(_loop(plant, joint) for joint in cuts)
 
 

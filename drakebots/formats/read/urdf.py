@@ -224,7 +224,7 @@ def repair_urdf(
     _check_names(links, joints, findings)
     for joint in joints:
         repair_joint(joint, findings)
-    loops = () if findings.problems else cut_loops(root, findings, urdf=True)
+    loops = () if findings.problems else cut_loops(root, findings)
     joints = joint_elements(root)
     fix_weightless(root, findings, default="0")
     repair_mimics(joints, findings)

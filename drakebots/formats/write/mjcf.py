@@ -29,7 +29,7 @@ from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 from drakebots.core.checks import check_value, non_negative, optional, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.formats import principal_inertia
-from drakebots.formats.read.tree import add, written
+from drakebots.formats.read.tree import add, remove, written
 from drakebots.formats.write.parts import (
     Form,
     Part,
@@ -53,6 +53,9 @@ LEAST_INERTIA = 1e-14
 
 SAME = 1e-9
 """Frames this near are one [m, rad]."""
+
+_SECTIONS = ("asset", "worldbody", "contact", "equality", "tendon", "actuator")
+"""In the order of MuJoCo's own writer."""
 
 _HALVES = {"box": 0.5, "capsule": [1.0, 0.5], "cylinder": [1.0, 0.5]}
 """Factors of the sizes of shapes of which MuJoCo takes half lengths."""
@@ -202,9 +205,10 @@ class _Writer(Writer):
         add(drawn, "geom", contype="0", conaffinity="0", group="2")
         touching = add(default, "default", class_="collision")
         add(touching, "geom", group="3", condim="3")
-        self.asset = add(root, "asset")
+        self.asset, world, self.contact, self.equality, self.tendon, self.actuator = (
+            add(root, tag) for tag in _SECTIONS
+        )
         self.meshes: dict[tuple, str] = {}
-        world = add(root, "worldbody")
         if ground is not None:
             plane = {"type": "plane", "size": "0 0 1", "condim": "3"}
             plane |= {"friction": f"{written(ground)} 0.005 0.0001", "priority": "1"}
@@ -214,26 +218,21 @@ class _Writer(Writer):
         for part in self.parts[0].children:
             self._body(world, part, [], RigidTransform())
         self._points()
-        self.equality = ET.Element("equality")
         self._loops()
         self._couplers()
         for mount in self.mounts:
             self._mount(mount)
-        for element in (
-            self._contact(),
-            self.equality,
-            self._tendons(),
-            self._actuators(),
-        ):
-            if len(element):
-                root.append(element)
+        # Drake does not let these touch.
+        for one, other in filtered_pairs(robot, self.parts):
+            add(self.contact, "exclude", body1=one.name, body2=other.name)
+        self._tendons()
+        self._actuators()
+        remove(root, [x for x in root if x.tag in _SECTIONS and not len(x)])
         key = add(root, "keyframe")
         # Positions are in the order of the joints in the file.
         names = [e.get("name") for e in world.iter() if e.tag.endswith("joint")]
         home = [x for name in names for x in self.key[str(name)]]
         add(key, "key", name="home", qpos=home)
-        if not len(self.asset):
-            root.remove(self.asset)
         return root
 
     # --- bodies -------------------------------------------------------------
@@ -381,13 +380,6 @@ class _Writer(Writer):
             add(self.asset, "mesh", name=self.meshes[key], **mesh)
         return self.meshes[key]
 
-    def _contact(self) -> ET.Element:
-        """Pairs of bodies whose shapes Drake does not let touch."""
-        contact = ET.Element("contact")
-        for one, other in filtered_pairs(self.robot, self.parts):
-            add(contact, "exclude", body1=one.name, body2=other.name)
-        return contact
-
     # --- loops, bushings, springs, motors -----------------------------------
 
     def _site(self, part: Part, name: str, X_BS: RigidTransform) -> str:
@@ -437,13 +429,12 @@ class _Writer(Writer):
         other = self._site(mount.c, f"{name}_on_{mount.c.name}", mount.X_C)
         add(self.equality, "weld", name=mount.name, site1=name, site2=other)
 
-    def _tendons(self) -> ET.Element:
-        tendons = ET.Element("tendon")
+    def _tendons(self) -> None:
         for number, spring in enumerate(spring_dampers(self.robot)):
             name = f"spring_{number}"
             ends = (spring.bodyA(), spring.p_AP()), (spring.bodyB(), spring.p_BQ())
             tendon = add(
-                tendons,
+                self.tendon,
                 "spatial",
                 name=name,
                 springlength=spring.free_length(),
@@ -454,17 +445,15 @@ class _Writer(Writer):
                 part = self.part(body)
                 site = self._site(part, f"{name}_{end}", RigidTransform(p))
                 add(tendon, "site", site=site)
-        return tendons
 
-    def _actuators(self) -> ET.Element:
+    def _actuators(self) -> None:
         """Motors; those that Drake itself controls as servos with its gains."""
-        found = ET.Element("actuator")
         for actuator in actuators_of(self.plant):
             limit = actuator.effort_limit()
             is_servo = actuator.has_controller()
             gains = actuator.get_controller_gains() if is_servo else None
             add(
-                found,
+                self.actuator,
                 "position" if is_servo else "motor",
                 name=actuator.name(),
                 joint=actuator.joint().name(),
@@ -472,7 +461,6 @@ class _Writer(Writer):
                 kp=gains and gains.p,
                 kv=gains and gains.d,
             )
-        return found
 
 
 def _welded_mass(part: Part) -> float:

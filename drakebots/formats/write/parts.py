@@ -32,8 +32,6 @@ from pydrake.multibody.plant import CoulombFriction
 from pydrake.multibody.tree import (
     LinearBushingRollPitchYaw,
     LinearSpringDamper,
-    PrismaticSpring,
-    RevoluteSpring,
     RigidBody,
 )
 from pydrake.systems.framework import DiagramBuilder
@@ -49,9 +47,9 @@ from drakebots.model import (
     central_inertia,
     find_body,
     force_elements,
+    joint_springs,
     joints_of,
     rotor_inertias,
-    spring_law,
 )
 from drakebots.multibody import Robot, build_robot
 
@@ -241,7 +239,7 @@ def read_parts(robot: Robot, path: Path | None = None) -> list[Part]:
         FileProblem: for a mesh that cannot be written.
     """
     plant = robot.plant
-    springs, rotors = _springs(robot), rotor_inertias(plant)
+    springs, rotors = joint_springs(plant), rotor_inertias(plant)
     parts = {int(body.index()): Part(body) for body in bodies_of(plant)}
     for joint in joints_of(plant):
         part = parts[int(joint.child_body().index())]
@@ -269,7 +267,7 @@ def _steps(joint, springs, rotors: np.ndarray) -> list[Step]:
 
     Args:
         joint: Drake's joint.
-        springs: of :func:`_springs`.
+        springs: of :func:`~drakebots.model.joint_springs`.
         rotors: of :func:`~drakebots.model.rotor_inertias`.
 
     Raises:
@@ -289,7 +287,7 @@ def _steps(joint, springs, rotors: np.ndarray) -> list[Step]:
         )
     damping, start = joint.default_damping_vector(), joint.default_positions()
     lower, upper = joint.position_lower_limits(), joint.position_upper_limits()
-    stiffness, rest = springs.get(int(joint.index()), (0.0, 0.0))
+    stiffness, rest = springs.get(joint.index(), (0.0, 0.0))
     return [
         Step(
             name + suffix,
@@ -305,12 +303,6 @@ def _steps(joint, springs, rotors: np.ndarray) -> list[Step]:
         )
         for suffix, slides, axis, i in chain
     ]
-
-
-def _springs(robot: Robot) -> dict[int, tuple[float, float]]:
-    """Stiffness and rest of the joints with a spring, by index."""
-    springs = _elements(robot, RevoluteSpring | PrismaticSpring)
-    return {int(spring.joint().index()): spring_law(spring) for spring in springs}
 
 
 def bushings(robot: Robot) -> list[LinearBushingRollPitchYaw]:

@@ -12,12 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw
-from pydrake.multibody.tree import (
-    Joint,
-    JointIndex,
-    PrismaticSpring,
-    RevoluteSpring,
-)
+from pydrake.multibody.tree import Joint, JointIndex
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, check_names, some
@@ -28,16 +23,15 @@ from drakebots.model import (
     bodies_of,
     coupled_joints,
     driven_joints,
-    force_elements,
     free_bodies,
     gravity,
     joint_slices,
+    joint_springs,
     joints_of,
     point_in_world,
     point_jacobian,
     single_joints,
     slides,
-    spring_law,
 )
 from drakebots.multibody.extent import covers, lowest_points
 from drakebots.multibody.plant import Robot, build_robot
@@ -434,14 +428,12 @@ class Stance:
 
     def _springs(self) -> dict[int, tuple[float, float]]:
         number = {joint.index(): k for k, joint in enumerate(self.joints)}
-        driven, found = self.driven(), {}
-        for element in force_elements(self.plant):
-            if not isinstance(element, RevoluteSpring | PrismaticSpring):
-                continue
-            joint, (stiffness, rest) = element.joint().index(), spring_law(element)
-            if joint in number and joint not in driven and stiffness > 0:
-                found[number[joint]] = stiffness, rest
-        return found
+        driven = self.driven()
+        return {
+            number[joint]: law
+            for joint, law in joint_springs(self.plant).items()
+            if joint in number and joint not in driven and law[0] > 0
+        }
 
     def _root_joints(self) -> set:
         """Indices of the joints between the world and the first body that weighs.
