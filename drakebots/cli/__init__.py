@@ -31,12 +31,7 @@ from typing import TYPE_CHECKING
 
 from drakebots import __version__
 from drakebots.cli.progress import warnings_on_one_line
-from drakebots.core.errors import (
-    DrakebotsError,
-    InvalidInput,
-    UnknownName,
-    one_line,
-)
+from drakebots.core.errors import DrakebotsError, InvalidInput, UnknownName, one_line
 from drakebots.core.lazy import late, resolve
 from drakebots.core.run import Command as Running
 from drakebots.core.run import Stopped, ended_by, keeping
@@ -68,14 +63,8 @@ COMMANDS = {
     "calibrate": ("fit a lattice's kinematics to markers", "lattice:calibrate_lattice"),
     "view": ("show a result or a model in Meshcat", "look:view_scene"),
     "report": ("summarize a result", "look:report_result"),
-    "doctor": (
-        "say what is installed, and what is slow and why",
-        "doctor:examine",
-    ),
-    "completion": (
-        "let a shell complete commands",
-        "look:print_completion",
-    ),
+    "doctor": ("say what is installed, and what is slow and why", "doctor:examine"),
+    "completion": ("let a shell complete commands", "look:print_completion"),
     "schema": ("write JSON Schemas of our YAML files", "look:write_schemas"),
 }
 """Commands by name: one line, and the command's place; it is imported when typed."""

@@ -50,10 +50,7 @@ def examined() -> dict[str, Any]:
         },
         "plans": [name for name in SOLVERS if is_installed(name)],
         "skins": list(installed_solvers()),
-        "c_parts": {
-            "kkt": kkt.available(),
-            "blas": fast_blas() is not None,
-        },
+        "c_parts": {"kkt": kkt.available(), "blas": fast_blas() is not None},
         "compiler": compiler(),
         "browser": _browser(),
         "extras": {name: version_of(name) for name in EXTRAS},

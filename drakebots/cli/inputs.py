@@ -11,12 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 from drakebots import results
-from drakebots.cli.options import (
-    chosen,
-    completes,
-    field_options,
-    field_values,
-)
+from drakebots.cli.options import chosen, completes, field_options, field_values
 from drakebots.cli.progress import print_notes
 from drakebots.core.checks import in_unit, one_of
 from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput

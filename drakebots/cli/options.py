@@ -24,12 +24,7 @@ from typing import (
 )
 
 from drakebots.core.checks import Rule
-from drakebots.core.convert import (
-    changed_by_word,
-    from_word,
-    item_of,
-    subclasses,
-)
+from drakebots.core.convert import changed_by_word, from_word, item_of, subclasses
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.fields import Field, checked, declared
 from drakebots.core.files import check_output, claimed

@@ -89,12 +89,7 @@ def attach_skin(args: argparse.Namespace) -> int:
         raise FileProblem(out, "needs the ending .skin.yaml")
     check_output(out)
     found = attach(
-        args.skeleton,
-        args.skin,
-        glue,
-        material=how.material,
-        unit=how.units,
-        path=out,
+        args.skeleton, args.skin, glue, material=how.material, unit=how.units, path=out
     )
     write_skin(out, found.description_for(out))
     print_table(

@@ -256,9 +256,9 @@ def numeric() -> Rule:
     return Rule(take)
 
 
-def interval(unit: str = "") -> Rule:
-    """A smallest and a largest number, stored as a tuple."""
-    pair = array((2,), unit)
+def interval(unit: str = "", entry: Rule | None = None) -> Rule:
+    """A smallest and a largest number, which may have a rule; stored as a tuple."""
+    pair = array((2,), unit, entry=entry)
 
     def take(value: Any) -> tuple[float, float]:
         low, high = pair(value).tolist()

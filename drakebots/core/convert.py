@@ -171,13 +171,18 @@ def as_yaml(value: Any, kind: Any = None) -> Any:
     return str(value) if isinstance(value, Path) else repr(value)
 
 
-def plain(value: Any) -> Any:
-    """Converts a value to what JSON can hold: no NaN, tuples or read-only mappings."""
+def plain(value: Any, *, finite: bool = True) -> Any:
+    """Converts a value to dicts and lists, as JSON has them.
+
+    Args:
+        value: of mappings, tuples and what JSON can hold.
+        finite: whether NaN and infinite numbers become None.
+    """
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): plain(v, finite=finite) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
+        return [plain(v, finite=finite) for v in value]
+    if finite and isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 

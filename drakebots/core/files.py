@@ -347,10 +347,7 @@ def write_csv(path: str | Path, heads: Iterable[str], rows: Iterable[Iterable]) 
     Raises:
         FileProblem: when the file cannot be written.
     """
-    with (
-        replacing(path) as part,
-        open(part, "w", newline="", encoding="utf-8") as file,
-    ):
+    with replacing(path) as part, open(part, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(heads)
         writer.writerows(rows)

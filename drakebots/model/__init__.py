@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         joint_slices,
         joint_springs,
         joints_of,
+        length_indices,
         model_names,
         one_named,
         point_in_world,

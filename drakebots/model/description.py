@@ -126,24 +126,16 @@ def _points(top: Fields, section: str) -> tuple[Point, ...]:
 
 
 def _loop(name: str, row: Fields) -> Loop:
-    axis = row.get("axis", [0.0, 0.0, 1.0])
-    sides = {
-        key: row.array(key if key in row else "side", (3,))
-        for key in ("side_A", "side_B")
-        if key in row or "side" in row
-    }
-    return Loop(
-        name=name,
-        body_A=row.text("A"),
-        p_AP=row.array("p_A", (3,), "m"),
-        body_B=row.text("B"),
-        p_BQ=row.array("p_B", (3,), "m"),
-        axis_A=row.array("axis_A", (3,), default=axis),
-        axis_B=row.array("axis_B", (3,), default=axis),
-        **sides,
-        rows=row.text("rows", "hinge"),
-        in_file=row.flag("in_file", False),
-    )
+    said: dict[str, Any] = {}
+    for end, point in (("A", "p_AP"), ("B", "p_BQ")):
+        said[f"body_{end}"] = row.text(end)
+        said[point] = row.array(f"p_{end}", (3,), "m")
+        for both in ("axis", "side"):
+            own = f"{both}_{end}"
+            if own in row or both in row:
+                said[own] = row.array(own if own in row else both, (3,))
+    rows, in_file = row.text("rows", "hinge"), row.flag("in_file", False)
+    return Loop(name, **said, rows=rows, in_file=in_file)
 
 
 # --- poses in an SRDF ---

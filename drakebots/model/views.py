@@ -142,6 +142,15 @@ def is_floating(joint: Joint) -> bool:
     return "floating" in joint.type_name()
 
 
+def length_indices(joint: Joint, *, of_velocities: bool = False) -> list[int]:
+    """Which of a joint's own positions, or velocities, are lengths or their rates."""
+    kind = joint.type_name()
+    if kind == "quaternion_floating":
+        return [3, 4, 5] if of_velocities else [4, 5, 6]
+    known = {"prismatic": [0], "planar": [0, 1], "rpy_floating": [3, 4, 5]}
+    return known.get(kind, [])
+
+
 def joint_slices(joint: Joint) -> tuple[slice, slice]:
     """Slices of a joint's positions and velocities in those of the plant."""
     a, b = joint.position_start(), joint.velocity_start()

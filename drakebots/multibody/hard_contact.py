@@ -100,11 +100,7 @@ class TimeStepper:
     """
 
     def __init__(
-        self,
-        robot: Robot,
-        time_step: float,
-        *,
-        friction: float | None = None,
+        self, robot: Robot, time_step: float, *, friction: float | None = None
     ):
         plant = robot.plant
         check_value("time step", time_step, positive())

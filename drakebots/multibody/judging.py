@@ -246,9 +246,7 @@ def open_loops(data: xr.Dataset, size: float) -> list[Finding]:
             f"its loops are open by {gaps[0].max():.2g} m at the start ({worst}): give "
             "a pose that closes them (--pose), or mend the loops in the file"
         )
-    return [
-        Finding(name, float(gaps.max()), "m", PLAY * size, APART * size, words),
-    ]
+    return [Finding(name, float(gaps.max()), "m", PLAY * size, APART * size, words)]
 
 
 def asked(name: str, share: float, words: str) -> Finding:
@@ -307,6 +305,4 @@ def saturated(
     share = (np.abs(efforts) >= full).mean(axis=0)
     k = int(np.argmax(share))
     words = f"{names[k]} is at its limit of effort for {share[k]:.0%} of the time"
-    return [
-        Finding("time at a limit", float(share[k]), "1", SATURATED, np.inf, words),
-    ]
+    return [Finding("time at a limit", float(share[k]), "1", SATURATED, np.inf, words)]

@@ -44,7 +44,9 @@ from drakebots.model import (
     add_couplers,
     bodies_of,
     find_body,
+    joint_slices,
     joints_of,
+    length_indices,
     point_jacobian,
     sliding_motors,
 )
@@ -133,10 +135,7 @@ class Ground:
 
 
 def set_friction(
-    plant: MultibodyPlant,
-    scene_graph: SceneGraph,
-    friction: float,
-    *context: Context,
+    plant: MultibodyPlant, scene_graph: SceneGraph, friction: float, *context: Context
 ) -> None:
     """Gives all collision shapes of a plant one friction coefficient.
 
@@ -198,9 +197,9 @@ class Robot:
         sizes = plant.num_positions(), plant.num_velocities()
         q, v = (np.zeros(size, bool) for size in sizes)
         for joint in joints_of(plant):
-            kind = joint.type_name()
-            q[joint.position_start() + _lengths(kind, True)] = True
-            v[joint.velocity_start() + _lengths(kind, False)] = True
+            at_q, at_v = joint_slices(joint)
+            q[at_q][length_indices(joint)] = True
+            v[at_v][length_indices(joint, of_velocities=True)] = True
         return q, v
 
     def feet_positions(self, context: Context) -> np.ndarray:
@@ -337,19 +336,6 @@ class ClosedChain:
 
 def _body_frame(plant: MultibodyPlant, body: str) -> Frame:
     return find_body(plant, body).body_frame()
-
-
-def _lengths(kind: str, positions: bool) -> np.ndarray:
-    """Indices of the coordinates of a joint that are lengths."""
-    return np.array(
-        {
-            "prismatic": [0],
-            "planar": [0, 1],
-            "quaternion_floating": [4, 5, 6] if positions else [3, 4, 5],
-            "rpy_floating": [3, 4, 5],
-        }.get(kind, []),
-        dtype=int,
-    )
 
 
 def build_robot(

@@ -46,6 +46,7 @@ from drakebots.model import (
     force_elements,
     is_floating,
     joints_of,
+    length_indices,
     shape_sizes,
     slides,
     spring_law,
@@ -128,8 +129,6 @@ _JOINTS = {
     "ball_rpy": lambda joint, F, M, d: BallRpyJoint(joint.name(), F, M, d[0]),
     "planar": lambda joint, F, M, d: PlanarJoint(joint.name(), F, M, d),
 }
-_SLIDES = {"prismatic": [True], "planar": [True, True, False]}
-"""Masks of the coordinates of a joint that are lengths; elsewhere none are."""
 
 
 class _Copier:
@@ -214,7 +213,7 @@ class _Copier:
             return self.target.AddJoint(
                 WeldJoint(name, *frames, self._pose(joint.X_FM()))
             )
-        slides = np.array(_SLIDES.get(kind, [False] * joint.num_velocities()))
+        slides = np.isin(np.arange(joint.num_velocities()), length_indices(joint))
         damping = joint.default_damping_vector() / np.where(
             slides, unit.of(mass=1, time=-1), unit.of(mass=1, length=2, time=-1)
         )

@@ -251,11 +251,7 @@ class HeightField(Terrain):
         (X, dX), (Y, dY) = (_basis(p[k], g) for k, g in enumerate((self.x, self.y)))
         rows = ca.DM(self._coefficients)
         along = ca.mtimes(rows, Y)
-        return (
-            ca.dot(X, along),
-            ca.dot(dX, along),
-            ca.dot(X, ca.mtimes(rows, dY)),
-        )
+        return (ca.dot(X, along), ca.dot(dX, along), ca.dot(X, ca.mtimes(rows, dY)))
 
     def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         points = np.stack([x, y, np.zeros_like(x)], axis=-1).reshape(-1, 3)

@@ -269,7 +269,7 @@ class Twin:
                 continue
             u_cm = u + ca.cross(w, ca.SX(p_cm))
             total += 0.5 * mass * ca.dot(u_cm, u_cm) + 0.5 * ca.dot(w, ca.SX(I_cm) @ w)
-        return total + 0.5 * ca.dot(v, ca.SX(self.reflected_inertia()) * v)
+        return total + 0.5 * ca.dot(v, ca.SX(rotor_inertias(self.plant)) * v)
 
     def _inertia(self, body: int):
         """Mass, p_BBcm and I_BBcm_B of a link; a value of the mass scales both."""
@@ -287,10 +287,7 @@ class Twin:
         return value, p, about_cm if value is mass else value / mass * about_cm
 
     def centroidal(
-        self,
-        q: ca.SX,
-        v: ca.SX,
-        spatial: Callable[[int], tuple | None] | None = None,
+        self, q: ca.SX, v: ca.SX, spatial: Callable[[int], tuple | None] | None = None
     ) -> tuple[ca.SX, ca.SX]:
         """Centre of mass p_WCcm (3,), and the angular momentum about it (3,), in World.
 
@@ -319,10 +316,6 @@ class Twin:
         if ca.SX(m).is_zero():
             return None
         return m, m * c, I_cm + m * (c @ c * np.eye(3) - np.outer(c, c))
-
-    def reflected_inertia(self) -> np.ndarray:
-        """Diagonal added to M by rotors behind gears (nv,)."""
-        return rotor_inertias(self.plant)
 
     def potential_energy(self, q: ca.SX) -> ca.SX:
         """V of gravity and springs, up to a constant."""
@@ -431,7 +424,7 @@ class Twin:
                 moment += I_o @ dw + ca.cross(h, du) + ca.cross(w, L) + ca.cross(u, p)
                 push += m * du - ca.cross(h, dw) + ca.cross(w, p)
             force[link.body] = moment, push
-        tau = ca.SX(self.reflected_inertia()) * vdot
+        tau = ca.SX(rotor_inertias(self.plant)) * vdot
         for link, X, V_J, _ in reversed(moving):
             moment, push = force[link.body]
             tau += ca.jtimes(V_J, v, ca.vertcat(moment, push), True)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from drakebots.core.convert import plain
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.installed import version_of
 from drakebots.core.threads import numerics
@@ -70,7 +71,7 @@ def provenance(
     }
     if model is not None:
         record["model"] = dict(model)
-    return thaw(freeze(record, "provenance"))
+    return plain(freeze(record, "provenance"), finite=False)
 
 
 def file_hash(path: str | Path) -> str:
@@ -151,15 +152,6 @@ def freeze(value: Any, where: str, depth: int = 0) -> Any:
     )
 
 
-def thaw(value: Any) -> Any:
-    """A frozen value as plain dicts and lists."""
-    if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [thaw(item) for item in value]
-    return value
-
-
 def to_json(value: Any, *, sort: bool = False) -> str:
     """A frozen value as ASCII JSON; NaN and Infinity as Python writes them."""
-    return json.dumps(thaw(value), sort_keys=sort)
+    return json.dumps(plain(value, finite=False), sort_keys=sort)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from drakebots.core.convert import plain
 from drakebots.core.errors import (
     DrakebotsError,
     InvalidInput,
@@ -32,7 +33,7 @@ from drakebots.results.container import (
     read_netcdf,
     write_netcdf,
 )
-from drakebots.results.origin import check_text, freeze, thaw, to_json
+from drakebots.results.origin import check_text, freeze, to_json
 
 _TEXTS = ("kind", "model", "verdict", "message")
 _MAPPINGS = ("residuals", "timings", "metrics", "provenance")
@@ -198,7 +199,7 @@ class Result:
     def __reduce__(self) -> tuple[Any, ...]:
         # Read-only mappings cannot be pickled, and results go to other processes.
         values = {field.name: self.__dict__[field.name] for field in fields(self)}
-        values |= {name: thaw(values[name]) for name in _MAPPINGS}
+        values |= {name: plain(values[name], finite=False) for name in _MAPPINGS}
         return Result, tuple(values.values())
 
     def save(self, path: str | Path) -> Path:

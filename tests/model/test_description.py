@@ -85,7 +85,7 @@ def test_sidecar_name(tmp_path):
         ("feet: {a: {body: b, p: [0, 0, 0], radius: -1}}", ["point a", "radius"]),
         ("feet: {a: {body: b, p: [0, 0, 0], radius: .nan}}", ["feet.a", "radius"]),
         (LOOP + ", axis: [0, 0, 0]}}", ["loop l", "axis_A"]),
-        (LOOP + ", axis: [0, .nan, 0]}}", ["loop l", "axis_A"]),
+        (LOOP + ", axis: [0, .nan, 0]}}", ["loop l axis must"]),
         (LOOP + ", axis_B: [0, 1]}}", ["loop l", "axis_B"]),
         (LOOP + ", rows: hing}}", ["loop l", "hing", "ball"]),
         ("- feet", ["the file: needs"]),

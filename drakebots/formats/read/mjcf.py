@@ -29,12 +29,7 @@ from drakebots.formats.read.findings import Findings, words
 from drakebots.formats.read.limits import check_model_file
 from drakebots.formats.read.meshes import check_mesh_file
 from drakebots.formats.read.mjcf_links import Joint, Tree, sdf_model, transform
-from drakebots.formats.read.tree import (
-    HINGES_OF_BALL,
-    read_tree,
-    remove,
-    write_tree,
-)
+from drakebots.formats.read.tree import HINGES_OF_BALL, read_tree, remove, write_tree
 from drakebots.formats.write.sdf import model_sdf
 from drakebots.model import Coupler, Loop, Reading
 

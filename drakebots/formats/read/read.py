@@ -43,11 +43,7 @@ from drakebots.formats.read.tree import (
     say,
     write_tree,
 )
-from drakebots.formats.read.urdf import (
-    mimic_of,
-    repair_urdf,
-    stated_efforts,
-)
+from drakebots.formats.read.urdf import mimic_of, repair_urdf, stated_efforts
 from drakebots.model import (
     Coupler,
     Loop,

@@ -13,11 +13,7 @@ from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
 
 from drakebots.formats.read.files import Packages
-from drakebots.formats.read.findings import (
-    Findings,
-    note_ignored_tags,
-    words,
-)
+from drakebots.formats.read.findings import Findings, note_ignored_tags, words
 from drakebots.formats.read.masses import WORLD, fix_weightless, repair_inertia
 from drakebots.formats.read.meshes import repair_shapes
 from drakebots.formats.read.tree import (

@@ -321,6 +321,8 @@ def _elements(robot: Robot, kind: Any) -> list:
 
 # --- shapes -----------------------------------------------------------------
 
+_GREY = Rgba(0.8, 0.8, 0.8, 1.0)
+
 
 def _add_forms(robot: Robot, parts: dict[int, Part], path: Path | None) -> None:
     """Adds to the parts their shapes, visual and collision, with distinct names."""
@@ -338,25 +340,18 @@ def _add_forms(robot: Robot, parts: dict[int, Part], path: Path | None) -> None:
                 shape = inspector.GetShape(geometry)
                 rgba, friction = None, 1.0
                 if role == Role.kIllustration:
-                    rgba = _colour(inspector.GetIllustrationProperties(geometry))
+                    drawn = inspector.GetIllustrationProperties(geometry)
+                    rgba = drawn.GetPropertyOrDefault("phong", "diffuse", _GREY).rgba
                 else:
-                    friction = _friction(inspector.GetProximityProperties(geometry))
+                    touched = inspector.GetProximityProperties(geometry)
+                    law = "material", "coulomb_friction"
+                    pair = touched.GetPropertyOrDefault(*law, CoulombFriction(1.0, 1.0))
+                    friction = pair.dynamic_friction()
                 X_BG = inspector.GetPoseInFrame(geometry)
                 mesh = None
                 if path is not None and isinstance(shape, Mesh | Convex):
                     mesh = _copied(shape, path, meshes)
                 part.forms.append(Form(name, shape, X_BG, rgba, friction, mesh))
-
-
-def _colour(properties) -> np.ndarray:
-    grey = Rgba(0.8, 0.8, 0.8, 1.0)
-    return properties.GetPropertyOrDefault("phong", "diffuse", grey).rgba
-
-
-def _friction(properties) -> float:
-    default = CoulombFriction(1.0, 1.0)
-    material = properties.GetPropertyOrDefault("material", "coulomb_friction", default)
-    return material.dynamic_friction()
 
 
 def _copied(shape, path: Path, known: dict[str, str]) -> str:

@@ -17,12 +17,7 @@ import numpy as np
 
 from drakebots.core.errors import some
 from drakebots.model import Model, standing_poses
-from drakebots.multibody.posture.search import (
-    STRETCHED,
-    leg_reaches,
-    search,
-    settled,
-)
+from drakebots.multibody.posture.search import STRETCHED, leg_reaches, search, settled
 from drakebots.multibody.posture.servos import equilibrium
 from drakebots.multibody.posture.stance import Posture, Stance
 from drakebots.multibody.soles import nearest_in_hull

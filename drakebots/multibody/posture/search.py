@@ -166,10 +166,6 @@ class _Rows:
         lengths = [s.foot_heights(), s.loop_rows(), offset]
         return np.concatenate([np.concatenate(lengths) / s.size, springs])
 
-    def light(self, x: np.ndarray) -> np.ndarray:
-        self.stance.place(x)
-        return self._light(x)
-
     def _light(self, x: np.ndarray) -> np.ndarray:
         """The light rows at x, which is placed already."""
         s = self.stance
@@ -210,7 +206,7 @@ class _Rows:
         ).x
         x = self.settled(x)
         error = float(np.abs(self.heavy(x)).max())
-        return error, float(np.sum(self.light(x) ** 2)), x, s.positions()
+        return error, float(np.sum(self._light(x) ** 2)), x, s.positions()
 
     def settled(self, x: np.ndarray) -> np.ndarray:
         """x with the heavy rows solved, springs bent by what they carry."""
