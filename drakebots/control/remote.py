@@ -21,7 +21,7 @@ from drakebots.control.problem import MpcPlan
 from drakebots.control.system import Command, MpcLog, Replanning, _Held
 from drakebots.core.errors import DrakebotsError, NoSolution
 from drakebots.core.lazy import resolve
-from drakebots.core.process import Child
+from drakebots.core.threads import Child
 
 AHEAD = 2e-3
 """The plant may be ahead by so much of what the other process had time for [s]."""

@@ -5,7 +5,7 @@
     units     units to SI, and the units of scaled computation
     files     files written whole or not at all; strict reading of YAML
     run       the loop of all long work: progress, Ctrl-C, time limit, verdict
-    threads   the threads of the linear algebra libraries
+    threads   the threads of the linear algebra libraries; other processes
     lazy      the faces of packages
 
 Its modules are small and stand for themselves, so they are imported by name:

@@ -1,8 +1,12 @@
-"""The linear algebra libraries: which there are, and their threads.
+"""Threads of the linear algebra libraries, and other processes of this Python.
 
 with calm_threads():
     for ...:
         stepper.step(...)
+
+child = Child("my_module:serve")      # there: serve(pipe) in the other process
+child.pipe.send(...)
+child.stop()
 
 A time step of a skin alternates between MKL's sparse solver and small dense algebra in
 OpenBLAS. After every call the threads of OpenBLAS keep spinning, waiting for work, on
@@ -15,19 +19,32 @@ from __future__ import annotations
 import ctypes
 import functools
 import glob
+import math
 import os
 import platform
 import re
+import select
+import signal
+import socket
+import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes.util import find_library
 from importlib import metadata
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import threadpoolctl
 from threadpoolctl import ThreadpoolController
+
+from drakebots.core.lazy import resolve
+
+LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA")
+"""Beginnings of the environment variables that limit a library's threads."""
 
 DENSE = ("openblas", "blis", "flexiblas")
 """Libraries that get one thread; MKL keeps the threads given to its solver."""
@@ -84,7 +101,7 @@ def numerics() -> dict[str, Any]:
         "cores": os.cpu_count() or 1,
         "threads": {
             name: limit
-            for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")
+            for name in LIBRARIES
             if (limit := os.environ.get(f"{name}_NUM_THREADS"))
         },
         "blas": [
@@ -153,3 +170,82 @@ def _blocktimes(found: ThreadpoolController) -> dict[ctypes.CDLL, int]:
     """Spinning time of the threads of each library of Intel's OpenMP [ms]."""
     intel = [e["filepath"] for e in found.info() if e["prefix"] == "libiomp"]
     return {lib: lib.kmp_get_blocktime() for lib in map(ctypes.CDLL, intel)}
+
+
+# --- another process ----------------------------------------------------------
+
+
+class Child:
+    """A process that serves one end of a pipe until the other is closed.
+
+    Not `multiprocessing.Process`, which would import the user's main program again and
+    so demands `if __name__ == "__main__"` in it. It does not hear Ctrl-C, and ends when
+    this process does, whatever ends it.
+
+    Args:
+        serve: "module:function", called there with its end of the pipe.
+        alone: whether its libraries may use all cores.
+
+    Attributes:
+        process: the process.
+        pipe: our end.
+    """
+
+    def __init__(self, serve: str, *, alone: bool = False):
+        ours, theirs = socket.socketpair()
+        calm = {} if alone else {f"{name}_NUM_THREADS": "1" for name in LIBRARIES}
+        path = os.pathsep.join(filter(None, sys.path))
+        environment = calm | dict(os.environ) | {"PYTHONPATH": path}
+        call = f"threads._serve({theirs.fileno()}, {serve!r})"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", f"from drakebots.core import threads; {call}"],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else None,
+            env=environment,
+        )
+        theirs.close()
+        self.pipe = Connection(ours.detach())
+        self._answers = select.poll()
+        self._answers.register(self.pipe, select.POLLIN)
+
+    def has_answered(self, patience: float = 0.0) -> bool:
+        """Whether there is something to receive, after waiting for so long at most [s];
+        `pipe.poll` makes a list of what to look at anew each time, which takes 30 us.
+        """
+        return bool(self._answers.poll(1e3 * patience))
+
+    @property
+    def seconds(self) -> float:
+        """Processor time that it took so far [s]; NaN where the system does not say."""
+        try:  # Linux's number of the clock of a process
+            return time.clock_gettime((~self.process.pid << 3) | 2)
+        except OSError:
+            return math.nan
+
+    def stop(self) -> None:
+        """Ends the process, in the middle of its work too."""
+        self.pipe.close()
+        self.process.kill()
+        self.process.wait()
+
+
+def _has_descriptor(stream: Any) -> bool:
+    try:
+        return stream.fileno() >= 0
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def _serve(descriptor: int, serve: str) -> None:
+    """The work of the other process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to handle
+    threading.Thread(target=_end_with_parent, args=[descriptor], daemon=True).start()
+    resolve(serve)(Connection(descriptor))
+
+
+def _end_with_parent(descriptor: int) -> None:
+    hung_up = select.poll()
+    hung_up.register(descriptor, 0)  # nothing but hang-ups
+    hung_up.poll()
+    os._exit(1)

@@ -20,8 +20,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from drakebots.core.convert import from_yaml
 from drakebots.core.errors import (
     DrakebotsWarning,
@@ -234,7 +232,7 @@ def _kept_model(result: Result, record: Mapping[str, Any], path: Path) -> Model:
             files=dict(record["files"]),
             summary=replace(model.summary, **record["summary"]),
             **{
-                name: tuple(kind(**_arrays(x)) for x in record[name])
+                name: tuple(kind(**x) for x in record[name])
                 for name, kind in _PARTS.items()
                 # Old results have couplers in the text alone.
                 if name in record or name != "couplers"
@@ -265,13 +263,6 @@ def _kept_text(record: Mapping[str, Any]) -> str:
             f"the model's text in the result cannot be read ({error}); make the result "
             "again"
         ) from error
-
-
-def _arrays(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: np.array(value) if isinstance(value, tuple | list) else value
-        for name, value in fields.items()
-    }
 
 
 def absolute_files(text: str, folder: Path) -> str:

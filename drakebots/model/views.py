@@ -72,11 +72,17 @@ def free_bodies(plant: MultibodyPlant) -> list[RigidBody]:
     return [joint.child_body() for joint in joints_of(plant) if is_floating(joint)]
 
 
-def force_elements(plant: MultibodyPlant) -> list[ForceElement]:
-    """Springs, dampers and bushings: all force elements but gravity."""
+def force_elements(plant: MultibodyPlant, kind: Any = ForceElement) -> list:
+    """Springs, dampers and bushings: the force elements of a class, but gravity.
+
+    Args:
+        plant: that has them.
+        kind: the class, or a union of classes.
+    """
     gravity = plant.gravity_field()
     indices = map(ForceElementIndex, range(plant.num_force_elements()))
-    return [x for x in map(plant.get_force_element, indices) if x is not gravity]
+    found = [x for x in map(plant.get_force_element, indices) if x is not gravity]
+    return [element for element in found if isinstance(element, kind)]
 
 
 def model_names(plant: MultibodyPlant) -> dict[str, ModelInstanceIndex]:
@@ -124,8 +130,7 @@ def spring_law(spring: RevoluteSpring | PrismaticSpring) -> tuple[float, float]:
 
 def joint_springs(plant: MultibodyPlant) -> dict[JointIndex, tuple[float, float]]:
     """Stiffness and rest position of the joints with a spring."""
-    kinds = RevoluteSpring | PrismaticSpring
-    springs = [x for x in force_elements(plant) if isinstance(x, kinds)]
+    springs = force_elements(plant, RevoluteSpring | PrismaticSpring)
     return {spring.joint().index(): spring_law(spring) for spring in springs}
 
 

@@ -382,7 +382,7 @@ def solve_lcp(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
     scale[np.diag(Z) == 0] = 1.0
     size = 1.0 + np.abs(z0).max(initial=0.0)
     worst: dict[str, float] = {}
-    for solve in (_lemke(scale), _lemke(np.ones(len(z0))), _murty):
+    for solve in (partial(_lemke, scale), partial(_lemke, np.ones(len(z0))), _murty):
         z = solve(Z, z0)
         if not np.isfinite(z).all():
             continue
@@ -396,16 +396,11 @@ def solve_lcp(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
     raise NoSolution("the contact problem of a time step was not solved", worst)
 
 
-def _lemke(scale: np.ndarray):
-    def solve(Z, z0):
-        prog = MathematicalProgram()
-        z = prog.NewContinuousVariables(len(z0), "z")
-        prog.AddLinearComplementarityConstraint(
-            scale[:, None] * Z * scale, scale * z0, z
-        )
-        return np.maximum(scale * MobyLcpSolver().Solve(prog).GetSolution(z), 0.0)
-
-    return solve
+def _lemke(scale: np.ndarray, Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
+    prog = MathematicalProgram()
+    z = prog.NewContinuousVariables(len(z0), "z")
+    prog.AddLinearComplementarityConstraint(scale[:, None] * Z * scale, scale * z0, z)
+    return np.maximum(scale * MobyLcpSolver().Solve(prog).GetSolution(z), 0.0)
 
 
 def _murty(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import mmap
 import os
 import re
 import sys
@@ -59,7 +60,6 @@ _BLOCK = re.compile(
 )
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _HEAD = 64  # [bytes]; HDF5's superblock up to the end of the data
-_CHUNK = 1 << 20
 _COMPRESS_FROM = 16 * 1024  # [bytes]
 _FIXED_UP_TO = 32 * 1024  # [bytes]; HDF5 holds at most 64 KiB in an attribute
 
@@ -135,14 +135,13 @@ def seal(path: Path, *, version: int = FORMAT_VERSION) -> None:
 
 
 def _block(file: BinaryIO, length: int, version: int) -> bytes:
-    digest = hashlib.sha256()
-    file.seek(0)
-    left = length
-    while left and (chunk := file.read(min(_CHUNK, left))):
-        digest.update(chunk)
-        left -= len(chunk)
-    text = f"drakebots result {version}\nsha256 {digest.hexdigest()}\nlength {length}\n"
-    return text.encode().ljust(_BLOCK_SIZE - 1) + b"\n"
+    with (
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text,
+        memoryview(text) as view,
+    ):
+        digest = hashlib.sha256(view[:length]).hexdigest()
+    block = f"drakebots result {version}\nsha256 {digest}\nlength {length}\n"
+    return block.encode().ljust(_BLOCK_SIZE - 1) + b"\n"
 
 
 def read_netcdf(path: str | Path) -> tuple[xr.Dataset, dict[str, str]]:
@@ -222,15 +221,12 @@ def _unsealed(file: BinaryIO) -> str | None:
     start = head[: len(_SIGNATURE)]
     if not start:
         return f"is empty; {AGAIN}"
-    mark = f"{RESERVED}format".encode()
-    file.seek(0)
-    before = b""
-    while chunk := file.read(_CHUNK):
-        if mark in before + chunk:
-            if start == _SIGNATURE and _end_of_data(head) == size:
-                return None
-            return f"truncated or altered (no checksum at its end); {AGAIN}"
-        before = chunk[-len(mark) :]
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        is_ours = text.find(f"{RESERVED}format".encode()) >= 0
+    if is_ours and start == _SIGNATURE and _end_of_data(head) == size:
+        return None
+    if is_ours:
+        return f"truncated or altered (no checksum at its end); {AGAIN}"
     if start == _SIGNATURE or start.startswith(b"CDF"):
         return (
             "is a netCDF or HDF5 file, but not a result of drakebots (or cut off "

@@ -20,7 +20,7 @@ from typing import Any
 from drakebots.core.errors import DrakebotsError, InvalidInput, one_line
 from drakebots.core.installed import extra
 from drakebots.core.lazy import resolve
-from drakebots.core.process import Child
+from drakebots.core.threads import Child
 from drakebots.results import Result
 
 TRIES = 2

@@ -109,15 +109,12 @@ class Findings:
 
 
 def _line(line: str, items: Counter[str]) -> str:
-    named = [
+    named = {item: count for item, count in items.items() if item}
+    texts = [
         item + (f" ({count} times)" if count > 1 else "")
-        for item, count in items.items()
-        if item
+        for item, count in (named or {line: items[""]}).items()
     ]
-    if not named:
-        count = items[""]
-        return line + (f" ({count} times)" if count > 1 else "")
-    return f"{line}: {some(named, ITEMS)}"
+    return f"{line}: {some(texts, ITEMS)}" if named else texts[0]
 
 
 @cache

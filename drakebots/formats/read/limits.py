@@ -76,7 +76,11 @@ def check_model_file(
     """
     text = read_text(path) if text is None else text
     if path.name.lower().endswith(".dmd.yaml"):
-        _check_yaml(path, text)
+        with reading(path, ModelProblem):
+            # Drake's own tags (!Rpy ...) are checked by Drake.
+            tree = compose_yaml(text)
+        if tree is None:
+            raise ModelProblem(path, "is empty; a dmd.yaml starts with `directives:`")
     else:
         found = Findings() if findings is None else findings
         _check_xml(path, text, found)
@@ -115,14 +119,6 @@ def read_text(path: Path) -> str:
     if "\0" in text:
         raise ModelProblem(path, "has a NUL character: not a text file")
     return text
-
-
-def _check_yaml(path: Path, text: str) -> None:
-    with reading(path, ModelProblem):
-        # Drake's own tags (!Rpy ...) are checked by Drake.
-        tree = compose_yaml(text)
-    if tree is None:
-        raise ModelProblem(path, "is empty; a dmd.yaml starts with `directives:`")
 
 
 def _check_xml(path: Path, text: str, findings: Findings) -> None:

@@ -307,8 +307,6 @@ def _notes(tree: Tree, efforts: Mapping[str, float]) -> list[str]:
     return notes
 
 
-mujoco = late("mujoco")
-
 _LARGEST = 1e50
 """Inertias go with the fifth power of a size, and must be numbers too."""
 

@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
+from pydrake.multibody.tree import LinearBushingRollPitchYaw, LinearSpringDamper
 
 from drakebots.core.checks import check_value, non_negative, optional, positive
 from drakebots.core.errors import InvalidInput
@@ -39,13 +40,17 @@ from drakebots.formats.write.parts import (
     Y,
     Z,
     bushing_constants,
-    bushings,
     filtered_pairs,
     opened,
-    spring_dampers,
     write_document,
 )
-from drakebots.model import Model, actuators_of, coupled_joints, shape_sizes
+from drakebots.model import (
+    Model,
+    actuators_of,
+    coupled_joints,
+    force_elements,
+    shape_sizes,
+)
 from drakebots.multibody import Robot
 
 LEAST_INERTIA = 1e-14
@@ -126,7 +131,8 @@ class _Writer(Writer):
         self.share = {id(part): 1.0 for part in parts}
         self.joint_bushing: dict[int, _Gimbal] = {}
         self.mounts: list[_Gimbal] = []
-        for number, bushing in enumerate(bushings(robot)):
+        bushings = force_elements(robot.plant, LinearBushingRollPitchYaw)
+        for number, bushing in enumerate(bushings):
             self._sort(bushing, f"bushing_{number}")
         for mount in self.mounts:
             # The body and what its bushings hold of it have equal shares.
@@ -166,7 +172,7 @@ class _Writer(Writer):
         model = self.robot.model
         names = [point.body for point in (*model.feet, *model.points)]
         names += [body for loop in model.loops for body in (loop.body_A, loop.body_B)]
-        springs = spring_dampers(self.robot)
+        springs = force_elements(self.plant, LinearSpringDamper)
         bodies = [*names, *(end for x in springs for end in (x.bodyA(), x.bodyB()))]
         used = {self.part(body).body.index() for body in bodies}
         for mount in self.mounts:
@@ -430,7 +436,7 @@ class _Writer(Writer):
         add(self.equality, "weld", name=mount.name, site1=name, site2=other)
 
     def _tendons(self) -> None:
-        for number, spring in enumerate(spring_dampers(self.robot)):
+        for number, spring in enumerate(force_elements(self.plant, LinearSpringDamper)):
             name = f"spring_{number}"
             ends = (spring.bodyA(), spring.p_AP()), (spring.bodyB(), spring.p_BQ())
             tendon = add(

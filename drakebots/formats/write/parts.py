@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from pydrake.geometry import Convex, Mesh, Rgba, Role
@@ -31,7 +30,6 @@ from pydrake.math import RigidTransform
 from pydrake.multibody.plant import CoulombFriction
 from pydrake.multibody.tree import (
     LinearBushingRollPitchYaw,
-    LinearSpringDamper,
     RigidBody,
 )
 from pydrake.systems.framework import DiagramBuilder
@@ -46,7 +44,6 @@ from drakebots.model import (
     bodies_of,
     central_inertia,
     find_body,
-    force_elements,
     joint_springs,
     joints_of,
     rotor_inertias,
@@ -303,20 +300,6 @@ def _steps(joint, springs, rotors: np.ndarray) -> list[Step]:
         )
         for suffix, slides, axis, i in chain
     ]
-
-
-def bushings(robot: Robot) -> list[LinearBushingRollPitchYaw]:
-    """The plant's bushings."""
-    return _elements(robot, LinearBushingRollPitchYaw)
-
-
-def spring_dampers(robot: Robot) -> list[LinearSpringDamper]:
-    """The plant's springs and dampers between two points."""
-    return _elements(robot, LinearSpringDamper)
-
-
-def _elements(robot: Robot, kind: Any) -> list:
-    return [e for e in force_elements(robot.plant) if isinstance(e, kind)]
 
 
 # --- shapes -----------------------------------------------------------------

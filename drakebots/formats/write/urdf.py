@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import yaml
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
+from pydrake.multibody.tree import LinearBushingRollPitchYaw, LinearSpringDamper
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import write_text
@@ -30,15 +31,19 @@ from drakebots.formats.write.parts import (
     Step,
     Writer,
     bushing_constants,
-    bushings,
     copy_sphere,
     filtered_pairs,
     opened,
-    spring_dampers,
     write_document,
 )
 from drakebots.formats.write.sdf import DRAKE
-from drakebots.model import Model, actuators_of, coupled_joints, shape_sizes
+from drakebots.model import (
+    Model,
+    actuators_of,
+    coupled_joints,
+    force_elements,
+    shape_sizes,
+)
 from drakebots.multibody import Robot
 
 _UNLIMITED = 1e6
@@ -108,13 +113,13 @@ class _Writer(Writer):
         self._filters()
         for loop, *points in self.robot.model.balls(self.plant):
             self._between("ball_constraint", (loop.body_A, loop.body_B), points)
-        for bushing in bushings(self.robot):
+        for bushing in force_elements(self.plant, LinearBushingRollPitchYaw):
             frames = []
             for F in (bushing.frameA(), bushing.frameC()):
                 part, X_BF = self.part(F.body()), F.GetFixedPoseInBodyFrame()
                 frames.append(self._frame(part.name, part.X_LB @ X_BF))
             self._bushing(frames, bushing_constants(bushing))
-        for spring in spring_dampers(self.robot):
+        for spring in force_elements(self.plant, LinearSpringDamper):
             ends, tag = (spring.bodyA(), spring.bodyB()), "linear_spring_damper"
             element = self._between(tag, ends, (spring.p_AP(), spring.p_BQ()))
             for key in ("free_length", "stiffness", "damping"):
