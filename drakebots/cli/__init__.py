@@ -128,11 +128,8 @@ def _fill(sub: Parser, command: Command, words: Sequence[str]) -> None:
     sub.description = variant.help
     sub.epilog = f"example:\n  {variant.example}{notes}"
     variant.arguments(sub)
-    sub.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON object, and nothing else, on stdout",
-    )
+    text = "print one JSON object, and nothing else, on stdout"
+    _options.switch(sub, "--json", "json", text)
     sub.set_defaults(run=variant.run, parser=sub)
 
 
@@ -218,15 +215,11 @@ def _joined(argv: Sequence[str]) -> list[str]:
     return words
 
 
-def _is_error(record: logging.LogRecord) -> bool:
-    return record.levelno >= logging.ERROR
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command line and returns its exit code; errors are one line."""
     # Drake's own chatter (a port it listens on, ...) is not for this user.
     # A filter, since the level is set anew when pydrake is imported.
-    logging.getLogger("drake").addFilter(_is_error)
+    logging.getLogger("drake").addFilter(lambda record: record.levelno >= logging.ERROR)
     with Running() as running:
         try:
             code = _run(sys.argv[1:] if argv is None else argv, running)

@@ -212,22 +212,18 @@ def doubt_on_lengths(links: Links, kind: str = "") -> str:
         links: of the model, posed; what is fixed to the world does not count.
         kind: of the :class:`Reading`, on which the remedy depends.
     """
-    mass, origins = 0.0, [np.zeros((0, 3))]
-    shapes: list[tuple[float, str, np.ndarray]] = []
-    for body in links.bodies:
-        if links.group[body.index()] == 0:
-            continue
-        mass += body.default_mass()
-        origins.append(links.origin(body)[None])
-        corners = links.corners(body, Role.kProximity)
-        shapes.append((_diagonal(corners), body.name(), corners))
-    length = _diagonal(np.vstack([*origins, *(corners for _, _, corners in shapes)]))
+    bodies = [body for body in links.bodies if links.group[body.index()] != 0]
+    mass = sum(body.default_mass() for body in bodies)
+    origins = np.reshape([links.origin(body) for body in bodies], (-1, 3))
+    corners = [links.corners(body, Role.kProximity) for body in bodies]
+    length = _diagonal(np.vstack([origins, *corners]))
     least = WATER * np.pi / 4 * SLENDER**2 * length**3
     if not 0.0 < mass < least:
         return ""
-    largest, link = max((shape[:2] for shape in shapes), default=(0.0, ""))
+    shapes = zip(map(_diagonal, corners), (body.name() for body in bodies))
+    largest, link = max(shapes, default=(0.0, ""))
     what, remedy = "it", _REMEDIES.get(kind, _REMEDIES[""])
-    if largest > length / 2 and _diagonal(np.vstack(origins)) < length / 30:
+    if largest > length / 2 and _diagonal(origins) < length / 30:
         what, length = f"a shape of link {link!r}", largest
         remedy = "if its mesh is in mm, scale it by 0.001"
     return (

@@ -42,6 +42,7 @@ from drakebots.model import (
     find_srdf,
     foot_candidates,
     gravity,
+    model_names,
     model_stem,
     named_feet,
     named_parameters,
@@ -147,7 +148,7 @@ def _inspect(path: Path, options: Options) -> tuple[Model, Links, list[str]]:
         followers={coupler.follower for coupler in reading.couplers},
     )
     added = tuple(motor.joint for motor in motors)
-    srdf = find_srdf(path, links.model_names())
+    srdf = find_srdf(path, list(model_names(links.plant))[2:])
     poses, on_poses = ({}, []) if srdf is None else read_srdf(srdf, summary.joints)
     poses |= reading.poses
     closure = LoopClosure(links.plant, reading.loops, couplers=reading.couplers)

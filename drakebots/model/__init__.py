@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from drakebots.model.couplers import Coupler, add_couplers, coupled_joints
     from drakebots.model.description import (
         Point,
+        Reading,
         find_srdf,
         finite_number,
         read_sidecar,
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from drakebots.model.parameters import Parameters, given, parameters_of
     from drakebots.model.parse import (
         DRAKE_REFUSALS,
-        Reading,
         drake_message,
         heard,
         package_map,

@@ -1,6 +1,7 @@
-"""Facts beside a model file: feet, points and loops in a YAML, named poses in an SRDF.
+"""What files say of a model: a :class:`Reading`, and what lies beside the model's file.
 
-Beside `robot.urdf` lies `robot.drakebots.yaml` (all in SI):
+Feet, points and loops are in a YAML, named poses in an SRDF. Beside `robot.urdf` lies
+`robot.drakebots.yaml` (all in SI):
 
     feet:
       FL: {body: shank, p: [0, 0, -0.2], radius: 0.01}
@@ -48,6 +49,7 @@ from drakebots.core.checks import array, non_negative
 from drakebots.core.errors import ModelProblem, one_line
 from drakebots.core.fields import checked
 from drakebots.core.files import TOP, Fields, read_yaml, reading
+from drakebots.model.couplers import Coupler
 from drakebots.model.find import model_stem, parameters_in
 from drakebots.model.loops import Loop
 
@@ -74,28 +76,62 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Sidecar:
-    """The contents of a `.drakebots.yaml` file."""
+class Reading:
+    """Input of Drake's parser, and what a file says besides.
 
+    Attributes:
+        text: in place of the file, with absolute paths; None for the file itself.
+        ending: format of the text: "urdf" or "sdf".
+        notes: changes, and parts left out, ignored or inferred, one line each.
+        packages: folders of packages by name, for a file that Drake reads itself.
+        efforts: the largest effort of joints by name [N m, N], which a URDF states
+            without making motors of it.
+        loops: of the file, or of the YAML beside it, in SI; the text closes those that
+            say so.
+        poses: joint positions by joint [rad, m], by the name that the file or one
+            beside it gives them ("home", "standing").
+        couplers: joints that follow others, which Drake couples in SAP by the text.
+        uncoupled: included files whose joints follow others in SAP only.
+        parameters: numbers in place of the file's by name, which the text has already;
+            "friction" is the ground's. See :mod:`drakebots.model.description`.
+        feet, points: that the file, or the YAML beside it, names, in SI.
+        motors: joints with motors, of the YAML that joins frames.
+        kind: "ROS" or "old Drake" for a URDF; else empty.
+    """
+
+    text: str | None = field(default=None, repr=False)
+    ending: str = "sdf"
+    notes: tuple[str, ...] = ()
+    packages: Mapping[str, Path] = field(default_factory=dict)
+    efforts: Mapping[str, float] = field(default_factory=dict)
+    loops: tuple[Loop, ...] = ()
+    poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    couplers: tuple[Coupler, ...] = ()
+    uncoupled: tuple[str, ...] = ()
+    parameters: Mapping[str, float] = field(default_factory=dict)
     feet: tuple[Point, ...] = ()
     points: tuple[Point, ...] = ()
-    loops: tuple[Loop, ...] = ()
-    parameters: Mapping[str, float] = field(default_factory=dict)
+    motors: tuple[str, ...] = ()
+    kind: str = ""
+
+    def parsed(self, path: Path) -> str:
+        """The text that Drake parses, of the file itself where none replaces it."""
+        return self.text or path.read_text(encoding="utf-8", errors="replace")
 
 
-def read_sidecar(path: Path) -> Sidecar:
+def read_sidecar(path: Path) -> Reading:
     """Reads a `.drakebots.yaml`; an absent file is an empty one.
 
     Raises:
         ModelProblem: naming the file and the entry that is wrong.
     """
     if not os.path.exists(path):
-        return Sidecar()
+        return Reading()
     with reading(path, ModelProblem):
         return parse_sidecar(read_yaml(path, ModelProblem))
 
 
-def parse_sidecar(raw: Any) -> Sidecar:
+def parse_sidecar(raw: Any) -> Reading:
     """The description in a parsed YAML document.
 
     Raises:
@@ -104,7 +140,7 @@ def parse_sidecar(raw: Any) -> Sidecar:
     """
     top = Fields({} if raw is None else raw, TOP, _TOP)
     loops = top.fields("loops")
-    return Sidecar(
+    return Reading(
         feet=_points(top, "feet"),
         points=_points(top, "points"),
         parameters=parameters_in(top),

@@ -26,7 +26,6 @@ from drakebots.model.views import (
     is_floating,
     joint_slices,
     joints_of,
-    model_names,
     point_jacobian,
     slides,
     with_joints,
@@ -112,10 +111,6 @@ class Links:
             return body.name()
         model = self.plant.GetModelInstanceName(body.model_instance())
         return f"{model}::{body.name()}"
-
-    def model_names(self) -> list[str]:
-        """The names of the models in the file."""
-        return list(model_names(self.plant))[2:]
 
     def pose(self, positions: Mapping[str, float]) -> None:
         """Moves joints, and all of them to the nearest position within limits.

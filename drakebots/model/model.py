@@ -13,8 +13,9 @@ from pydrake.multibody.tree import ModelInstanceIndex
 
 from drakebots.model.actuators import Actuator, add_actuators
 from drakebots.model.candidates import FootCandidate
+from drakebots.model.description import Reading
 from drakebots.model.loops import Loop, add_ball_constraints, ball_points
-from drakebots.model.parse import Reading, parse_model
+from drakebots.model.parse import parse_model
 from drakebots.model.views import joints_of
 
 

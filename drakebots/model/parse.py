@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydrake.multibody.parsing import PackageMap, Parser
@@ -15,10 +14,8 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import ModelInstanceIndex
 
 from drakebots.core.errors import ModelProblem, one_line
-from drakebots.model.couplers import Coupler
-from drakebots.model.description import Point
+from drakebots.model.description import Reading
 from drakebots.model.find import package_root
-from drakebots.model.loops import Loop
 
 DRAKE_REFUSALS = (RuntimeError, ValueError, LookupError, SystemExit)
 """Errors by which Drake refuses a model; its failed assertions are SystemExit."""
@@ -45,50 +42,6 @@ def _add_ours(packages: PackageMap) -> None:
     own = package_root() / "package.xml"
     if os.path.isfile(own):
         packages.AddPackageXml(str(own))
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Input of Drake's parser, and what a file says besides.
-
-    Attributes:
-        text: in place of the file, with absolute paths; None for the file itself.
-        ending: format of the text: "urdf" or "sdf".
-        notes: changes, and parts left out, ignored or inferred, one line each.
-        packages: folders of packages by name, for a file that Drake reads itself.
-        efforts: the largest effort of joints by name [N m, N], which a URDF states
-            without making motors of it.
-        loops: of the file, or of the YAML beside it, in SI; the text closes those that
-            say so.
-        poses: joint positions by joint [rad, m], by the name that the file or one
-            beside it gives them ("home", "standing").
-        couplers: joints that follow others, which Drake couples in SAP by the text.
-        uncoupled: included files whose joints follow others in SAP only.
-        parameters: numbers in place of the file's by name, which the text has already;
-            "friction" is the ground's. See :mod:`drakebots.model.description`.
-        feet, points: that the file, or the YAML beside it, names, in SI.
-        motors: joints with motors, of the YAML that joins frames.
-        kind: "ROS" or "old Drake" for a URDF; else empty.
-    """
-
-    text: str | None = field(default=None, repr=False)
-    ending: str = "sdf"
-    notes: tuple[str, ...] = ()
-    packages: Mapping[str, Path] = field(default_factory=dict)
-    efforts: Mapping[str, float] = field(default_factory=dict)
-    loops: tuple[Loop, ...] = ()
-    poses: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    couplers: tuple[Coupler, ...] = ()
-    uncoupled: tuple[str, ...] = ()
-    parameters: Mapping[str, float] = field(default_factory=dict)
-    feet: tuple[Point, ...] = ()
-    points: tuple[Point, ...] = ()
-    motors: tuple[str, ...] = ()
-    kind: str = ""
-
-    def parsed(self, path: Path) -> str:
-        """The text that Drake parses, of the file itself where none replaces it."""
-        return self.text or path.read_text(encoding="utf-8", errors="replace")
 
 
 def parse_model(

@@ -21,6 +21,7 @@ Schlattmann, Front. Robot. AI 7:87 (2020), section 2.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -142,11 +143,9 @@ def check_limbs(limbs: Iterable[Limb]) -> tuple[Limb, ...]:
     limbs = tuple(limbs)
     if not limbs:
         raise InvalidInput("limbs: give at least one limb")
-    seen = set()
-    for limb in limbs:
-        if limb.name in seen:
-            raise InvalidInput(f"two limbs are named {limb.name!r}; rename one")
-        seen.add(limb.name)
+    for name, count in Counter(limb.name for limb in limbs).items():
+        if count > 1:
+            raise InvalidInput(f"two limbs are named {name!r}; rename one")
     return limbs
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import ModelProblem, UnknownName
-from drakebots.model import Point, model_stem, read_sidecar, sidecar_path
-from drakebots.model.description import Sidecar, parse_sidecar
+from drakebots.model import Point, Reading, model_stem, read_sidecar, sidecar_path
+from drakebots.model.description import parse_sidecar
 from tests.helpers.model_files import assert_problem, write
 
 GOOD = """
@@ -50,9 +50,9 @@ def test_good_sidecar(tmp_path):
 
 def test_no_sidecar(tmp_path):
     """A model without a YAML beside it, or with an empty one, has no extras."""
-    assert read_sidecar(tmp_path / "none.drakebots.yaml") == Sidecar()
-    assert read_sidecar(write(tmp_path, "")) == Sidecar()
-    assert read_sidecar(write(tmp_path, "# nothing\n")) == Sidecar()
+    assert read_sidecar(tmp_path / "none.drakebots.yaml") == Reading()
+    assert read_sidecar(write(tmp_path, "")) == Reading()
+    assert read_sidecar(write(tmp_path, "# nothing\n")) == Reading()
 
 
 def test_sidecar_name(tmp_path):
@@ -125,7 +125,7 @@ def test_words_for_numbers(tmp_path, text, entry):
 
 def test_parse_without_a_file():
     """The same checks for a document that came from no file."""
-    assert parse_sidecar(None) == Sidecar()
+    assert parse_sidecar(None) == Reading()
     with pytest.raises(UnknownName, match="entry of the file"):
         parse_sidecar({"foot": {}})
 

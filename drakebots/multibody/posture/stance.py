@@ -187,14 +187,11 @@ class Stance:
 
     def place(self, x: np.ndarray, positions: np.ndarray | None = None) -> None:
         """Sets the context: x, and all joints first where `positions` are given."""
-        plant = self.plant
+        q = self.plant.GetPositions(self.context)
         if positions is not None:
-            q = plant.GetPositions(self.context)
             q[self._at] = positions
-            plant.SetPositions(self.context, q)
-        q = plant.GetPositions(self.context)
         q[self._at[self.moved]] = x[self.base_coordinates :]
-        plant.SetPositions(self.context, q)
+        self.plant.SetPositions(self.context, q)
         if self.base is not None:
             z, roll, pitch = x[:3]
             yaw = RollPitchYaw(self._X_WB0.rotation()).yaw_angle()
