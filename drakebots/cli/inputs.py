@@ -10,11 +10,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
+from rich.console import Console
+from rich.text import Text
+
 from drakebots import results
 from drakebots.cli.options import chosen, completes, field_options, field_values
-from drakebots.cli.progress import print_notes
 from drakebots.core.checks import in_unit, one_of
-from drakebots.core.errors import DrakebotsError, FileProblem, InvalidInput
+from drakebots.core.errors import (
+    DrakebotsError,
+    FileProblem,
+    InvalidInput,
+    one_line,
+)
 from drakebots.core.fields import checked, declared
 from drakebots.core.units import MM_G_MS, SI, Scaling
 from drakebots.formats import load
@@ -45,13 +52,10 @@ class Package:
 
         Raises:
             InvalidInput: for another word.
-            FileProblem: for a folder that is not there.
         """
         name, found, folder = text.partition("=")
         if not (found and name and folder):
             raise InvalidInput(f"{what}: {text!r} is no name=folder")
-        if not os.path.isdir(folder):
-            raise FileProblem(folder, "no such folder; give that of the package")
         return cls(name, folder)
 
 
@@ -118,9 +122,16 @@ def load_model(args: argparse.Namespace, *, notes: bool = True) -> Model:
 
 
 def tell_notes(args: argparse.Namespace, model: Model) -> None:
-    """Prints the notes on a model, as many as the arguments say."""
-    few = None if args.notes == "all" else NOTES
-    print_notes(model.name, model.notes, few=few)
+    """Prints what was ignored or inferred in a model, dim where stderr is a terminal.
+
+    As many notes as the arguments say, those that matter most first.
+    """
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    most = len(model.notes) if args.notes == "all" else NOTES
+    more = len(model.notes) - most
+    counted = [f"({more} more: --notes all)"] if more > 0 else []
+    for note in (*model.notes[:most], *counted):
+        console.print(Text(one_line(f"{model.name}: {note}"), style="dim"))
 
 
 def find_input(word: str) -> None:

@@ -1,11 +1,11 @@
-"""Messages of a command at work, on stderr: bars, warnings, notes on a model."""
+"""Messages of a command at work, on stderr: bars and warnings."""
 
 from __future__ import annotations
 
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
@@ -116,18 +116,3 @@ def warnings_on_one_line() -> Iterator[None]:
         warnings.simplefilter("always", DrakebotsWarning)
         warnings.showwarning = show
         yield
-
-
-def print_notes(name: str, notes: Sequence[str], *, few: int | None = None) -> None:
-    """Prints what was ignored or inferred in a model, dim where stderr is a terminal.
-
-    Args:
-        name: of the model.
-        notes: one line each, those that matter most first.
-        few: number of those that are printed where there are more; None for all.
-    """
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
-    rest = [] if few is None else notes[few:]
-    counted = [f"({len(rest)} more: --notes all)"] if rest else []
-    for note in (*notes[:few], *counted):
-        console.print(Text(one_line(f"{name}: {note}"), style="dim"))

@@ -165,7 +165,7 @@ def settle_loops(
     start = plant.GetPositions(context).copy()
     slips = closure.slips(context)
     if slips.max(initial=0.0) > 1e-9:
-        closure.follow(context)
+        plant.SetPositions(context, closure.followed(start))
         moved = [x.follower for x, s in zip(closure.couplers, slips) if s > 1e-9]
         notes.append(
             "joints that follow others are not where these have them at the default "

@@ -65,15 +65,6 @@ _REMEDIES = {
 }
 
 
-def _check_positions(path: Path, plant: MultibodyPlant) -> None:
-    """Refuses default positions that are not finite, which Drake takes."""
-    for joint in joints_of(plant):
-        if not np.isfinite(joint.default_positions()).all():
-            raise ModelProblem(
-                path, f"default position of joint {joint.name()!r} must be finite"
-            )
-
-
 def _known_parts(
     path: Path, reading: Reading, plant: MultibodyPlant, findings: Findings
 ) -> Reading:
@@ -117,7 +108,10 @@ def inspect_model(
     try:
         plant.Finalize()
         context = plant.CreateDefaultContext()
-        _check_positions(path, plant)
+        for joint in joints_of(plant):
+            if not np.isfinite(joint.default_positions()).all():  # which Drake takes
+                message = f"default position of joint {joint.name()!r} must be finite"
+                raise ModelProblem(path, message)
         mass = plant.CalcTotalMass(context)
         reading = _known_parts(path, reading, plant, findings)
         closure = LoopClosure(plant, reading.loops, couplers=reading.couplers)

@@ -16,6 +16,7 @@ import tempfile
 import warnings
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -92,15 +93,19 @@ def model_provenance(
 
 def _record(model: Model) -> dict[str, Any]:
     """A model as plain values."""
-    text, ending = model.text, model.ending
+    text, ending, options = model.text, model.ending, dict(model.options)
     if text is None:
-        text, name = _file_text(model.path), model.path.name.lower()
+        text, name = "", model.path.name.lower()
+        with suppress(FileProblem):  # it may have gone away during the run
+            text = read_text(model.path)
         ending = next(end for end in ENDINGS if name.endswith(end)).removeprefix(".")
+    if "packages" in options:
+        options["packages"] = _absolute(options["packages"])
     return {
         "path": os.path.abspath(model.path),
         "files": dict(model.files),
-        "options": _absolute_packages(model.options),
-        "packages": {k: os.path.abspath(v) for k, v in model.packages.items()},
+        "options": options,
+        "packages": _absolute(model.packages),
         "text": base64.b64encode(zlib.compress(text.encode(), 9)).decode(),
         "ending": ending,
         **{name: [asdict(x) for x in getattr(model, name)] for name in _PARTS},
@@ -111,19 +116,9 @@ def _record(model: Model) -> dict[str, Any]:
     }
 
 
-def _file_text(path: Path) -> str:
-    """The text of a model's file; "" for one that went away during the run."""
-    try:
-        return read_text(path)
-    except FileProblem:
-        return ""
-
-
-def _absolute_packages(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a load whose packages are found from any folder."""
-    packages = options.get("packages") or {}
-    absolute = {name: os.path.abspath(place) for name, place in packages.items()}
-    return dict(options) | ({"packages": absolute} if absolute else {})
+def _absolute(packages: Mapping[str, str | Path]) -> dict[str, str]:
+    """Packages that are found from any folder."""
+    return {name: os.path.abspath(place) for name, place in packages.items()}
 
 
 # --- finding ---

@@ -11,9 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated
 
-from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import ModelInstanceIndex
-
 from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput, UnknownName, some
 from drakebots.core.fields import checked
@@ -33,19 +30,6 @@ def _effort(value: float) -> float:
     """A rule: a positive effort, or inf."""
     infinite = isinstance(value, float) and value == float("inf")
     return float(value) if infinite else positive("N m")(value)
-
-
-def add_actuators(
-    plant: MultibodyPlant,
-    actuators: Sequence[Actuator],
-    instances: Sequence[ModelInstanceIndex],
-) -> None:
-    """Adds motors to joints of the instances, before Finalize."""
-    for actuator in actuators:
-        for instance in instances:
-            if plant.HasJointNamed(actuator.joint, instance):
-                joint = plant.GetJointByName(actuator.joint, instance)
-                plant.AddJointActuator(actuator.joint, joint, actuator.effort)
 
 
 def choose_actuators(

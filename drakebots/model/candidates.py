@@ -88,8 +88,10 @@ def foot_candidates(links: Links) -> tuple[FootCandidate, ...]:
             continue  # a loose part, not the end of a leg
         points, shape = links.foot(group)
         first, name = points[0], points[0].body
-        moves = links.moves(group, find_body(links.plant, first.body), first.p_BF)
-        p_WF = np.array([_in_world(links, point) for point in points])
+        bodies = [find_body(links.plant, point.body) for point in points]
+        moves = links.moves(group, bodies[0], first.p_BF)
+        poses = [body.EvalPoseInWorld(links.context) for body in bodies]
+        p_WF = np.array([X @ point.p_BF for X, point in zip(poses, points)])
         low = p_WF[:, 2] - [point.radius for point in points]
         found.append(
             FootCandidate(
@@ -107,11 +109,6 @@ def foot_candidates(links: Links) -> tuple[FootCandidate, ...]:
         )
     found = _mirrored(found, tall)
     return _ranked(_chosen(found, tall, all(map(links.is_free, leaves))))
-
-
-def _in_world(links: Links, point: Point) -> np.ndarray:
-    body = find_body(links.plant, point.body)
-    return body.EvalPoseInWorld(links.context) @ point.p_BF
 
 
 def _mirrored(found: list[FootCandidate], tall: float) -> list[FootCandidate]:

@@ -292,11 +292,6 @@ class LoopClosure:
         """
         return np.abs(self._slips(context, self._all_coupled))
 
-    def follow(self, context: Context) -> None:
-        """Moves every joint that follows to where its leader has it."""
-        q = self.followed(self.plant.GetPositions(context))
-        self.plant.SetPositions(context, q)
-
     def followed(self, q: np.ndarray) -> np.ndarray:
         """Positions (nq,) with every joint that follows where its leader has it."""
         q = np.array(q, float)
@@ -423,42 +418,19 @@ def _turn(loop: Loop, R_BA: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return angle * axis, np.eye(3) - np.outer(b_B, b_B)
 
 
-def add_ball_constraints(
-    plant: MultibodyPlant,
-    loops: Sequence[Loop],
-    *,
-    half_length: float,
-    length_unit: float = 1.0,
-) -> int:
-    """Closes loops in a discrete SAP plant before it is finalized.
+def ball_points(loop: Loop, half_length: float):
+    """The points in A and in B of the balls by which SAP closes a loop [m].
 
-    A ball loop gets one ball constraint, a hinge (or planar) loop two, at
-    +-`half_length` along its axis, a weld three, at its point and `half_length` away
-    along two axes: on links much lighter than those beyond, Drake's own weld constraint
-    is softer by three orders of magnitude (a biped of 26 kg on rods of 20 g hangs with
-    gaps of 0.3 mm by welds and 0.3 um by balls, at steps of 1 ms).
+    A ball loop has one, a hinge (or planar) loop two, at +-`half_length` along its
+    axis, a weld three, at its point and `half_length` away along two axes: on links
+    much lighter than those beyond, Drake's own weld constraint is softer by three
+    orders of magnitude (a biped of 26 kg on rods of 20 g hangs with gaps of 0.3 mm by
+    welds and 0.3 um by balls, at steps of 1 ms).
 
     Args:
-        plant: not finalized yet.
-        loops: to close.
+        loop: to close.
         half_length: half the distance of a hinge's two balls [m].
-        length_unit: the plant's unit of length [m].
-
-    Returns:
-        The number of constraints added.
     """
-    before = plant.num_constraints()
-    for loop in loops:
-        body_A, body_B = (find_body(plant, x) for x in (loop.body_A, loop.body_B))
-        for p_AP, p_BQ in ball_points(loop, half_length):
-            plant.AddBallConstraint(
-                body_A, p_AP / length_unit, body_B, p_BQ / length_unit
-            )
-    return plant.num_constraints() - before
-
-
-def ball_points(loop: Loop, half_length: float):
-    """The points in A and in B of the balls that close a loop [m]."""
     if loop.rows == "weld":
         X_AP, X_BQ = loop.frames()
         for p in half_length * np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import ModelInstanceIndex
 
-from drakebots.model.actuators import Actuator, add_actuators
+from drakebots.model.actuators import Actuator
 from drakebots.model.candidates import FootCandidate
 from drakebots.model.description import Reading
-from drakebots.model.loops import Loop, add_ball_constraints, ball_points
+from drakebots.model.loops import Loop, ball_points, find_body
 from drakebots.model.parse import parse_model
 from drakebots.model.views import joints_of
 
@@ -100,7 +101,10 @@ class Model(Reading):
             The model instances that were added.
         """
         instances = parse_model(plant, self.path, self)
-        add_actuators(plant, self.actuators, instances)
+        for motor, instance in product(self.actuators, instances):
+            if plant.HasJointNamed(motor.joint, instance):
+                joint = plant.GetJointByName(motor.joint, instance)
+                plant.AddJointActuator(motor.joint, joint, motor.effort)
         for instance in instances:
             for name, positions in self.closed.items():
                 if plant.HasJointNamed(name, instance):
@@ -128,12 +132,12 @@ class Model(Reading):
             loops: to close; all by default.
             length_unit: the plant's unit of length [m].
         """
-        add_ball_constraints(
-            plant,
-            self.loops if loops is None else loops,
-            half_length=self._half_length(plant, length_unit),
-            length_unit=length_unit,
-        )
+        half = self._half_length(plant, length_unit)
+        for loop in self.loops if loops is None else loops:
+            A, B = (find_body(plant, name) for name in (loop.body_A, loop.body_B))
+            for p_AP, p_BQ in ball_points(loop, half):
+                ends = A, p_AP / length_unit, B, p_BQ / length_unit
+                plant.AddBallConstraint(*ends)
 
     def balls(self, plant: MultibodyPlant) -> list[tuple[Loop, np.ndarray, np.ndarray]]:
         """The balls that close the loops: each with its loop, p_AP and p_BQ (3,) [m].

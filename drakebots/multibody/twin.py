@@ -348,7 +348,12 @@ class Twin:
 
     def damping_force(self, q: ca.SX, v: ca.SX) -> ca.SX:
         """Generalized force of joint damping and dampers (nv,)."""
-        force = -self.damping_coefficients() * v
+        damping = ca.SX(self.joint_damping())
+        for link in self.links:
+            value = self.values.get(f"damping:{link.joint.name()}")
+            if value is not None:
+                damping[joint_slices(link.joint)[1]] = value
+        force = -damping * v
         for element in self._springs:
             if isinstance(element, LinearSpringDamper) and element.damping():
                 length = ca.norm_2(self._span(element, q))
@@ -357,17 +362,8 @@ class Twin:
                 force -= element.damping() * rate * ca.gradient(rate, v)
         return force
 
-    def damping_coefficients(self) -> ca.SX:
-        """Viscous coefficients (nv,), with the values in place of the plant's."""
-        damping = ca.SX(self.joint_damping())
-        for link in self.links:
-            value = self.values.get(f"damping:{link.joint.name()}")
-            if value is not None:
-                damping[joint_slices(link.joint)[1]] = value
-        return damping
-
     def joint_damping(self) -> np.ndarray:
-        """Viscous coefficients (nv,)."""
+        """The plant's own viscous coefficients (nv,)."""
         damping = np.zeros(self.nv)
         for link in self.links:
             _, b = joint_slices(link.joint)

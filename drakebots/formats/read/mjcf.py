@@ -295,8 +295,8 @@ def _notes(tree: Tree, efforts: Mapping[str, float]) -> list[str]:
     for mesh, why in tree.lost_meshes.items():
         lost.note(f"a mesh is left out, with its mass ({why})", mesh)
     notes += lost.notes
-    if tree.names.changed:
-        renamed = ", ".join(f"{a!r} is {b!r}" for a, b in tree.names.changed.items())
+    if tree.renamed:
+        renamed = ", ".join(f"{a!r} is {b!r}" for a, b in tree.renamed.items())
         notes.append(f"names that SDF takes once only: {renamed}"[:300])
     notes += [
         f"{tree.links[base]!r} is welded to the world; a <freejoint/> or --free-base "

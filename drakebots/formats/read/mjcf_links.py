@@ -52,41 +52,6 @@ _GREY = np.array([0.5, 0.5, 0.5, 1.0], dtype=np.float32)
 """A shape of this color, MuJoCo's default, has that of its material."""
 
 
-class Names:
-    """Gives every link, joint and frame of a model a name of its own.
-
-    MJCF lets a joint have the name of a body; SDF does not.
-
-    Attributes:
-        changed: new names by old ones, of those that could not stay.
-    """
-
-    def __init__(self):
-        self._taken = {"world"}
-        self.changed: dict[str, str] = {}
-
-    def take(self, name: str, ending: str = "", *, is_ours: bool = False) -> str:
-        """A name that is still free: as given, with the ending, or with a number.
-
-        Args:
-            name: to take.
-            ending: to add where the name is taken.
-            is_ours: whether the name is none of the file's.
-        """
-        clean = name.replace("::", "/")
-        if clean.startswith("__") and clean.endswith("__"):
-            clean = clean.strip("_") or "unnamed"
-        found = clean
-        if found in self._taken and ending:
-            found = f"{clean}_{ending}"
-        if found in self._taken:
-            found = free_name(clean, self._taken)
-        self._taken.add(found)
-        if found != name and not is_ours:
-            self.changed[name] = found
-        return found
-
-
 @dataclass(frozen=True)
 class Joint:
     """A joint of one body.
@@ -127,7 +92,7 @@ class Tree:
         freed: bodies that move freely although the file welds them to the world.
         left_out: counts of elements without a counterpart, by what they are.
         lost_meshes: why a mesh cannot be used, by its file.
-        names: of links, joints and frames.
+        renamed: new names of what could not keep its own, by the old ones.
     """
 
     def __init__(
@@ -139,7 +104,7 @@ class Tree:
     ):
         self.spec, self.model = spec, model
         self.left_out, self.lost_meshes = left_out, lost_meshes
-        self.names = Names()
+        self._taken, self.renamed = {"world"}, {}
         self.links = {0: "world"}
         self.joints: dict[int, list[Joint]] = {0: []}
         self.freed: set[int] = set()
@@ -148,7 +113,7 @@ class Tree:
                 self.left_out["mocap bodies"] += 1
                 continue
             given = model.body(body).name
-            name = self.names.take(given or f"body{body}", is_ours=not given)
+            name = self.take(given or f"body{body}", is_ours=not given)
             self.links[body] = name
             first = model.body_jntadr[body]
             joints = range(first, first + model.body_jntnum[body])
@@ -156,13 +121,36 @@ class Tree:
         if len(self.links) == 1:
             raise InvalidInput("has no <body>; a model needs one")
 
+    def take(self, name: str, ending: str = "", *, is_ours: bool = False) -> str:
+        """A name that is still free: as given, with the ending, or with a number.
+
+        MJCF lets a joint have the name of a body; SDF does not.
+
+        Args:
+            name: to take.
+            ending: to add where the name is taken.
+            is_ours: whether the name is none of the file's.
+        """
+        clean = name.replace("::", "/")
+        if clean.startswith("__") and clean.endswith("__"):
+            clean = clean.strip("_") or "unnamed"
+        found = clean
+        if found in self._taken and ending:
+            found = f"{clean}_{ending}"
+        if found in self._taken:
+            found = free_name(clean, self._taken)
+        self._taken.add(found)
+        if found != name and not is_ours:
+            self.renamed[name] = found
+        return found
+
     def _joint(self, body: str, index: int) -> Joint:
         model = self.model
         kind, given = KINDS[model.jnt_type[index]], model.joint(index).name
         name = given or f"{body}_{kind}"
         q = int(model.jnt_qposadr[index])
         return Joint(
-            self.names.take(name, "joint", is_ours=not given),
+            self.take(name, "joint", is_ours=not given),
             kind,
             index,
             q,
@@ -228,7 +216,7 @@ def sdf_model(tree: Tree, name: str, efforts: dict[str, float]) -> SdfModel:
     for site in range(tree.model.nsite):
         body, given = int(tree.model.site_bodyid[site]), tree.model.site(site).name
         if given and body in tree.links and body:
-            frame = tree.names.take(given, "site", is_ours=True)
+            frame = tree.take(given, "site", is_ours=True)
             sdf.frames.append((frame, tree.links[body], _pose(tree.pose("site", site))))
     sdf.filters += _family_filters(tree) + _mask_filters(tree) + _excluded(tree)
     return sdf
@@ -241,7 +229,7 @@ def _add_body(sdf: SdfModel, tree: Tree, body: int, efforts: dict[str, float]) -
     is_free = len(joints) < len(tree.joints[body]) or body in tree.freed
     for joint in joints[:-1]:
         # Before its joints move, all links of a body have its frame.
-        between = tree.names.take(f"{name}_{joint.kind}", is_ours=True)
+        between = tree.take(f"{name}_{joint.kind}", is_ours=True)
         _place(sdf, SdfLink(between, 0.0, SdfPose(), np.zeros((3, 3)), []), parent, X)
         sdf.joints[joint.name] = _joint(tree, joint, parent, between, efforts)
         parent, X = between, RigidTransform()
@@ -254,7 +242,7 @@ def _add_body(sdf: SdfModel, tree: Tree, body: int, efforts: dict[str, float]) -
         joint = joints[-1]
         sdf.joints[joint.name] = _joint(tree, joint, parent, name, efforts)
     elif not is_free:
-        weld = tree.names.take(f"{parent}_welds_to_{name}", is_ours=True)
+        weld = tree.take(f"{parent}_welds_to_{name}", is_ours=True)
         sdf.joints[weld] = SdfJoint(weld, "fixed", parent, name)
 
 

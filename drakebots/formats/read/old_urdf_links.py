@@ -96,16 +96,13 @@ class LinkReader:
         self.links[name] = SdfLink(name, mass, com, inertia, geometries)
         foot = ("collision", "sphere", FOOT_RADIUS)
         shapes = [(g, (g.kind, g.shape, g.values.get("radius"))) for g in geometries]
-        self._add_feet(element, [g for g, shape in shapes if shape == foot])
-
-    def _add_feet(self, element: Element, feet: list[SdfGeometry]) -> None:
-        link = element.attrib["name"]
-        for index, foot in enumerate(feet):
-            name = link if len(feet) == 1 else f"{link}_{index}"
-            if name in self.feet:
-                raise element.problem(f"two feet are named {name!r}; rename the link")
-            foot.pose.p.setflags(write=False)
-            self.feet[name] = (link, foot.pose.p)
+        feet = [g for g, shape in shapes if shape == foot]
+        for index, geometry in enumerate(feet):
+            own = name if len(feet) == 1 else f"{name}_{index}"
+            if own in self.feet:
+                raise element.problem(f"two feet are named {own!r}; rename the link")
+            geometry.pose.p.setflags(write=False)
+            self.feet[own] = (name, geometry.pose.p)
 
     def _inertial(self, link: Element) -> tuple[float, SdfPose, np.ndarray]:
         name = link.attrib["name"]

@@ -164,9 +164,16 @@ def model_sdf(model: SdfModel) -> str:
         frame = add(root, "frame", name=name, attached_to=link)
         _add_pose(frame, pose)
     for tag, values in model.elements:
-        _add_element(root, tag, values)
-    for group in model.filters:
-        _add_filter(root, group)
+        stem = "bushing" if tag == "linear_bushing_rpy" else tag
+        element = add(root, f"drake:{tag}")
+        for key, value in values.items():
+            add(element, f"drake:{stem}_{key}", value)
+    for filtered in model.filters:
+        group = add(root, "drake:collision_filter_group", name=filtered.name)
+        for member in filtered.members:
+            add(group, "drake:member", member)
+        for ignored in filtered.ignored:
+            add(group, "drake:ignored_collision_filter_group", ignored)
     has_drakes = any(element.tag.startswith("drake:") for element in root.iter())
     sdf = ET.Element("sdf", DRAKE if has_drakes else {}, version="1.9")
     sdf.append(root)
@@ -235,18 +242,3 @@ def _add_joint(root: ET.Element, joint: SdfJoint) -> None:
     values = joint.limit if joint.actuated else {**joint.limit, "effort": 0.0}
     for key, value in values.items():
         add(limit, key, value)
-
-
-def _add_element(root: ET.Element, tag: str, values: Mapping[str, object]) -> None:
-    stem = "bushing" if tag == "linear_bushing_rpy" else tag
-    element = add(root, f"drake:{tag}")
-    for key, value in values.items():
-        add(element, f"drake:{stem}_{key}", value)
-
-
-def _add_filter(root: ET.Element, group: SdfFilter) -> None:
-    element = add(root, "drake:collision_filter_group", name=group.name)
-    for member in group.members:
-        add(element, "drake:member", member)
-    for ignored in group.ignored:
-        add(element, "drake:ignored_collision_filter_group", ignored)

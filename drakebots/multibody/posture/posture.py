@@ -72,7 +72,9 @@ def find_posture(
         if posture.stands:
             return posture
     if not len(stance.moved) or not (stance.stands or stance.robot.closure.num_rows):
-        return _within_limits(stance, tried[0])
+        positions = stance.joint_positions(tried[0].joints)
+        inside = np.clip(positions, stance.lower, stance.upper)
+        return _as_posture(stance, inside, tried[0].source)
     loops = stance.robot.closure.loops
     if loops and tried[-1].residuals["loop rows"] > LOOSE * stance.size:
         # Loading did not close them from many starts, so nothing here will.
@@ -90,13 +92,6 @@ def find_posture(
         for x, positions in search(stance, start, reaches)
     ]
     return min([*tried, *found], key=_badness)
-
-
-def _within_limits(stance: Stance, posture: Posture) -> Posture:
-    """A posture with its joints put back within their limits."""
-    positions = stance.joint_positions(posture.joints)
-    inside = np.clip(positions, stance.lower, stance.upper)
-    return _as_posture(stance, inside, posture.source)
 
 
 def _named_poses(stance: Stance, model: Model):
