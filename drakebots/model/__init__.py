@@ -58,16 +58,17 @@ if TYPE_CHECKING:
         find_body,
         independent_rows,
     )
-    from drakebots.model.model import Model, Summary
-    from drakebots.model.parameters import Parameters, given, parameters_of
-    from drakebots.model.parse import (
+    from drakebots.model.model import (
         DRAKE_REFUSALS,
+        Model,
+        Summary,
         drake_message,
         heard,
         package_map,
         parse_model,
         shortened,
     )
+    from drakebots.model.parameters import Parameters, given, parameters_of
     from drakebots.model.soles import (
         box_corners,
         plane_rotation,

@@ -130,7 +130,12 @@ class _Reader(LinkReader):
             feet=tuple(Point(name, body, p) for name, (body, p) in feet),
             kind="old Drake",
         )
-        self._ask_drake(reading)
+        # So that refusals and warnings of Drake name this file.
+        said: list[str] = []
+        plant, _ = AddMultibodyPlantSceneGraph(DiagramBuilder(), 0.0)
+        parse_model(plant, self.path, reading, said)
+        if said:
+            raise ModelProblem(self.path, f"Drake warns of it: {said[0]}; correct it")
         return reading
 
     def _take_name(self, element: Element) -> None:
@@ -350,11 +355,3 @@ class _Reader(LinkReader):
                 "actuators are in the order of the joints, not of the transmissions: "
                 + ", ".join(order)
             )
-
-    def _ask_drake(self, reading: Reading) -> None:
-        """Loads the SDF once, so that refusals and warnings of Drake name this file."""
-        said: list[str] = []
-        plant, _ = AddMultibodyPlantSceneGraph(DiagramBuilder(), 0.0)
-        parse_model(plant, self.path, reading, said)
-        if said:
-            raise ModelProblem(self.path, f"Drake warns of it: {said[0]}; correct it")

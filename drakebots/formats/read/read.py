@@ -32,9 +32,9 @@ from drakebots.formats.read.tree import (
     SINGLE,
     balls_to_hinges,
     child_of,
-    fixed_to_world,
     floats,
     free_bodies,
+    link_at,
     read_tree,
     remove,
     remove_bodies,
@@ -166,7 +166,8 @@ def _repaired(
         raise ModelProblem(path, str(error)) from error
     balls_to_hinges(root, findings)
     if options.free_base:
-        remove(root, fixed_to_world(root))
+        fixed = [j for j in root.iter("joint") if j.get("type") == "fixed"]
+        remove(root, [j for j in fixed if link_at(j, "parent") == "world"])
     text = None
     # Drake reads any file as UTF-8, whatever it declares.
     changed = write_tree(root) != before or options.repair

@@ -154,15 +154,6 @@ def joint_elements(model: ET.Element) -> list[ET.Element]:
     return [e for e in model if e.tag in ("joint", "drake:joint")]
 
 
-def fixed_to_world(root: ET.Element) -> list[ET.Element]:
-    """The fixed joints of a URDF or SDF that hold a link to the world."""
-    return [
-        joint
-        for joint in root.iter("joint")
-        if joint.get("type") == "fixed" and link_at(joint, "parent") == "world"
-    ]
-
-
 def named_file(element: ET.Element) -> str:
     """The URI of a mesh, a texture or an include; "" for none."""
     return element.get("filename") or element.findtext("uri", "").strip()

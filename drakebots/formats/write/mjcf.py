@@ -345,9 +345,8 @@ class _Writer(Writer):
     def _points(self) -> None:
         model, feet = self.robot.model, {foot.name for foot in self.robot.model.feet}
         named = [(foot, foot.name) for foot in model.feet]
-        for point in model.points:
-            end = "_point" if point.name in feet else ""
-            named.append((point, point.name + end))
+        ends = ["_point" if point.name in feet else "" for point in model.points]
+        named += [(point, point.name + end) for point, end in zip(model.points, ends)]
         for point, name in named:
             element = self.elements[id(self.part(point.body))]
             add(element, "site", name=name, pos=point.p_BF)
