@@ -35,7 +35,13 @@ from drakebots.fem.assembly import (
     stiffness_shares,
 )
 from drakebots.fem.assembly.assembly import damping_values, mass_damping
-from drakebots.fem.solver import Boundary, Prescribed, make_solver, minimise
+from drakebots.fem.solver import (
+    Boundary,
+    NewtonResult,
+    Prescribed,
+    make_solver,
+    minimise,
+)
 
 METHODS = {"guarded": 3e-2, "newton": 1e-7}
 """Methods of a step, and the tolerance of Newton's method for each."""
@@ -60,26 +66,14 @@ class SkinState:
 
 
 @dataclass(frozen=True)
-class StepResult:
+class StepResult(NewtonResult):
     """Result of one time step.
 
     Attributes:
         state: state after the step, or before it when the step failed.
-        converged: whether the step succeeded.
-        message: one line; names the worst tet and node of a failed step.
-        iterations: number of linear systems solved.
-        residual: largest residual force of a free dof [N].
-        worst_tet: tet with the smallest det F.
-        smallest_ratio: det F of that tet.
     """
 
     state: SkinState
-    converged: bool
-    message: str
-    iterations: int
-    residual: float
-    worst_tet: int
-    smallest_ratio: float
 
 
 def at_rest(model: FemModel, time: float = 0.0) -> SkinState:
@@ -162,7 +156,11 @@ class ImplicitEuler:
 
     def step(self, state: SkinState, forces: Forces | None = None) -> StepResult:
         """The next state; a failed result has the old one."""
-        total = self.weight + self._external(state, forces)
+        if callable(forces):
+            forces = forces(state.time, state.positions, state.velocities)
+        total = self.weight
+        if forces is not None:
+            total = total + as_forces(self.model, forces)
         end = self._newton(state, total)
         time, message = state.time + self.dt, end.message
         if end.converged:
@@ -170,22 +168,7 @@ class ImplicitEuler:
             state = SkinState(time, state.positions + move, move / self.dt)
         else:
             message = f"step to {time:g} s failed: {message}"
-        return StepResult(
-            state,
-            end.converged,
-            message,
-            end.iterations,
-            end.residual,
-            end.worst_tet,
-            end.smallest_ratio,
-        )
-
-    def _external(self, state, forces):
-        if forces is None:
-            return 0.0
-        if callable(forces):
-            forces = forces(state.time, state.positions, state.velocities)
-        return as_forces(self.model, forces)
+        return StepResult(**vars(end) | {"message": message}, state=state)
 
     def _newton(self, state, total):
         model, pattern = self.model, self.model.pattern

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from drakebots.fem.solver.mumps import fast_blas
     from drakebots.fem.solver.newton import (
         Boundary,
+        NewtonResult,
         Prescribed,
         equilibrium,
         minimise,

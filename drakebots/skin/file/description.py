@@ -25,16 +25,14 @@ the positions in `joints`:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, field, fields
+from dataclasses import field, fields, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any
 
-import numpy as np
 import yaml
 
 from drakebots.core.checks import non_negative, one_of, positive
-from drakebots.core.convert import build, changed, from_yaml
+from drakebots.core.convert import as_yaml, build, changed, from_yaml
 from drakebots.core.errors import DrakebotsError, InvalidInput, ModelProblem
 from drakebots.core.fields import checked
 from drakebots.core.files import TOP, Fields, read_yaml, write_text
@@ -47,10 +45,6 @@ UNITS = ("m", "cm", "mm")
 
 MODULI = (1e3, 1e13)
 """Smallest and largest Young's modulus of a skin [Pa]: gels, and ten diamonds."""
-
-
-def _empty() -> Mapping:
-    return MappingProxyType({})
 
 
 @checked("glue")
@@ -98,11 +92,11 @@ class SkinDescription:
     """Vertices on each link, or a radius."""
     material: Material = field(default_factory=Material)
     """Material of all regions except those in `regions`."""
-    regions: Mapping[int, Material] = field(default_factory=_empty)
+    regions: Mapping[int, Material] = field(default_factory=dict)
     """Materials of some regions of the mesh."""
     second_order: tuple[int, ...] = ()
     """Regions of P2 tets."""
-    joints: Mapping[str, float] = field(default_factory=_empty)
+    joints: Mapping[str, float] = field(default_factory=dict)
     """Rest positions of joints of one coordinate [rad, m]; those of the model by
     default."""
     servos: ServoGains = field(default_factory=ServoGains)
@@ -110,7 +104,7 @@ class SkinDescription:
     patches: tuple[Patches, ...] = ()
     """Contact points of the feet."""
     cavities: Mapping[str, int | tuple[tuple[int, ...], ...]] = field(
-        default_factory=_empty
+        default_factory=dict
     )
     """Cavities by name: any vertex of the closed inner surface, or its triangles."""
     unit: Annotated[str | None, one_of("unit", UNITS)] = None
@@ -164,37 +158,24 @@ def parse_skin(raw: Any) -> SkinDescription:
             value.
     """
     top = Fields(raw, TOP, [f.name for f in fields(SkinDescription)])
-    mesh = top.get("mesh", None)
-    if not isinstance(mesh, str):
+    if not isinstance(top.get("mesh", None), str):
         raise InvalidInput("needs `mesh: file`, the skin's tets")
     if "glue" not in top:
         raise InvalidInput("needs `glue`, vertices by link or a radius")
+    patches = top.fields("patches").raw.items()
+    own = {
+        "glue": _glue(top.fields("glue").raw),
+        "patches": tuple(_patches(name, row) for name, row in patches),
+    }
     regions = top.get("regions", {})
     Fields(regions, "regions")  # refuses what is no mapping; the keys stay numbers
-    material = changed(Material(), top.get("material", {}), "material")
-    return SkinDescription(
-        mesh=mesh,
-        unit=top.text("unit") if "unit" in top else None,
-        glue=_glue(top.fields("glue").raw),
-        material=material,
-        regions={
-            from_yaml(int, region, "region"): changed(material, row, f"region {region}")
-            for region, row in regions.items()
-        },
-        second_order=from_yaml(
-            tuple[int, ...], top.get("second_order", []), "second_order"
-        ),
-        joints=from_yaml(Mapping[str, float], top.get("joints", {}), "joints"),
-        servos=changed(ServoGains(), top.get("servos", {}), "servos"),
-        cavities=from_yaml(
-            Mapping[str, int | tuple[tuple[int, ...], ...]],
-            top.get("cavities", {}),
-            "cavities",
-        ),
-        patches=tuple(
-            _patches(name, row) for name, row in top.fields("patches").raw.items()
-        ),
-    )
+    rest = {k: v for k, v in top.raw.items() if k not in (*own, "regions")}
+    skin = changed(SkinDescription(top.get("mesh"), **own), rest, "")
+    materials = {
+        from_yaml(int, k, "region"): changed(skin.material, row, f"region {k}")
+        for k, row in regions.items()
+    }
+    return replace(skin, regions=materials)
 
 
 def _glue(raw: dict[str, Any]) -> Mapping[str, tuple[int, ...]] | GlueRadius:
@@ -212,47 +193,30 @@ def _patches(name, raw):
 
 def write_skin(path: Path, skin: SkinDescription) -> None:
     """Writes atomically a `.skin.yaml` that reads back as an equal description."""
-    glue = skin.glue
-    if isinstance(glue, GlueRadius):
-        glue = asdict(glue)
-    else:
-        glue = {link: [int(v) for v in ids] for link, ids in glue.items()}
-    raw: dict[str, Any] = {
-        "mesh": skin.mesh,
-        **({} if skin.unit is None else {"unit": skin.unit}),
+    said = as_yaml(skin) | {
         "material": _differences(skin.material, Material()),
-    }
-    if skin.regions:
-        raw["regions"] = {
+        "regions": {
             int(k): _differences(m, skin.material) for k, m in skin.regions.items()
-        }
-    if skin.second_order:
-        raw["second_order"] = list(map(int, skin.second_order))
-    if skin.joints:
-        raw["joints"] = {name: float(value) for name, value in skin.joints.items()}
-    raw["servos"] = asdict(skin.servos)
-    if skin.cavities:
-        raw["cavities"] = {
-            name: np.array(where).tolist() for name, where in skin.cavities.items()
-        }
-    if skin.patches:
-        raw["patches"] = {
+        },
+        "patches": {
             one.foot: {"body": one.body, "points": one.p_BC.tolist()}
             for one in skin.patches
-        }
-    raw["glue"] = glue
+        },
+    }
+    raw = {k: said[k] for k in _ORDER if said[k] or k == "material"}
     text = "# A skin on a skeleton; see drakebots/skin/file/description.py. SI.\n"
     text += yaml.safe_dump(raw, sort_keys=False, default_flow_style=None, width=100)
     write_text(path, text)
 
 
+_ORDER = (
+    *("mesh", "unit", "material", "regions", "second_order", "joints", "servos"),
+    *("cavities", "patches", "glue"),
+)
+"""Order of the entries in a file that is written."""
+
+
 def _differences(material: Material, usual: Material) -> dict[str, Any]:
-    """The values of a material that differ from another's."""
-    out = {
-        f.name: getattr(material, f.name)
-        for f in fields(Material)
-        if getattr(material, f.name) != getattr(usual, f.name)
-    }
-    if "ogden_terms" in out:
-        out["ogden_terms"] = [list(map(float, term)) for term in out["ogden_terms"]]
-    return out
+    """What a file says of a material that differs from another."""
+    told = as_yaml(usual)
+    return {name: v for name, v in as_yaml(material).items() if v != told[name]}

@@ -195,37 +195,48 @@ class ReducedForces:
         return np.zeros((len(self.skin.mass_nodes), 3))
 
 
-@dataclass(frozen=True)
 class CondensedSystem:
     """The equations R dq = r of a time step, with dy condensed out.
+
+    They are those of [A_qq A_qy; A_yq A_yy] [dq; dy] = [b_q; b_y] with the Schur
+    complement, R = A_qq - A_qy A_yy^-1 A_yq and r = b_q - A_qy A_yy^-1 b_y.
+
+    Args:
+        A, b: matrix (nv + r, nv + r) and right-hand side without torques (nv + r,).
+        B: map of torques to generalized forces (nv, m).
 
     Attributes:
         nv: number of velocities of the skeleton.
         matrix: R (nv, nv).
-        constant: r without torques (nv,).
-        B: map of torques to generalized forces (nv, m).
-
-    dy is _y0 - _Y dq, with _inner the factors of A_yy.
+        B: as above.
 
     Raises:
-        NoSolution: when R is not positive definite.
+        NoSolution: when the matrix is not positive definite or not finite.
     """
 
-    nv: int
-    matrix: np.ndarray
-    constant: np.ndarray
-    B: np.ndarray
-    _y0: np.ndarray
-    _Y: np.ndarray
-    _inner: ScaledCholesky | None
+    def __init__(self, A: np.ndarray, b: np.ndarray, B: np.ndarray):
+        if not (np.isfinite(A).all() and np.isfinite(b).all()):
+            raise NoSolution("reduced skin: the state is not finite")
+        nv = self.nv = len(B)
+        self.B = B
+        sides = np.concatenate([A[nv:, :nv], b[nv:, None]], axis=1)
+        self._inner = ScaledCholesky(A[nv:, nv:]) if len(A) > nv else None
+        done = self._without_dq(sides)
+        # dy is _y0 - _Y dq.
+        self._Y, self._y0 = done[:, :nv], done[:, nv]
+        R = A[:nv, :nv] - A[:nv, nv:] @ self._Y
+        self.matrix = 0.5 * (R + R.T)
+        self._constant = b[:nv] - A[:nv, nv:] @ self._y0
+        self._factors = ScaledCholesky(self.matrix)
 
-    def __post_init__(self):
-        object.__setattr__(self, "_factors", ScaledCholesky(self.matrix))
+    def _without_dq(self, b: np.ndarray) -> np.ndarray:
+        """A_yy^-1 b (r, k)."""
+        return b if self._inner is None else self._inner.solve(b)
 
     def right_side(self, torques=None, forces=None) -> np.ndarray:
         """r (nv,) for torques (m,) [N m]; the skin has no contact forces."""
         as_vector("contact forces", forces, 0)
-        return self.constant + self.B @ as_vector("torques", torques, self.B.shape[1])
+        return self._constant + self.B @ as_vector("torques", torques, self.B.shape[1])
 
     def back(self, r: np.ndarray) -> np.ndarray:
         """dq = R^-1 r."""
@@ -242,45 +253,11 @@ class CondensedSystem:
             Their law, and the dy of a unit of each force (r, k).
         """
         kappa, own = pairs.stiffness + pairs.damping / dt, P[:, self.nv :]
-        moved = (
-            np.zeros(own.T.shape) if self._inner is None else self._inner.solve(own.T)
-        )
+        moved = self._without_dq(own.T)
         give = np.diag(1 / kappa) + own @ moved
         aim = pairs.stiffness * pairs.depth / kappa - own @ self._y0
-        return TouchLaw(
-            P[:, : self.nv] - own @ self._Y, aim, (give + give.T) / 2
-        ), moved
-
-
-def condensed_system(A: np.ndarray, b: np.ndarray, B: np.ndarray) -> CondensedSystem:
-    """Condenses dy out of [A_qq A_qy; A_yq A_yy] [dq; dy] = [b_q; b_y].
-
-    With the Schur complement, R = A_qq - A_qy A_yy^-1 A_yq and
-    r = b_q - A_qy A_yy^-1 b_y.
-
-    Args:
-        A, b: matrix (nv + r, nv + r) and right-hand side without torques (nv + r,).
-        B: map of torques to generalized forces (nv, m).
-
-    Raises:
-        NoSolution: when the matrix is not positive definite or not finite.
-    """
-    nv = len(B)
-    if not (np.isfinite(A).all() and np.isfinite(b).all()):
-        raise NoSolution("reduced skin: the state is not finite")
-    sides = np.concatenate([A[nv:, :nv], b[nv:, None]], axis=1)
-    inner = ScaledCholesky(A[nv:, nv:]) if len(A) > nv else None
-    done = sides if inner is None else inner.solve(sides)
-    matrix = A[:nv, :nv] - A[:nv, nv:] @ done[:, :nv]
-    return CondensedSystem(
-        nv=nv,
-        matrix=0.5 * (matrix + matrix.T),
-        constant=b[:nv] - A[:nv, nv:] @ done[:, nv],
-        B=B,
-        _y0=done[:, nv],
-        _Y=done[:, :nv],
-        _inner=inner,
-    )
+        rows = P[:, : self.nv] - own @ self._Y
+        return TouchLaw(rows, aim, (give + give.T) / 2), moved
 
 
 # Time steps.
@@ -453,7 +430,7 @@ class ReducedStepper(DrivenSkeleton):
         if skin_forces is not None:
             on_nodes = as_forces(self.model, skin_forces)
             b += self.forces.pull(motion, state.y, on_nodes)
-        return condensed_system(A, b, skeleton.B), J, low
+        return CondensedSystem(A, b, skeleton.B), J, low
 
     def _tried(
         self, state, torques, contacts, servo, skin_forces, on, project, pressures

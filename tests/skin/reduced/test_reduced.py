@@ -39,7 +39,7 @@ from drakebots.skin.reduced.basis import (
     windows,
 )
 from drakebots.skin.reduced.cubature import all_points, sparse_weights
-from drakebots.skin.reduced.stepper import ReducedForces, condensed_system
+from drakebots.skin.reduced.stepper import CondensedSystem, ReducedForces
 from drakebots.skin.reduced.training import training_run
 from tests.helpers.scripts import load_script
 
@@ -283,7 +283,7 @@ def test_points_with_friction_always_come_to_rest(seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((8, 8))
     R = X @ X.T + 0.5 * np.eye(8)
-    system = condensed_system(R, rng.standard_normal(8), np.eye(8)[:, :1])
+    system = CondensedSystem(R, rng.standard_normal(8), np.eye(8)[:, :1])
     contact = PatchContact(slip_speed=10 ** rng.uniform(-2, 1))
     n = 5
     law = PatchLaw(
@@ -305,15 +305,15 @@ def test_small_system_is_the_dense_solve():
     rng = np.random.default_rng(6)
     X, b = rng.standard_normal((9, 9)), rng.standard_normal(9)
     A, B = X @ X.T + np.eye(9), rng.standard_normal((4, 2))
-    system = condensed_system(A, b, B)
+    system = CondensedSystem(A, b, B)
     want = np.linalg.solve(A, b + np.concatenate([B @ [1.0, 2.0], np.zeros(5)]))
     dq = system.back(system.right_side([1.0, 2.0]))
     assert np.allclose(dq, want[:4])
     assert np.allclose(system.modes(dq), want[4:])
     with pytest.raises(NoSolution, match="positive definite"):
-        condensed_system(-A, b, B)
+        CondensedSystem(-A, b, B)
     with pytest.raises(NoSolution, match="finite"):
-        condensed_system(A * np.nan, b, B)
+        CondensedSystem(A * np.nan, b, B)
 
 
 def test_pairs_that_touch_push_and_what_they_push_moves():
@@ -321,7 +321,7 @@ def test_pairs_that_touch_push_and_what_they_push_moves():
     rng = np.random.default_rng(8)
     X, b, n = rng.standard_normal((9, 9)), rng.standard_normal(9), 12
     A, P = X @ X.T + np.eye(9), rng.standard_normal((n, 9))
-    system = condensed_system(A, b, np.eye(4)[:, :2])
+    system = CondensedSystem(A, b, np.eye(4)[:, :2])
     k, c, depth = rng.uniform(5, 50, n), rng.uniform(0, 0.1, n), rng.normal(0, 1, n)
     pairs = Pairs(None, None, None, depth, k, c, None)
     law, moved = system.touching(P, pairs, DT)
