@@ -363,45 +363,31 @@ def scaled_template(template: Template, scale: float) -> Template:
 
     Walls, pilot holes, clearances, skin, battery and servos keep their size.
     """
-    build = template.build
-
-    def scaled(part, *names, **others):
-        """A part with some lengths, or tuples of lengths, scaled."""
-        for name in names:
-            value = getattr(part, name)
-            lengths = isinstance(value, tuple)
-            others[name] = tuple(scale * v for v in value) if lengths else scale * value
-        return replace(part, **others)
-
-    def limb(shape: Limb) -> Limb:
-        foot = scaled(
-            shape.foot,
-            *("length", "width", "forward"),
-            ankle_height=max(scale * shape.foot.ankle_height, lowest_ankle(build)),
-        )
-        return scaled(
-            shape,
-            *("x", "y"),
-            upper=max(scale * shape.upper, build.shortest),
-            lower=max(scale * shape.lower, build.shortest),
-            hip=max(scale * shape.hip, build.gap + build.wall + build.bay[1] / 2),
-            foot=foot,
-        )
-
-    torso = template.torso
-    struts = tuple(
+    build, torso = template.build, template.torso
+    least = {
+        "upper": build.shortest,
+        "lower": build.shortest,
+        "hip": build.gap + build.wall + build.bay[1] / 2,
+        "foot.ankle_height": lowest_ankle(build),
+    }
+    limb = ("x", "y", *least, "foot.length", "foot.width", "foot.forward")
+    changes = {}
+    for name in (f"{end}.{name}" for end in ENDS for name in limb):
+        low = least.get(name.partition(".")[2], -np.inf)
+        changes[name] = max(scale * parameter(template, name), low)
+    names = ["torso.brace_centre"]
+    names += [f"torso.{k}" for k in ("size", "centre", "brace", "strut_brace")]
+    if isinstance(template, Long):
+        names += ["tail.length", "tail.drop", "tail.brace"]
+    for name in names:
+        value = parameter(template, name)
+        lengths = isinstance(value, tuple)
+        changes[name] = tuple(scale * v for v in value) if lengths else scale * value
+    changes["torso.struts"] = tuple(
         (name, *(tuple(scale * x for x in p) for p in ends))
         for name, *ends in torso.struts
     )
-    torso = scaled(
-        torso,
-        *("size", "centre", "brace", "brace_centre", "strut_brace"),
-        struts=struts,
-    )
-    changes = {"front": limb(template.front), "hind": limb(template.hind)}
-    if isinstance(template, Long):
-        changes["tail"] = scaled(template.tail, "length", "drop", "brace")
-    return replace(template, torso=torso, **changes)
+    return edit(template, changes)
 
 
 def lowest_ankle(build: Build) -> float:

@@ -1,4 +1,4 @@
-"""Torques that hold a skeleton on its feet, for the tests."""
+"""Size, centre of mass and torques of a skeleton on its feet, for the tests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,19 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 from drakebots.design.skeleton import Skeleton
+
+
+def com_of(skeleton: Skeleton) -> np.ndarray:
+    """Centre of mass at rest (3,) [m]."""
+    moment = sum(link.mass * (link.origin + link.com) for link in skeleton.links)
+    return moment / skeleton.mass
+
+
+def size_of(skeleton: Skeleton) -> np.ndarray:
+    """Sides of the box around everything at rest, the ground included (3,) [m]."""
+    points, _ = skeleton.corners(("shell", "servo", "payload", "rib"))
+    low = np.minimum(points.min(axis=0), [np.inf, np.inf, 0.0])
+    return points.max(axis=0) - low
 
 
 def standing_torques(skeleton: Skeleton, mass: float | None = None) -> np.ndarray:
@@ -32,14 +45,15 @@ def standing_torques(skeleton: Skeleton, mass: float | None = None) -> np.ndarra
     middle = np.array(
         [skeleton.link(s.link).origin + s.p_BP[4] for s in skeleton.soles]
     )
-    arm = middle - skeleton.com
+    com = com_of(skeleton)
+    arm = middle - com
     balance = np.stack([np.ones(len(arm)), arm[:, 0], arm[:, 1]])
     force = np.linalg.pinv(balance) @ np.array([weight, 0.0, 0.0])
     if force.min() < 0:
         foot = skeleton.soles[int(np.argmin(force))].foot
         raise InvalidInput(
             f"skeleton {skeleton.name}: foot {foot} would have to pull; move the feet "
-            f"or the torso's mass (centre of mass at x = {skeleton.com[0]:.3f} m)"
+            f"or the torso's mass (centre of mass at x = {com[0]:.3f} m)"
         )
     loads = [
         (sole.link, p, np.array([0.0, 0.0, f]))

@@ -114,10 +114,12 @@ def fabricate(
     for name, mould in moulds.items():
         for part, surface in mould.bodies.items():
             bodies[folder / "moulds" / f"{name}_{part}.stl"] = surface
+    for link in skeleton.links:
+        bodies[folder / "links" / f"{link.name}.stl"] = link_part(link, build)
     for path, surface in bodies.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_surface(path, surface, "mm")
-    paths = [*bodies, *write_parts(skeleton, build, folder / "links")]
+    paths = list(bodies)
     if version_of("cadquery") is not None:
         paths += write_step(skeleton, build, folder / "links")
     density = design.materials[0].density
@@ -288,17 +290,6 @@ def _stretched(solid: Trimmed) -> m.Manifold:
     """A trimmed box, stretched along its sides so that it is enlarged like a box."""
     R = solid.R_BG @ np.diag(1 + _JOIN / solid.size) @ solid.R_BG.T
     return solid.body().transform(np.column_stack([R, solid.p_BG - R @ solid.p_BG]))
-
-
-def write_parts(skeleton: Skeleton, build: Build, folder: Path | str) -> list[Path]:
-    """Writes LINK.stl for every link, in millimetres; returns the paths."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for link in skeleton.links:
-        paths.append(folder / f"{link.name}.stl")
-        write_surface(paths[-1], link_part(link, build), "mm")
-    return paths
 
 
 def _printed(link: Link, box, prisms, faces, more: float = 0.0) -> tuple[list, list]:

@@ -22,8 +22,6 @@ from drakebots.design.skeleton.parameters import Servo
 
 trimesh = late("trimesh")
 
-_KINDS = ("shell", "servo", "payload", "rib")
-
 
 @dataclass(frozen=True)
 class Solid:
@@ -474,12 +472,6 @@ class Skeleton:
         """Mass of all links [kg]."""
         return float(sum(link.mass for link in self.links))
 
-    @property
-    def com(self) -> np.ndarray:
-        """Centre of mass at rest (3,) [m]."""
-        moment = sum(link.mass * (link.origin + link.com) for link in self.links)
-        return moment / self.mass
-
     def corners(self, kinds: Iterable[str] = ("shell", "servo", "payload")):
         """Corners of the solids of some kinds, at rest.
 
@@ -494,14 +486,6 @@ class Skeleton:
                     points.append(link.origin + solid.corners())
                     index += [k] * len(points[-1])
         return np.concatenate(points), np.array(index, dtype=int)
-
-    @property
-    def size(self) -> np.ndarray:
-        """Sides of the box around everything at rest, the ground included (3,) [m]."""
-        points, _ = self.corners(_KINDS)
-        high = points.max(axis=0)
-        low = np.minimum(points.min(axis=0), [np.inf, np.inf, 0.0])
-        return high - low
 
     def solids(self, kind: type = object) -> list[tuple[Link, Any]]:
         """All solids, or those of a kind, as Plate or Trimmed, with their links."""

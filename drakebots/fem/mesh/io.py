@@ -193,7 +193,7 @@ def tet_quality(vertices: np.ndarray, tets: np.ndarray) -> np.ndarray:
     return np.sign(volume) * 12 * (3 * np.abs(volume)) ** (2 / 3) / total
 
 
-def check_mesh(mesh: TetMesh, *, one_piece: bool = False) -> tuple[TetMesh, MeshReport]:
+def check_mesh(mesh: TetMesh) -> tuple[TetMesh, MeshReport]:
     """A mesh that can be computed on, and the report of what was changed.
 
     Tets of negative volume are reordered and vertices that no tet uses are removed,
@@ -201,11 +201,10 @@ def check_mesh(mesh: TetMesh, *, one_piece: bool = False) -> tuple[TetMesh, Mesh
 
     Args:
         mesh: the mesh as read or made.
-        one_piece: whether several pieces are an error.
 
     Raises:
         InvalidInput: for a degenerate tet (repeated corner or no volume), a tet
-            listed twice, a face of three tets, or (on request) several pieces.
+            listed twice, or a face of three tets.
     """
     notes = []
     vertices, tets = mesh.vertices, mesh.tets.copy()
@@ -234,30 +233,22 @@ def check_mesh(mesh: TetMesh, *, one_piece: bool = False) -> tuple[TetMesh, Mesh
         vertices, tets = vertices[used], renumbered.reshape(tets.shape)
     pieces, _ = connected_pieces(tets, len(vertices))
     if pieces > 1:
-        if one_piece:
-            raise InvalidInput(
-                f"mesh: {pieces} pieces share no vertex, needs 1; "
-                "keep the largest or join them"
-            )
         notes.append(f"{pieces} pieces share no vertex")
     checked = TetMesh(vertices, tets, mesh.region)
-    found = {"flipped": int(flipped.sum()), "dropped_vertices": dropped}
-    found |= {"pieces": pieces, "slivers": slivers, "worst_tet": worst}
-    return checked, _report(checked, float(quality[worst]), tuple(notes), **found)
-
-
-def _report(mesh: TetMesh, worst_quality: float, notes, **found) -> MeshReport:
-    """The report on a checked mesh."""
-    length = _edge_lengths(mesh.vertices, mesh.tets)
-    return MeshReport(
-        vertices=len(mesh.vertices),
-        tets=len(mesh.tets),
-        surface_triangles=len(surface_faces(mesh)[0]),
-        worst_quality=worst_quality,
-        volume=float(mesh.volumes.sum()),
+    length = _edge_lengths(vertices, tets)
+    return checked, MeshReport(
+        vertices=len(vertices),
+        tets=len(tets),
+        surface_triangles=len(surface_faces(checked)[0]),
+        flipped=int(flipped.sum()),
+        dropped_vertices=dropped,
+        pieces=pieces,
+        slivers=slivers,
+        worst_tet=worst,
+        worst_quality=float(quality[worst]),
+        volume=float(checked.volumes.sum()),
         edge_m=(float(length.min()), float(length.mean()), float(length.max())),
-        notes=notes,
-        **found,
+        notes=tuple(notes),
     )
 
 

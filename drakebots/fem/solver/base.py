@@ -11,6 +11,7 @@ so that a caller can couple x_c to other equations without ever forming x_i.
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -68,6 +69,11 @@ class Engine(ABC):
 
     def close(self) -> None:  # noqa: B027 - nothing to free by default
         """Frees the factors; the engine cannot be used afterwards."""
+
+    def __del__(self):
+        # At interpreter shutdown the modules are gone; the process frees the memory.
+        if not sys.is_finalizing():
+            self.close()
 
 
 def kept_dofs(pattern: SymmetricPattern, kept: np.ndarray | None) -> np.ndarray:

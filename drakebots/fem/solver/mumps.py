@@ -19,7 +19,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -109,14 +108,8 @@ NEGATIVE, NULL, SMALLEST, LARGEST = 11, 27, 18, 20
 TOO_SMALL = (-8, -9, -14, -20)
 """Errors that say that the estimated work space, or a buffer, was too small."""
 
-MESSAGES = {
-    -5: "not enough memory",
-    -6: "the pattern is singular",
-    -7: "not enough memory",
-    -10: "the matrix is singular",
-    -13: "not enough memory",
-    -19: "not enough memory",
-}
+MESSAGES = {-6: "the pattern is singular", -10: "the matrix is singular"}
+MESSAGES |= dict.fromkeys((-5, -7, -13, -19), "not enough memory")
 
 _one_at_a_time = threading.RLock()
 """MUMPS keeps what an instance works on in variables of its modules. Whoever holds the
@@ -225,6 +218,7 @@ class MumpsEngine(Engine):
     """
 
     name = "mumps"
+    _data = None
 
     def __init__(self, pattern, kept, *, threads=None):
         super().__init__(pattern, kept)
@@ -242,7 +236,7 @@ class MumpsEngine(Engine):
         k = len(self.kept)
         self._schur = np.zeros((k, k))
         self._above = np.triu(np.ones((k, k), bool), 1)
-        self._values = self._held = self._data = None
+        self._values = self._held = None
 
     def factor(self, values):
         self._values, self._held = values, None
@@ -293,11 +287,6 @@ class MumpsEngine(Engine):
         if self._data is not None:
             self._call(END)
             self._data = None
-
-    def __del__(self):
-        # At interpreter shutdown the modules are gone; the process frees the memory.
-        if not sys.is_finalizing() and getattr(self, "_data", None) is not None:
-            self.close()
 
     def _start(self):
         """Analyses the pattern."""

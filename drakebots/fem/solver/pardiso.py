@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 
 import numpy as np
 
@@ -39,6 +38,7 @@ class PardisoEngine(Engine):
     """
 
     name = "pardiso"
+    _analysed = False
 
     def __init__(self, pattern, kept, *, threads=None, precision="double"):
         super().__init__(pattern, kept)
@@ -68,7 +68,6 @@ class PardisoEngine(Engine):
             # MKL returns S in increasing order of dofs.
             self._order = np.argsort(np.argsort(self.kept))
         self._values = self._schur = None
-        self._analysed = False
 
     def factor(self, values):
         self._values = values.astype(self._real, copy=False)
@@ -110,11 +109,6 @@ class PardisoEngine(Engine):
             self._analysed = False
             self._call(-1, None, None)
 
-    def __del__(self):
-        # At interpreter shutdown the modules are gone; the process frees the memory.
-        if not sys.is_finalizing() and getattr(self, "_analysed", False):
-            self.close()
-
     def _check_pivots(self):
         """Refuses what is singular up to rounding, which PARDISO takes.
 
@@ -129,14 +123,7 @@ class PardisoEngine(Engine):
             return
         # Where MKL writes none, NaN is refused.
         pivots, given = np.full((2, self.pattern.size), np.nan, self._real)
-        error = ctypes.c_int32(0)
-        self._mkl.pardiso_getdiag(
-            _pointer(self._handle),
-            _pointer(pivots),
-            _pointer(given),
-            _number(1),
-            ctypes.byref(error),
-        )
+        self._mkl.pardiso_getdiag(*map(_reference, (self._handle, pivots, given, 1, 0)))
         pivots = pivots[: pivots.size - len(self.kept)]  # the kept ones are last
         least, most = pivots.min(initial=np.inf), pivots.max(initial=0.0)
         if not least > self.pattern.size * np.finfo(float).eps * most:
@@ -161,24 +148,10 @@ class PardisoEngine(Engine):
         before = 0
         if self._threads:
             before = self._mkl.MKL_Set_Num_Threads_Local(int(self._threads))
-        self._mkl.pardiso(
-            _pointer(self._handle),
-            _number(1),
-            _number(1),
-            _number(DEFINITE),
-            _number(phase),
-            _number(self.pattern.size),
-            _pointer(self._values),
-            _pointer(self._indptr),
-            _pointer(self._indices),
-            _pointer(self._mark),
-            _number(columns),
-            _pointer(self._iparm),
-            _number(0),
-            _pointer(b),
-            _pointer(x),
-            ctypes.byref(error),
-        )
+        A = self.pattern.size, self._values, self._indptr, self._indices
+        task = self._handle, 1, 1, DEFINITE, phase
+        given = *task, *A, self._mark, columns, self._iparm, 0, b, x
+        self._mkl.pardiso(*map(_reference, given), ctypes.byref(error))
         if self._threads:
             self._mkl.MKL_Set_Num_Threads_Local(before)
         if error.value:
@@ -188,9 +161,8 @@ class PardisoEngine(Engine):
             )
 
 
-def _pointer(array):
-    return None if array is None else array.ctypes.data_as(ctypes.c_void_p)
-
-
-def _number(value):
-    return ctypes.byref(ctypes.c_int32(value))
+def _reference(value: np.ndarray | int | None):
+    """What C is given for an array, a whole number, or None: a null pointer."""
+    if isinstance(value, int):
+        return ctypes.byref(ctypes.c_int32(value))
+    return None if value is None else value.ctypes.data_as(ctypes.c_void_p)

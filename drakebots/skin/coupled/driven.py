@@ -33,25 +33,15 @@ from drakebots.skin.coupled.laws import (
     patch_points,
     servo_law,
 )
-from drakebots.skin.coupled.skeleton import Servo, actuated_joints, torque_map
+from drakebots.skin.coupled.skeleton import (
+    Servo,
+    actuated_joints,
+    one_per_torque,
+    torque_map,
+)
 
 STOP = 1e3
 """Stiffness of a joint's stop, in that of its inertia over the square of a step."""
-
-
-def _check_limits(limits: np.ndarray, torques: int) -> np.ndarray:
-    """Effort limits (m,), inf for none.
-
-    Raises:
-        InvalidInput: for another shape, or a limit that is not >= 0.
-    """
-    try:
-        limits = np.broadcast_to(np.asarray(limits, float), (torques,))
-    except ValueError as error:
-        raise InvalidInput(f"effort limits: needs {torques}, one per torque") from error
-    if not (limits >= 0).all():
-        raise InvalidInput(f"effort limits {limits.tolist()}: must be >= 0 N m")
-    return limits
 
 
 @dataclass(frozen=True)
@@ -224,7 +214,8 @@ class DrivenSkeleton(ABC):
         self.actuated = torque_map(plant)[1]
         self.joint_names = actuated_joints(plant)
         if effort_limits is not None:
-            effort_limits = _check_limits(effort_limits, len(self.actuated))
+            m = len(self.actuated)
+            effort_limits = one_per_torque("effort limits", effort_limits, m)
         self.effort_limits = effort_limits
         self.patches, self.patch_contact = tuple(patches), patch_contact
         for patch in self.patches:

@@ -38,10 +38,9 @@ from pydrake.systems.framework import Context
 from drakebots.core.checks import array, check_value, non_negative, positive
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.fields import checked
-from drakebots.model import find_body, point_jacobian
 from drakebots.multibody import Flat, Terrain, contact_axes
 from drakebots.skin.coupled.equations import ScaledCholesky
-from drakebots.skin.coupled.skeleton import Servo
+from drakebots.skin.coupled.skeleton import Servo, points_on
 
 TOLERANCE = 1e-10
 """Largest residual over the largest force, in scaled coordinates."""
@@ -405,16 +404,7 @@ def patch_points(
     plant: MultibodyPlant, context: Context, patches: Sequence[Patches]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Positions of all contact points (k, 3) [m] and their Jacobian (3 k, nv)."""
-    world, points, rows = plant.world_frame(), [], []
-    for patch in patches:
-        frame = find_body(plant, patch.body).body_frame()
-        p = np.ascontiguousarray(patch.p_BC.T)
-        points.append(plant.CalcPointsPositions(context, frame, p, world).T)
-        rows.append(point_jacobian(plant, context, frame, p))
-    nv = plant.num_velocities()
-    if not points:
-        return np.zeros((0, 3)), np.zeros((0, nv))
-    return np.concatenate(points), np.concatenate(rows)
+    return points_on(plant, context, ((each.body, each.p_BC) for each in patches))
 
 
 def find_friction(

@@ -17,6 +17,7 @@ A_d = M/dt^2 + ...
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,21 +80,14 @@ class Servo:
         position = np.atleast_1d(np.asarray(self.position, float))
         speed = 0.0 if self.velocity is None else self.velocity
         object.__setattr__(self, "position", position)
-        for name, value in (
-            ("stiffness", self.stiffness),
-            ("damping", self.damping),
-            ("velocity", speed),
+        for name, value, least in (
+            ("stiffness", self.stiffness, 0.0),
+            ("damping", self.damping, 0.0),
+            ("velocity", speed, -np.inf),
         ):
-            try:
-                value = np.broadcast_to(np.asarray(value, float), position.shape)
-            except ValueError as error:
-                raise InvalidInput(
-                    f"servo {name}: needs {position.shape}, one per torque"
-                ) from error
-            if not np.isfinite(value).all() or (
-                name != "velocity" and value.min(initial=0.0) < 0
-            ):
-                raise InvalidInput(f"servo {name} {value.tolist()}: must be >= 0")
+            value = one_per_torque(f"servo {name}", value, len(position), least)
+            if not np.isfinite(value).all():
+                raise InvalidInput(f"servo {name} {value.tolist()}: must be finite")
             object.__setattr__(self, name, value)
 
     def torques(self, q: np.ndarray) -> np.ndarray:
@@ -106,6 +100,23 @@ class Servo:
         if m != len(q):
             raise InvalidInput(f"servo: {m} targets for {len(q)} torques")
         return self.stiffness * (self.position - q) + self.damping * self.velocity
+
+
+def one_per_torque(
+    name: str, value: np.ndarray | float, torques: int, least: float = 0.0
+) -> np.ndarray:
+    """One value for all torques, or one for each, as (m,).
+
+    Raises:
+        InvalidInput: for another shape, or a value that is not >= the least.
+    """
+    try:
+        values = np.broadcast_to(np.asarray(value, float), torques)
+    except ValueError as error:
+        raise InvalidInput(f"{name}: needs {torques}, one per torque") from error
+    if not (values >= least).all():
+        raise InvalidInput(f"{name} {values.tolist()}: must be >= {least:g}")
+    return values
 
 
 def check_skeleton(plant: MultibodyPlant, glue: Glue) -> None:
@@ -151,15 +162,28 @@ def glue_points(
 
     Rows 3 k + axis belong to row k of the glue.
     """
-    world = plant.world_frame()
-    x = np.empty((len(glue), 3))
-    J = np.zeros((len(glue), 3, plant.num_velocities()))
-    for name, rows in glue.by_body().items():
-        frame = find_body(plant, name).body_frame()
-        p = np.ascontiguousarray(glue.p_BG[rows].T)
-        x[rows] = plant.CalcPointsPositions(context, frame, p, world).T
-        J[rows] = point_jacobian(plant, context, frame, p).reshape(len(rows), 3, -1)
-    return x, J.reshape(3 * len(glue), -1)
+    by_body = glue.by_body()
+    on = ((name, glue.p_BG[rows]) for name, rows in by_body.items())
+    x, J = points_on(plant, context, on)
+    order = np.argsort(np.concatenate(list(by_body.values())))
+    return x[order], J.reshape(len(glue), 3, -1)[order].reshape(J.shape)
+
+
+def points_on(
+    plant: MultibodyPlant, context: Context, on: Iterable[tuple[str, np.ndarray]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of points (k, 3) [m] and their Jacobian in v (3 k, nv), world.
+
+    Args:
+        plant, context: the skeleton.
+        on: names of bodies, and points (n, 3) [m] in each one's frame.
+    """
+    x, J = [np.zeros((0, 3))], [np.zeros((0, plant.num_velocities()))]
+    for name, p_B in on:
+        frame, p = find_body(plant, name).body_frame(), np.ascontiguousarray(p_B.T)
+        x.append(plant.CalcPointsPositions(context, frame, p, plant.world_frame()).T)
+        J.append(point_jacobian(plant, context, frame, p))
+    return np.concatenate(x), np.concatenate(J)
 
 
 def spatial_jacobian(

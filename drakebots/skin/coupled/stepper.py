@@ -424,32 +424,16 @@ def warm_start(
         now = [plant.EvalBodyPoseInWorld(context, body) for body in bodies]
         x = weights.moved(x, [b @ a.inverse() for a, b in zip(before, now)])
         before, x[glue.vertices] = now, goal
-        where = f"in move {k} of {len(path)} from its rest pose to the start"
-        x = _relaxed(model, Prescribed(glue.vertices, goal), x, where, gravity, solver)
+        held_there = Prescribed(glue.vertices, goal)
+        how = {"gravity": gravity, "solver": solver, "tolerance": 1e-5}
+        found = equilibrium(model, held_there, start=x, max_iterations=80, **how)
+        if not found.converged:
+            raise NoSolution(
+                f"skin: no equilibrium in move {k} of {len(path)} from its rest pose "
+                f"to the start ({found.message}); start nearer to the rest pose"
+            )
+        x = found.positions
     return x
-
-
-def _relaxed(model, held: Prescribed, x, where: str, gravity, solver) -> np.ndarray:
-    """The equilibrium from x with its glue held.
-
-    Raises:
-        NoSolution: saying where there is none.
-    """
-    found = equilibrium(
-        model,
-        held,
-        gravity=gravity,
-        start=x,
-        solver=solver,
-        tolerance=1e-5,
-        max_iterations=80,
-    )
-    if not found.converged:
-        raise NoSolution(
-            f"skin: no equilibrium {where} ({found.message}); start nearer to the "
-            "rest pose"
-        )
-    return found.positions
 
 
 def _path(plant: MultibodyPlant, rest: np.ndarray, q: np.ndarray) -> np.ndarray:

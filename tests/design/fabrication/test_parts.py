@@ -13,9 +13,9 @@ from drakebots.design.fabrication.fabricate import (
     bill_of_materials,
     link_part,
     pilot_holes,
-    write_parts,
     write_step,
 )
+from drakebots.design.geometry import write_surface
 from drakebots.design.skeleton import Skeleton, edit
 from drakebots.design.skeleton.parameters import MG995R
 
@@ -108,15 +108,14 @@ def test_screws_are_in_the_end_walls():
 def test_stl_files(tmp_path):
     template = table1_template("beetle")
     skeleton = template.skeleton()
-    paths = write_parts(skeleton, template.build, tmp_path / "parts")
-    assert [p.stem for p in paths] == [link.name for link in skeleton.links]
-    mesh = meshio.read(paths[1])
-    part = link_part(skeleton.links[1], template.build)
+    path, part = tmp_path / "x.stl", link_part(skeleton.links[1], template.build)
+    write_surface(path, part, "mm")
+    mesh = meshio.read(path)
     size = 1e3 * np.ptp(part.vertices, axis=0)
     np.testing.assert_allclose(np.ptp(mesh.points, axis=0), size, atol=1e-3)
-    before = paths[1].read_bytes()
-    write_parts(skeleton, template.build, tmp_path / "parts")
-    assert paths[1].read_bytes() == before
+    before = path.read_bytes()
+    write_surface(path, link_part(skeleton.links[1], template.build), "mm")
+    assert path.read_bytes() == before
 
 
 def test_loose_part_is_refused():

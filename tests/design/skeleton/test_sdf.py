@@ -27,7 +27,7 @@ from drakebots.design import table1_template
 from drakebots.design.skeleton import edit, skeleton_sdf, write_sdf
 from drakebots.design.skeleton.sdf import feet_yaml
 from drakebots.model import read_sidecar, sidecar_path
-from tests.helpers.standing import standing_torques
+from tests.helpers.standing import com_of, standing_torques
 
 ROBOTS = ("beetle", "monster", "lizard", "cow")
 
@@ -104,7 +104,7 @@ def test_poses_and_masses_at_rest(parsed):
     plant, context, skeleton = parsed.plant, parsed.context, parsed.skeleton
     assert plant.CalcTotalMass(context) == pytest.approx(skeleton.mass, rel=1e-9)
     com = plant.CalcCenterOfMassPositionInWorld(context)
-    np.testing.assert_allclose(com, skeleton.com, atol=1e-9)
+    np.testing.assert_allclose(com, com_of(skeleton), atol=1e-9)
     for link in skeleton.links:
         body = plant.GetBodyByName(link.name)
         X_WB = plant.EvalBodyPoseInWorld(context, body)
@@ -147,7 +147,7 @@ def test_standing_torques_are_drakes_inverse_dynamics(parsed):
     middle = np.array(
         [skeleton.link(s.link).origin + s.p_BP[4] for s in skeleton.soles]
     )
-    arm = middle - skeleton.com
+    arm = middle - com_of(skeleton)
     balance = np.stack([np.ones(4), arm[:, 0], arm[:, 1]])
     f = np.linalg.pinv(balance) @ [9.81 * skeleton.mass, 0, 0]
     for sole, force in zip(skeleton.soles, f):

@@ -13,7 +13,7 @@ from drakebots.design.skeleton import DS3218, Build, Limb, Servo, Solid, edit, p
 from drakebots.design.skeleton.parameters import MG995R
 from drakebots.design.table1 import SIZES, WEIGHTS
 from tests.helpers.clashes import box_overlap, clashes
-from tests.helpers.standing import standing_torques
+from tests.helpers.standing import size_of, standing_torques
 
 JOINTS = {"beetle": 12, "monster": 16, "lizard": 17, "cow": 16}
 ROBOTS = list(JOINTS)
@@ -33,10 +33,10 @@ def test_joints_of_table_1(robot):
 
 def test_inside_the_papers_size_with_room_for_the_skin(robot):
     template, skeleton = robot
-    room = np.array(SIZES[template.name]) - skeleton.size
+    room = np.array(SIZES[template.name]) - size_of(skeleton)
     skin = 2 * np.array([0.004, 0.004, 0.002])
     assert (room >= skin).all()
-    assert (skeleton.size >= 0.7 * np.array(SIZES[template.name])).all()
+    assert (size_of(skeleton) >= 0.7 * np.array(SIZES[template.name])).all()
 
 
 def test_nothing_clashes_at_rest(robot):

@@ -87,7 +87,8 @@ def test_both_sides_are_closed_and_every_tet_is_sound(ball):
     for side in (shell.outer, shell.inner):
         report = check_surface(side)[1]
         assert report.notes == () and report.pieces == 1
-    mesh, report = check_mesh(shell.mesh, one_piece=True)
+    mesh, report = check_mesh(shell.mesh)
+    assert report.pieces == 1
     assert report.flipped == report.dropped_vertices == report.slivers == 0
     assert len(surface_triangles(mesh)) == 2 * len(shell.outer.triangles)
     assert tet_quality(mesh.vertices, mesh.tets).min() >= FLOOR
@@ -128,7 +129,7 @@ def test_folds_have_their_teeth_and_depth(axis):
     wave = np.median(inner[on_ring & (at == 4)]) - np.median(inner[on_ring & (at == 3)])
     assert wave > 3e-3
     assert shell.mesh.regions == (0, 1)
-    check_mesh(shell.mesh, one_piece=True)
+    assert check_mesh(shell.mesh)[1].pieces == 1
     assert shell.report.wall_m[0] > 0.55 * WALL
     region = shell.mesh.vertices[shell.mesh.tets[shell.mesh.region == 1]].mean(axis=1)
     assert (np.abs(fold.coordinates(region)[0]) < 0.031).all()
@@ -146,7 +147,7 @@ def test_a_tip_thinner_than_two_walls_stays_valid():
     shell = shell_mesh(
         DistanceGrid.from_implicit(body, 1.5e-3), evenly, target_vertices=3500
     )
-    check_mesh(shell.mesh, one_piece=True)
+    assert check_mesh(shell.mesh)[1].pieces == 1
     assert shell.report.inverted == 0
     assert shell.report.quality[0] >= FLOOR
     assert 0 < shell.report.held < 0.3
@@ -173,8 +174,8 @@ def test_random_bodies_give_sound_shells(seed):
         tuple(RoundCone(p[i], p[i + 1], r[i], r[i + 1]) for i in range(4)), blend=0.02
     )
     shell = shell_mesh(DistanceGrid.from_implicit(body), evenly, target_vertices=1500)
-    mesh, report = check_mesh(shell.mesh, one_piece=True)
-    assert report.flipped == 0
+    mesh, report = check_mesh(shell.mesh)
+    assert report.flipped == 0 and report.pieces == 1
     assert tet_quality(mesh.vertices, mesh.tets).min() >= FLOOR
     assert len(mesh.vertices) == pytest.approx(1500, rel=0.05)
 
