@@ -122,11 +122,10 @@ def fabricate(
     paths = list(bodies)
     if version_of("cadquery") is not None:
         paths += write_step(skeleton, build, folder / "links")
-    density = design.materials[0].density
     for name, rows in (
         ("bill_of_materials", bill_of_materials(skeleton, build)),
         ("servo_map", servo_map(skeleton)),
-        ("skin_pieces", piece_rows(pieces, moulds, density)),
+        ("skin_pieces", piece_rows(pieces, moulds, design.materials[0].density)),
     ):
         values = (row.values() for row in rows)
         paths.append(write_csv(folder / f"{name}.csv", rows[0], values))

@@ -208,18 +208,12 @@ def check_mesh(mesh: TetMesh) -> tuple[TetMesh, MeshReport]:
     """
     notes = []
     vertices, tets = mesh.vertices, mesh.tets.copy()
-    _refuse_repeated(tets)
     flipped = mesh.volumes < 0
     if flipped.any():
         tets[flipped] = tets[flipped][:, [0, 2, 1, 3]]
         notes.append(f"{flipped.sum()} inverted tets were reordered")
-    quality = tet_quality(vertices, tets)
+    quality = _sound_quality(vertices, tets)
     worst = int(np.argmin(quality))
-    if quality[worst] < 1e-9:
-        raise InvalidInput(
-            f"mesh tet {worst} with corners {tets[worst].tolist()} has no volume; "
-            "collapse it or mesh again"
-        )
     slivers = int((quality < SLIVER).sum())
     if slivers:
         notes.append(
@@ -257,7 +251,8 @@ def _edge_lengths(vertices, tets):
     return np.linalg.norm(ends[:, :, 1] - ends[:, :, 0], axis=2)
 
 
-def _refuse_repeated(tets):
+def _sound_quality(vertices, tets):
+    """Quality of the tets (m,); refuses degenerate ones, and what is listed twice."""
     corners = np.sort(tets, axis=1)
     bad = np.flatnonzero((np.diff(corners, axis=1) == 0).any(axis=1))
     if bad.size:
@@ -269,3 +264,11 @@ def _refuse_repeated(tets):
     if count.max() > 1:
         tet = int(first[np.argmax(count)])
         raise InvalidInput(f"mesh tet {tet} is listed {count.max()} times; keep one")
+    quality = tet_quality(vertices, tets)
+    worst = int(np.argmin(quality))
+    if quality[worst] < 1e-9:
+        raise InvalidInput(
+            f"mesh tet {worst} with corners {tets[worst].tolist()} has no volume; "
+            "collapse it or mesh again"
+        )
+    return quality
