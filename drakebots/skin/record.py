@@ -90,33 +90,6 @@ class SkinShapes:
         }
 
 
-class _Rows:
-    """Numbers of many steps by name, in blocks of memory.
-
-    A list of a step's small arrays would take eight times what is in them.
-    """
-
-    BLOCK = 512
-
-    def __init__(self):
-        self.count = 0
-        self._blocks: dict[str, list[np.ndarray]] = {}
-
-    def add(self, row: Mapping[str, np.ndarray | float]) -> None:
-        """Adds a step; each value has the shape that it had before."""
-        at = self.count % self.BLOCK
-        for name, value in row.items():
-            blocks = self._blocks.setdefault(name, [])
-            if at == 0:
-                blocks.append(np.empty((self.BLOCK, *np.shape(value))))
-            blocks[-1][at] = value
-        self.count += 1
-
-    def of(self, name: str) -> np.ndarray:
-        """All values of a name (steps, ...)."""
-        return np.concatenate(self._blocks[name])[: self.count]
-
-
 _ROWS = {
     "position": ("m or rad: see position_unit", "position_name"),
     "velocity": ("m/s or rad/s: see velocity_unit", "velocity_name"),
@@ -154,7 +127,9 @@ class SkinRecord:
     ):
         self.robot, self.stepper = robot, stepper
         self._every = max(1, round(skin_period / (period or stepper.dt)))
-        self._rows = _Rows()
+        # Each a structure of its own: a list of a step's small arrays would take
+        # eight times what is in them.
+        self._rows: list[np.ndarray] = []
         self._shapes = SkinShapes(stepper.model)
         self.worst_ratio, self.worst_gap = 1.0, 0.0
         glue, feet = robot.glue.by_body(), (each.body for each in stepper.patches)
@@ -164,7 +139,11 @@ class SkinRecord:
     @property
     def frames(self) -> int:
         """Number of recorded states, the initial one included."""
-        return self._rows.count
+        return len(self._rows)
+
+    def _all(self) -> np.ndarray:
+        """All states, with what was recorded of each by name (n,)."""
+        return np.concatenate(self._rows)
 
     def add(
         self,
@@ -201,7 +180,9 @@ class SkinRecord:
             self.worst_ratio = min(self.worst_ratio, result.smallest_ratio)
         if isinstance(run, CoupledStepper):
             self.worst_gap = max(self.worst_gap, run.glue_gap(state))
-        self._rows.add(row)
+        if not self._rows:
+            self._kind = [(name, float, np.shape(each)) for name, each in row.items()]
+        self._rows.append(np.array([tuple(row.values())], self._kind))
         if (self.frames - 1) % self._every == 0 or last:
             self._shapes.add(state.skin.time, state.skin.positions)
 
@@ -226,7 +207,7 @@ class SkinRecord:
     @property
     def largest_torque(self) -> float:
         """Largest torque of a joint [N m]."""
-        return float(np.abs(self._rows.of("torque")).max(initial=0.0))
+        return float(np.abs(self._all()["torque"]).max(initial=0.0))
 
     @property
     def saturated_share(self) -> float:
@@ -234,14 +215,15 @@ class SkinRecord:
         limit = self.stepper.effort_limits
         if limit is None or self.frames < 2:
             return 0.0
-        at = np.abs(self._rows.of("torque")[1:]) >= limit * (1 - 1e-12)
+        at = np.abs(self._all()["torque"][1:]) >= limit * (1 - 1e-12)
         return float(at.any(axis=1).mean())
 
     @property
     def tracking_error(self) -> float:
         """Largest difference of a joint from its target [rad]."""
-        q = self._rows.of("position")[:, self.stepper.actuated]
-        return float(np.abs(q - self._rows.of("target")).max(initial=0.0))
+        rows = self._all()
+        q = rows["position"][:, self.stepper.actuated]
+        return float(np.abs(q - rows["target"]).max(initial=0.0))
 
     @property
     def largest_stress(self) -> float:
@@ -250,22 +232,23 @@ class SkinRecord:
 
     def dataset(self) -> xr.Dataset:
         """All steps as a dataset; every variable states its unit."""
-        robot, stepper, of = self.robot, self.stepper, self._rows.of
+        robot, stepper, found = self.robot, self.stepper, self._all()
+        of = {name: np.ascontiguousarray(found[name]) for name in found.dtype.names}
         glued = robot.glue.vertices
         glued = np.sort(glued[glued < len(robot.mesh.vertices)]).astype(np.int32)
         rows = {
-            name: (("time", *dims), of(name), unit)
+            name: (("time", *dims), of[name], unit)
             for name, (unit, *dims) in _ROWS.items()
         }
-        if of("ground_force").any():
+        if of["ground_force"].any():
             by_body = ("time", "body", "axis")
-            rows["ground_force"] = by_body, of("ground_force"), "N"
-            rows["ground_point"] = by_body, of("ground_point"), "m"
+            rows["ground_force"] = by_body, of["ground_force"], "N"
+            rows["ground_point"] = by_body, of["ground_point"], "m"
         rows = {name: row for name, row in rows.items() if row[1].size}
         skin = {**self._shapes.variables(), "skin_glued": (("glued",), glued, "1")}
         q_lengths, v_lengths = robot.robot.length_positions()
         coordinates = {
-            "time": ("time", of("time"), {"units": "s"}),
+            "time": ("time", of["time"], {"units": "s"}),
             **skeleton_coordinates(stepper),
             "position_unit": ("position_name", np.where(q_lengths, "m", "rad")),
             "velocity_unit": ("velocity_name", np.where(v_lengths, "m/s", "rad/s")),

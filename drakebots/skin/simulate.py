@@ -6,7 +6,7 @@ result.data.skin_position           # (skin_time, vertex, axis) [m]
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -166,52 +166,23 @@ class TableMotion:
         return np.array([np.interp(time, self.times, column) for column in rows.T])
 
 
-@dataclass(frozen=True)
-class MotionFile:
-    """A table from a file, before the robot's joints are known.
+def read_motion_file(path: str | Path, joints: Sequence[str] = ()) -> TableMotion:
+    """Targets in a CSV with a column `time` [s] and one [rad] for each joint.
 
-    Attributes:
-        path: the file.
-        columns: heads of the columns.
-        rows: numbers of each row.
-    """
-
-    path: Path
-    columns: tuple[str, ...]
-    rows: tuple[tuple[float, ...], ...]
-
-    def motion(self, joints: tuple[str, ...]) -> TableMotion:
-        """The targets of a robot's joints.
-
-        Raises:
-            FileProblem: for a joint without a column, or times that do not increase.
-        """
-        with reading(self.path):
-            needed = ("time", *joints)
-            for name in needed:
-                if name not in self.columns:
-                    raise InvalidInput(
-                        f"has no column {name!r}; needs {', '.join(needed)}"
-                    )
-            order = [self.columns.index(name) for name in needed]
-            time, *places = np.array(self.rows)[:, order].T
-            return TableMotion(tuple(time), tuple(zip(*places)) or ((),) * len(time))
-
-
-def read_motion_file(path: str | Path) -> MotionFile:
-    """Reads a CSV with a column `time` [s] and one [rad] for each joint, in any order.
-
-    The times are checked; joints are checked by :meth:`MotionFile.motion`.
+    The columns may be in any order, and there may be others.
 
     Raises:
-        FileProblem: for a file that is missing, no table, or without increasing times.
+        FileProblem: for a file that is missing or no table, a joint without a column,
+            or times that do not increase.
     """
-    path = Path(path)
+    path, needed = Path(path), ("time", *joints)
     with reading(path):
         heads, table = csv_table(path.read_text(encoding="utf-8"))
-    file = MotionFile(path, tuple(heads), tuple(map(tuple, table.tolist())))
-    file.motion(())
-    return file
+        for name in needed:
+            if name not in heads:
+                raise InvalidInput(f"has no column {name!r}; needs {', '.join(needed)}")
+        time, *places = table[:, [heads.index(name) for name in needed]].T
+        return TableMotion(tuple(time), tuple(zip(*places)) or ((),) * len(time))
 
 
 # --- the simulation -----------------------------------------------------------
@@ -231,7 +202,7 @@ class SkinSimulation:
     """Duration of the motion."""
     time_step: Annotated[float, positive("s")] = 5e-3
     """Time step of skeleton and skin."""
-    motion: Annotated[str | MotionFile | TableMotion, known(MOTIONS)] = "sine"
+    motion: Annotated[str | TableMotion, known(MOTIONS)] = "sine"
     """Motion of the joints, or a table of time and joints (.csv)."""
     amplitude: Annotated[float, finite("rad")] = 0.4
     """Amplitude of a named motion."""
@@ -263,19 +234,17 @@ class SkinSimulation:
                 f"{self.duration:g} s"
             )
         check_log(self.duration, self.time_step, 2e3)
-        if isinstance(self.motion, str) and Path(self.motion).suffix:
-            object.__setattr__(self, "motion", read_motion_file(self.motion))
         self.joint_motion()
         self.changed(Material())
         if "youngs_modulus" in self.material:
             check_modulus("", self.material["youngs_modulus"])
 
-    def joint_motion(self) -> NamedMotion | TableMotion:
-        """The motion of the joints; of none where a file is not yet read for them."""
-        if isinstance(self.motion, MotionFile):
-            return self.motion.motion(())
+    def joint_motion(self, joints: Sequence[str] = ()) -> NamedMotion | TableMotion:
+        """The motion of the joints, whose names a file is read for."""
         if isinstance(self.motion, TableMotion):
             return self.motion
+        if Path(self.motion).suffix:
+            return read_motion_file(self.motion, joints)
         return NamedMotion(self.motion, self.amplitude, self.period)
 
     def changed(self, material: Material) -> Material:
@@ -373,10 +342,10 @@ def simulate_skinned(
     Raises:
         DrakebotsError: for a fault of model or problem, before the run.
     """
-    if isinstance(problem.motion, MotionFile):
+    if isinstance(problem.motion, str) and Path(problem.motion).suffix:
         # Joints are known without the skin, which takes seconds to load.
         joints = actuated_joints(build_robot(load(problem.model)).plant)
-        problem = replace(problem, motion=problem.motion.motion(joints))
+        problem = replace(problem, motion=problem.joint_motion(joints))
     robot = load_skinned(problem.model)
     robot = replace(robot, fem=skin_model(problem, robot))
     motion, dt = problem.joint_motion(), problem.time_step

@@ -199,7 +199,7 @@ def test_named_motions():
 def test_tables(tmp_path):
     path = tmp_path / "m.csv"
     path.write_text("knee,time,hip\n0.5,0,0\n0.7,2,0.4\n")
-    motion = read_motion_file(path).motion(("hip", "knee"))
+    motion = read_motion_file(path, ("hip", "knee"))
     assert np.allclose(motion.at(1.0, np.zeros(2)), [0.2, 0.6])
     assert np.allclose(motion.at(9.0, np.zeros(2)), [0.4, 0.7])
     path.write_text("")
@@ -207,7 +207,7 @@ def test_tables(tmp_path):
     for text in ("", "time,hip\n0,1\n", *(f"time,hip,knee\n{row}\n" for row in bad)):
         path.write_text(text)
         with pytest.raises(DrakebotsError, match=r"m\.csv") as caught:
-            read_motion_file(path).motion(("hip", "knee"))
+            read_motion_file(path, ("hip", "knee"))
         assert "\n" not in str(caught.value)
     with pytest.raises(DrakebotsError, match=r"none\.csv"):
         read_motion_file(tmp_path / "none.csv")
