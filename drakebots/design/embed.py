@@ -63,13 +63,7 @@ out least."""
 _POINTS = 60
 """Number of points of each link that count in a fit."""
 
-_CHANGES = {
-    "upper_pitch": 0.3,
-    "lower_pitch": 0.3,
-    "splay": 0.2,
-    "x": 0.03,
-    "y": 0.02,
-}
+_CHANGES = {"upper_pitch": 0.3, "lower_pitch": 0.3, "splay": 0.2, "x": 0.03, "y": 0.02}
 """Typical changes of parameters in a fit, in SI; 0.05 m for other lengths."""
 
 ENDS = {"front": "FL", "hind": "RL"}

@@ -400,10 +400,7 @@ class Thickened:
 
 
 def thicken(
-    grid: DistanceGrid,
-    skeleton: Skeleton,
-    build: Build,
-    grooves: float = 0.0,
+    grid: DistanceGrid, skeleton: Skeleton, build: Build, grooves: float = 0.0
 ) -> Thickened:
     """Moves a surface outward where links stick out.
 

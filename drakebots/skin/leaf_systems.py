@@ -7,29 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 from pydrake.common.value import AbstractValue
-from pydrake.geometry import (
-    GeometryConfigurationVector,
-    GeometryId,
-    Meshcat,
-)
+from pydrake.geometry import GeometryConfigurationVector, GeometryId, Meshcat
 from pydrake.multibody.tree import ModelInstanceIndex, MultibodyForces
-from pydrake.systems.framework import (
-    BasicVector,
-    Context,
-    LeafSystem,
-    OutputPort,
-)
+from pydrake.systems.framework import BasicVector, Context, LeafSystem, OutputPort
 
 from drakebots.core.errors import InvalidInput
 from drakebots.fem import SkinState
 from drakebots.fem.assembly import FemModel
 from drakebots.fem.mesh import surface_triangles
-from drakebots.skin.coupled import (
-    CoupledState,
-    CoupledStepper,
-    SceneForces,
-    Servo,
-)
+from drakebots.skin.coupled import CoupledState, CoupledStepper, SceneForces, Servo
 from drakebots.skin.record import vertex_stress
 from drakebots.view.skin import SkinView, colour_scale
 

@@ -62,11 +62,7 @@ _SLIVER = 1e-3
 """Volume below which a part that is cut off is the rounding of a cut [mm^3]."""
 
 
-def trim_to_skin(
-    skeleton: Skeleton,
-    inside: Surface,
-    build: Build,
-) -> Skeleton:
+def trim_to_skin(skeleton: Skeleton, inside: Surface, build: Build) -> Skeleton:
     """The skeleton with its printed boxes trimmed to the skin's inside.
 
     Masses, centres of mass and inertias of the links follow. Boxes that do not pass

@@ -81,9 +81,7 @@ def held_back(
 
 
 def best_plane(
-    surface: Surface,
-    direction: np.ndarray,
-    counted: np.ndarray | None = None,
+    surface: Surface, direction: np.ndarray, counted: np.ndarray | None = None
 ) -> Parting:
     """The plane perpendicular to a direction d with the least undercut.
 
@@ -118,9 +116,7 @@ def best_plane(
 
 
 def best_parting(
-    surface: Surface,
-    directions: np.ndarray,
-    counted: np.ndarray | None = None,
+    surface: Surface, directions: np.ndarray, counted: np.ndarray | None = None
 ) -> Parting:
     """The best of :func:`best_plane` over directions (k, 3); of equals, the first."""
     found = [best_plane(surface, d, counted) for d in np.atleast_2d(directions)]

@@ -312,11 +312,7 @@ def _refine_nearest(vertices, triangles, across, origin, h, square, near, limit)
 
     def nearer(node, f):
         """Whether a triangle is nearer to a node, which takes it then."""
-        p = (
-            origin[0] + node[0] * h,
-            origin[1] + node[1] * h,
-            origin[2] + node[2] * h,
-        )
+        p = (origin[0] + node[0] * h, origin[1] + node[1] * h, origin[2] + node[2] * h)
         d = _square_distance(p, vertices, triangles, f)
         if d < square[node]:
             square[node], near[node] = d, f

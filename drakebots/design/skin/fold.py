@@ -112,9 +112,7 @@ def joint_folds(skeleton: Skeleton, settings: FoldSettings) -> tuple[JointFold, 
 
 
 def with_cuffs(
-    body: Implicit,
-    folds: Sequence[JointFold],
-    settings: FoldSettings,
+    body: Implicit, folds: Sequence[JointFold], settings: FoldSettings
 ) -> Implicit:
     """The body with cuffs at the folding regions."""
     wide = settings.cuff * settings.depth
@@ -132,10 +130,7 @@ def with_cuffs(
     return Implicit((*body.parts, *parts), body.cuts, body.blend)
 
 
-def teeth(
-    folds: Sequence[JointFold],
-    settings: FoldSettings,
-) -> tuple[Fold, ...]:
+def teeth(folds: Sequence[JointFold], settings: FoldSettings) -> tuple[Fold, ...]:
     """The teeth of the folding regions; none for a depth of 0."""
     if settings.depth == 0:
         return ()

@@ -41,12 +41,7 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.kernels import njit
 from drakebots.core.units import GRAVITY_W
 from drakebots.fem import SkinState, step_system
-from drakebots.fem.assembly import (
-    FemModel,
-    SymmetricPattern,
-    as_forces,
-    gravity_force,
-)
+from drakebots.fem.assembly import FemModel, SymmetricPattern, as_forces, gravity_force
 from drakebots.fem.solver import SparseSolver, make_solver
 from drakebots.skin.coupled.glue import Glue
 from drakebots.skin.coupled.skeleton import SkeletonEquations

@@ -36,11 +36,7 @@ from drakebots.fem import SkinState
 from drakebots.fem.assembly import FemModel
 from drakebots.fem.mesh import connected_pieces
 from drakebots.model import bodies_of, find_body, shape_points
-from drakebots.skin.coupled.collisions import (
-    SkinGround,
-    Touched,
-    free_surface,
-)
+from drakebots.skin.coupled.collisions import SkinGround, Touched, free_surface
 from drakebots.skin.coupled.driven import SceneForces
 from drakebots.skin.coupled.equations import StepSolution
 from drakebots.skin.coupled.glue import Glue

@@ -22,11 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import (
-    Frame,
-    JacobianWrtVariable,
-    MultibodyForces,
-)
+from pydrake.multibody.tree import Frame, JacobianWrtVariable, MultibodyForces
 from pydrake.systems.framework import Context
 
 from drakebots.core.checks import check_value, positive

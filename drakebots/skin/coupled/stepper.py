@@ -30,11 +30,7 @@ from drakebots.fem.mesh import connected_pieces
 from drakebots.fem.solver import Prescribed
 from drakebots.model import find_body, is_floating, joints_of
 from drakebots.skin.coupled.collisions import RUBBED, Collisions, touching
-from drakebots.skin.coupled.driven import (
-    CoupledResult,
-    DrivenSkeleton,
-    SceneForces,
-)
+from drakebots.skin.coupled.driven import CoupledResult, DrivenSkeleton, SceneForces
 from drakebots.skin.coupled.equations import (
     ReducedSystem,
     StepEquations,

@@ -54,11 +54,7 @@ from drakebots.skin.coupled import (
     patch_points,
     torque_map,
 )
-from drakebots.skin.file.description import (
-    GlueRadius,
-    SkinDescription,
-    read_skin,
-)
+from drakebots.skin.file.description import GlueRadius, SkinDescription, read_skin
 
 BELOW = 2e-3
 """Depth below the ground at which a skin may start [m]; soles of scans are rough."""
