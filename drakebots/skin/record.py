@@ -37,7 +37,7 @@ def skeleton_coordinates(stepper: DrivenSkeleton) -> dict[str, list[str]]:
         "axis": list("xyz"),
         "position_name": list(plant.GetPositionNames(always_add_suffix=False)),
         "velocity_name": list(plant.GetVelocityNames(always_add_suffix=False)),
-        "joint": list(stepper.joint_names),
+        "joint": np.array(stepper.joint_names, str),
     }
 
 
@@ -116,6 +116,7 @@ class SkinRecord:
     Attributes:
         worst_ratio: smallest det F so far.
         worst_gap: largest distance of the glue from its points on the links [m].
+        shapes: the stored shapes of the skin.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class SkinRecord:
         # Each a structure of its own: a list of a step's small arrays would take
         # eight times what is in them.
         self._rows: list[np.ndarray] = []
-        self._shapes = SkinShapes(stepper.model)
+        self.shapes = SkinShapes(stepper.model)
         self.worst_ratio, self.worst_gap = 1.0, 0.0
         glue, feet = robot.glue.by_body(), (each.body for each in stepper.patches)
         self._bodies = list(dict.fromkeys((*glue, *feet)))
@@ -184,7 +185,7 @@ class SkinRecord:
             self._kind = [(name, float, np.shape(each)) for name, each in row.items()]
         self._rows.append(np.array([tuple(row.values())], self._kind))
         if (self.frames - 1) % self._every == 0 or last:
-            self._shapes.add(state.skin.time, state.skin.positions)
+            self.shapes.add(state.skin.time, state.skin.positions)
 
     def _on_ground(self, result: CoupledResult | None) -> tuple[np.ndarray, np.ndarray]:
         """Forces of the ground on each link and the skin around it (b, 3) [N], and
@@ -205,18 +206,21 @@ class SkinRecord:
         return force, point / weight[:, None]
 
     @property
-    def largest_torque(self) -> float:
-        """Largest torque of a joint [N m]."""
-        return float(np.abs(self._all()["torque"]).max(initial=0.0))
+    def torques(self) -> np.ndarray:
+        """Torques of all states (n, m) [N m]; of a robot without motors none."""
+        return self._all()["torque"]
 
-    @property
-    def saturated_share(self) -> float:
-        """Share of steps in which a servo is at its limit."""
-        limit = self.stepper.effort_limits
-        if limit is None or self.frames < 2:
-            return 0.0
-        at = np.abs(self._all()["torque"][1:]) >= limit * (1 - 1e-12)
-        return float(at.any(axis=1).mean())
+    def figures(self) -> dict[str, float]:
+        """Figures of a run: the worst tet, the largest torque of a joint, and the share
+        of steps in which a servo is at its limit."""
+        torque, limit = np.abs(self.torques), self.stepper.effort_limits
+        full = np.inf if limit is None else limit * (1 - 1e-12)
+        saturated = (torque[1:] >= full).any(axis=1).sum()
+        return {
+            "worst_volume_ratio": self.worst_ratio,
+            "largest_torque_N_m": float(torque.max(initial=0.0)),
+            "saturated_share": float(saturated / max(self.frames - 1, 1)),
+        }
 
     @property
     def tracking_error(self) -> float:
@@ -224,11 +228,6 @@ class SkinRecord:
         rows = self._all()
         q = rows["position"][:, self.stepper.actuated]
         return float(np.abs(q - rows["target"]).max(initial=0.0))
-
-    @property
-    def largest_stress(self) -> float:
-        """Largest stress of a vertex in the stored shapes [Pa]."""
-        return self._shapes.largest_stress
 
     def dataset(self) -> xr.Dataset:
         """All steps as a dataset; every variable states its unit."""
@@ -245,7 +244,7 @@ class SkinRecord:
             rows["ground_force"] = by_body, of["ground_force"], "N"
             rows["ground_point"] = by_body, of["ground_point"], "m"
         rows = {name: row for name, row in rows.items() if row[1].size}
-        skin = {**self._shapes.variables(), "skin_glued": (("glued",), glued, "1")}
+        skin = {**self.shapes.variables(), "skin_glued": (("glued",), glued, "1")}
         q_lengths, v_lengths = robot.robot.length_positions()
         coordinates = {
             "time": ("time", of["time"], {"units": "s"}),

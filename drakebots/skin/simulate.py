@@ -387,7 +387,7 @@ def simulate_skinned(
 def _simulated(problem: SkinSimulation, record: SkinRecord, end: RunEnd) -> Result:
     """The result of a simulation that ended."""
     robot, stepper, data = record.robot, record.stepper, record.dataset()
-    findings = saturated(data.torque.values, stepper.effort_limits, robot.joints)
+    findings = saturated(record.torques, stepper.effort_limits, robot.joints)
     verdict, message = judged(end, findings, "it moves")
     return Result(
         kind="skin.simulation",
@@ -403,11 +403,9 @@ def _simulated(problem: SkinSimulation, record: SkinRecord, end: RunEnd) -> Resu
             "frames": end.steps,
             "wall_s_per_simulated_s": end.wall / max(end.time, stepper.dt),
             "frame_ms": 1e3 * end.wall / max(end.steps, 1),
-            "worst_volume_ratio": record.worst_ratio,
-            "largest_torque_N_m": record.largest_torque,
-            "saturated_share": record.saturated_share,
+            **record.figures(),
             "tracking_error_rad": record.tracking_error,
-            "largest_stress_Pa": record.largest_stress,
+            "largest_stress_Pa": record.shapes.largest_stress,
             "judged": looked_at(findings),
             **{k: v for k, v in robot.report().items() if k.endswith("_kg")},
         },

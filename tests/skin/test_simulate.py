@@ -1,5 +1,7 @@
 """Runs of a skinned robot: what they hold, how they end, what moves them."""
 
+import re
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -194,6 +196,19 @@ def test_named_motions():
     for motion in (sine, steps):
         jump = np.diff([motion.at(t, rest) for t in times], axis=0)
         assert np.abs(jump).max() < 0.03
+
+
+def test_a_robot_without_motors(robot, tmp_path):
+    """It falls into its skin, and the result has no torques."""
+    path = tmp_path / robot.model.path.name
+    for file in robot.files[1:]:
+        shutil.copy(file, tmp_path)
+    text = robot.model.path.read_text()
+    path.write_text(re.sub("<effort>.*</effort>", "<effort>0</effort>", text))
+    result = simulate_skinned(replace(SHORT, model=path, duration=0.02))
+    assert result.ok and "torque" not in result.data
+    assert result.metrics["largest_torque_N_m"] == 0
+    result.save(tmp_path / "run.nc")
 
 
 def test_tables(tmp_path):

@@ -422,14 +422,15 @@ class _Run(ControlRun):
         base, problem, fell = np.array(self.base), self.problem, self.fell
         off = np.degrees(np.abs(base[:, 4:6] - self.home[4:6])).max(axis=0)
         figures = run_figures(data, self.controller, problem.pushes)
+        of_skin = self.record.figures()
         return figures | {
             "plant": problem.plant.skin,
             "fell": fell is not None,
             "fell_at_s": None if fell is None else fell[0],
             "largest_pitch_deg": float(off[0]),
             "largest_roll_deg": float(off[1]),
-            "saturated_share": self.record.saturated_share,
-            "largest_torque_N_m": self.record.largest_torque,
+            "saturated_share": of_skin["saturated_share"],
+            "largest_torque_N_m": of_skin["largest_torque_N_m"],
             "frames_refined": self.plant.refined,
             "plant_step_ms": 1e3 * self.plant.spent / max(1, len(self.plant.sent)),
         }

@@ -227,9 +227,7 @@ class _Run(ControlRun):
             "sparse_solver": self.plant.stepper.solver.name,
             "frames": record.frames - 1,
             "frames_refined": self.plant.refined,
-            "worst_volume_ratio": record.worst_ratio,
-            "largest_torque_N_m": record.largest_torque,
-            "saturated_share": record.saturated_share,
+            **record.figures(),
             **summary(data, self.robot, self.reference),
         }
 
