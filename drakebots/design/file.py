@@ -71,6 +71,9 @@ def parse_design(raw: Any, folder: Path) -> DesignProblem:
         InvalidInput, UnknownName, FileProblem: for an entry that is wrong.
     """
     top = Fields(raw, TOP, _ENTRIES)
+    for entry in ("parameters", "limits"):
+        if entry in top and not ("template" in top and "surface" in top):
+            raise InvalidInput(f"{entry} need a template and a surface to fit it into")
     if "surface" in top and "template" not in top:
         return _found(top, folder)
     if "fit" in top:
@@ -82,9 +85,6 @@ def parse_design(raw: Any, folder: Path) -> DesignProblem:
     parameters = top.fields("parameters")
     template = edit(table1_template(robot), {k: parameters.get(k) for k in parameters})
     if "surface" not in top:
-        for entry in ("parameters", "limits"):
-            if entry in top:
-                raise InvalidInput(f"{entry} need a surface to be fitted into")
         skin = changed(start.skin, top.get("skin", {}), "skin")
         return replace(start, name=top.text("name", start.name), skin=skin)
     entry, file, name = _surface_entry(top, folder)
@@ -101,9 +101,6 @@ def parse_design(raw: Any, folder: Path) -> DesignProblem:
 
 def _found(top: Fields, folder: Path) -> DesignProblem:
     """The problem of a surface whose skeleton is to be found."""
-    for entry in ("parameters", "limits"):
-        if entry in top:
-            raise InvalidInput(f"{entry} need a template to be fitted")
     entry, file, name = _surface_entry(top, folder)
     given = top.fields("fit", ("template", "servo"))
     scale = entry.number("scale") if "scale" in entry else None

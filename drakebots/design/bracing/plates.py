@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from manifold3d import CrossSection
@@ -113,41 +114,35 @@ def with_plates(
 _SADDLE = ("top", "bottom", "left", "right")
 
 
-@dataclass(frozen=True)
-class Ring:
-    """A bracing ring of a template: its boxes, and the frame across its link.
+class Ring(NamedTuple):
+    """A bracing ring of a template, around a link.
 
     Attributes:
         name: name of the ring within the link.
         p_BC, R_BC: pose in the link of its frame, in its middle, z along the axis.
-        solids: its boxes.
     """
 
     name: str
     p_BC: np.ndarray
     R_BC: np.ndarray
-    solids: tuple[Solid, ...]
 
 
 def rings(link: Link) -> tuple[Ring, ...]:
     """The bracing rings of a link, in order; none where they are plates."""
-    found: dict[str, list[Solid]] = {}
-    for solid in link.solids:
-        if isinstance(solid, Solid) and solid.kind == "rib":
-            stem, _, side = solid.name.rpartition("_")
-            name = stem if side in _SADDLE else solid.name
-            found.setdefault(name, []).append(solid)
-    return tuple(_ring(name, solids) for name, solids in found.items())
+    found: dict[str, Ring] = {}
+    for solid in _ribs(link):
+        name, p, R = solid.name, solid.p_BG, solid.R_BG
+        stem, _, side = name.rpartition("_")
+        if side in _SADDLE:
+            # Bars around the torso's box, across its x axis.
+            name, p, R = stem, np.array([p[0], 0.0, 0.0]), axes(R[:, 0], R[:, 1])
+        found.setdefault(name, Ring(name, p, R))
+    return tuple(found.values())
 
 
-def _ring(name, solids):
-    first = solids[0]
-    if first.name == name:
-        return Ring(name, first.p_BG, first.R_BG, tuple(solids))
-    # Bars around the torso's box, across its x axis.
-    p = np.array([first.p_BG[0], 0.0, 0.0])
-    R = axes(first.R_BG[:, 0], first.R_BG[:, 1])
-    return Ring(name, p, R, tuple(solids))
+def _ribs(link: Link) -> list[Solid]:
+    """The boxes of a link's rings."""
+    return [s for s in link.solids if isinstance(s, Solid) and s.kind == "rib"]
 
 
 # What the other links sweep.
@@ -237,7 +232,7 @@ class _Cutter:
         chosen = rings(link)
         if not chosen:
             return []
-        some = chosen[0].solids[0]
+        some = _ribs(link)[0]
         density, slab = some.mass / some.volume, float(min(some.size))
         moving, new = _swept_boxes(self.skeleton, link), []
         for ring in chosen:

@@ -238,24 +238,18 @@ def newton_step(p, phi, gx, gy, gz, least, h):
 
 
 @njit(cache=True)
-def project(grid, p, steps):
-    """Moves a point onto phi = 0 by Newton steps of at most a spacing."""
-    for _ in range(steps):
-        phi, gx, gy, gz = value_and_gradient(grid, p[0], p[1], p[2])
-        if not newton_step(p, phi, gx, gy, gz, 1e-4, grid.spacing):
-            return
+def _project(grid, p, point, axis, least, steps):
+    """Moves p onto phi = 0 by Newton steps of at most a spacing.
 
-
-@njit(cache=True)
-def _to_ring(grid, p, point, axis, steps):
-    """Moves p onto a ring: phi = 0 in the plane through `point` across `axis`."""
+    It stays in the plane through `point` across `axis`, a ring's; in none for zeros.
+    """
     for _ in range(steps):
         s = ((p - point) * axis).sum()
         p -= s * axis
         phi, gx, gy, gz = value_and_gradient(grid, p[0], p[1], p[2])
         ga = gx * axis[0] + gy * axis[1] + gz * axis[2]
         gx, gy, gz = gx - ga * axis[0], gy - ga * axis[1], gz - ga * axis[2]
-        if not newton_step(p, phi, gx, gy, gz, 1e-2, grid.spacing):
+        if not newton_step(p, phi, gx, gy, gz, least, grid.spacing):
             return
 
 
@@ -325,14 +319,14 @@ def relax(m, grid, points, axes):
         grid: the signed distance.
         points, axes: a point of the plane of each ring, and its normal (r, 3).
     """
-    new = m.x[: m.count[0]].copy()
+    new, none = m.x[: m.count[0]].copy(), np.zeros(3)
     for v in range(m.count[0]):
         if m.kind[v] > 0:
             ring = m.kind[v] - 1
             if _along_ring(v, m, new[v]):
-                _to_ring(grid, new[v], points[ring], axes[ring], 4)
+                _project(grid, new[v], points[ring], axes[ring], 1e-2, 4)
         elif m.kind[v] == 0 and _towards_middle(v, m, new[v]):
-            project(grid, new[v], 2)
+            _project(grid, new[v], none, none, 1e-4, 2)
     for v in range(m.count[0]):
         if m.kind[v] >= 0 and not _turns(v, new[v], m):
             m.x[v] = new[v]

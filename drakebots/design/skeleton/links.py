@@ -106,14 +106,6 @@ def _ring(build, name, outer, inner, p, R) -> Solid:
 # The links of a limb: hip, upper, lower, foot.
 
 
-def abduction_joint(
-    build: Build, limb: Limb, p_WF: np.ndarray, end: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The abduction joint inboard of a hip, and the middle of its servo (3,) [m]."""
-    p_WJ = p_WF - end * limb.hip * _X
-    return p_WJ, p_WJ - end * build.bay[2] / 2 * _X
-
-
 def hip_link(
     build: Build, limb: str, p_WJ: np.ndarray, p_WF: np.ndarray, end: int
 ) -> Link:
@@ -349,11 +341,6 @@ def _arm(build, size, joint, bay) -> list[Solid]:
     arm = (width, gap, float(np.ptp(z)))
     name, p = f"{joint}_arm", (at, y, z.mean())
     return [_block(build, name, "shell", arm, p, np.eye(3))]
-
-
-def tail_joint(build: Build, torso: Torso, p_WO: np.ndarray) -> np.ndarray:
-    """The tail's joint, with its motor bay at the torso's rear end (3,) [m]."""
-    return p_WO - (torso.size[0] / 2 + build.behind) * _X
 
 
 def tail_link(build: Build, tail: Tail, p_WJ: np.ndarray) -> Link:

@@ -26,12 +26,10 @@ from drakebots.core.fields import checked
 from drakebots.design.skeleton.links import (
     ABDUCTION,
     FLEXION,
-    abduction_joint,
     foot_link,
     foot_sole,
     hip_link,
     limb_link,
-    tail_joint,
     tail_link,
     torso_link,
 )
@@ -150,7 +148,9 @@ class Upright(Template):
     def limb_parts(self, name: str) -> LimbParts:
         limb, end, side = self.limbs[name]
         hip = _hip_point(limb, side)
-        p_WJ, p_WM = abduction_joint(self.build, limb, hip, end)
+        # Abduction is inboard of the hip, and its servo inboard of that.
+        p_WJ = hip - end * limb.hip * _X
+        p_WM = p_WJ - end * self.build.bay[2] / 2 * _X
         rows = (
             ("abduction", "torso", f"{name}_hip", p_WJ, ABDUCTION, 30.0),
             ("flexion", f"{name}_hip", f"{name}_upper", hip, FLEXION, 60.0),
@@ -173,7 +173,9 @@ class Long(Upright):
     tail: Tail = field(default_factory=Tail)
 
     def tail_parts(self) -> LimbParts:
-        p_WJ = tail_joint(self.build, self.torso, self.torso_centre)
+        # The motor bay is at the torso's rear end.
+        behind = self.torso.size[0] / 2 + self.build.behind
+        p_WJ = self.torso_centre - behind * _X
         rows = [("yaw", "torso", "tail", p_WJ, _Z, 45.0)]
         hinges = tuple(_hinges(self.build, "tail", rows))
         link = tail_link(self.build, self.tail, p_WJ)

@@ -70,7 +70,7 @@ class Boundary:
 
     def __init__(self, nodes: int, parts: Sequence[Prescribed] | Prescribed = ()):
         self._parts = (parts,) if isinstance(parts, Prescribed) else tuple(parts)
-        self.mask = np.zeros(3 * nodes, bool)
+        times = np.zeros(3 * nodes, int)
         for part in self._parts:
             ids = np.asarray(part.nodes)
             if ids.ndim != 1 or ids.size == 0:
@@ -82,14 +82,12 @@ class Boundary:
                 raise InvalidInput(
                     f"prescribed node {bad[0]}: the model has nodes 0..{nodes - 1}"
                 )
-            dofs = self._dofs(part)
-            if self.mask[dofs].any() or len(np.unique(dofs)) != len(dofs):
-                twice = dofs[self.mask[dofs]] if self.mask[dofs].any() else dofs
-                raise InvalidInput(
-                    f"prescribed node {twice[0] // 3}: listed twice; list it once"
-                )
-            self.mask[dofs] = True
-        self.dofs = np.flatnonzero(self.mask)
+            np.add.at(times, self._dofs(part), 1)
+        if times.max(initial=0) > 1:
+            raise InvalidInput(
+                f"prescribed node {times.argmax() // 3}: listed twice; list it once"
+            )
+        self.mask, self.dofs = times > 0, np.flatnonzero(times)
 
     @staticmethod
     def _dofs(part):
