@@ -29,9 +29,8 @@ from drakebots.core.checks import check_value, one_of, positive
 from drakebots.core.units import GRAVITY_W
 from drakebots.fem.assembly import (
     FemModel,
-    as_forces,
     force_and_tangent,
-    gravity_force,
+    loads,
     stiffness_shares,
 )
 from drakebots.fem.assembly.assembly import damping_values, mass_damping
@@ -149,7 +148,7 @@ class ImplicitEuler:
         check_value("time step dt", dt, positive("s"))
         self.model, self.dt = model, float(dt)
         self.boundary = Boundary(len(model.rest), prescribed)
-        self.weight = gravity_force(model, gravity)
+        self.gravity = gravity
         self.solver = make_solver(model.pattern, name=solver, threads=threads)
         tolerance = METHODS[method] if tolerance is None else tolerance
         self._options = {"tolerance": tolerance, "max_iterations": max_iterations}
@@ -158,10 +157,7 @@ class ImplicitEuler:
         """The next state; a failed result has the old one."""
         if callable(forces):
             forces = forces(state.time, state.positions, state.velocities)
-        total = self.weight
-        if forces is not None:
-            total = total + as_forces(self.model, forces)
-        end = self._newton(state, total)
+        end = self._newton(state, loads(self.model, self.gravity, forces))
         time, message = state.time + self.dt, end.message
         if end.converged:
             move = end.displacement.reshape(-1, 3)

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from drakebots.core.errors import DrakebotsError, FileProblem
-from drakebots.core.files import check_output, write_text
+from drakebots.core.files import check_output, make_folder, write_text
 from drakebots.fem.assembly import FemModel, von_mises
 from drakebots.fem.mesh import check_mesh, read_mesh, surface_triangles, write_cells
 from drakebots.formats import model_of
@@ -287,11 +287,7 @@ def write_vtu(result: Result, path: str | Path, model: Model | None = None) -> P
     if path.suffix.lower() != ".pvd":
         raise FileProblem(path, "needs the ending .pvd")
     check_output(path)
-    folder = path.with_suffix("")
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise FileProblem(folder, f"cannot be made ({error})") from error
+    folder = make_folder(path.with_suffix(""))
     rest = data.skin_rest.values
     cells = _cells(result, model)
     glued = np.zeros(len(rest), np.int32)

@@ -117,8 +117,7 @@ def hip_link(
     length = float(np.linalg.norm(p_WF - p_WJ))
     plate = build.gap + build.wall
     least = plate + build.bay[1] / 2
-    if length < least - 1e-12:
-        raise InvalidInput(_too_short(f"{limb}_hip", length, least, "limb.hip"))
+    _check_length(f"{limb}_hip", length, least, "limb.hip", "motor bay")
     along = end * _X
     R = axes(along, FLEXION)
     solids = motor(build, f"{limb}_flexion", p_WF - p_WJ, FLEXION, _Z)
@@ -150,9 +149,8 @@ def limb_link(
     """
     p_BB = p_WB - p_WA
     length = float(np.linalg.norm(p_BB))
-    if length < build.shortest - 1e-12:
-        part = name.split("_")[1]
-        raise InvalidInput(_too_short(name, length, build.shortest, f"limb.{part}"))
+    part = name.split("_")[1]
+    _check_length(name, length, build.shortest, f"limb.{part}", "motor bay")
     along = p_BB / length
     R = axes(along, FLEXION)
     reach = build.swing + build.gap + build.wall
@@ -207,11 +205,12 @@ def foot_sole(foot: FootShape, name: str) -> Sole:
     return Sole(name, f"{name}_foot", (foot.length, foot.width), p)
 
 
-def _too_short(name, length, least, parameter):
-    return (
-        f"link {name}: {1e3 * length:.1f} mm is too short for its motor bay; set "
-        f"{parameter} >= {1e3 * least:.1f} mm"
-    )
+def _check_length(name, length, least, parameter, part):
+    if length < least - 1e-12:
+        raise InvalidInput(
+            f"link {name}: {1e3 * length:.1f} mm is too short for its {part}; set "
+            f"{parameter} >= {1e3 * least:.1f} mm"
+        )
 
 
 # The torso with its payload, motor bays and bracing.
@@ -351,11 +350,7 @@ def tail_link(build: Build, tail: Tail, p_WJ: np.ndarray) -> Link:
     """
     p_BB = np.array([-tail.length, 0.0, -tail.drop])
     reach = build.swing + build.gap + build.wall
-    if tail.length < reach + 0.02:
-        raise InvalidInput(
-            f"link tail: {1e3 * tail.length:.1f} mm is too short for its fork; set "
-            f"tail.length >= {1e3 * (reach + 0.02):.1f} mm"
-        )
+    _check_length("tail", tail.length, reach + 0.02, "tail.length", "fork")
     along = p_BB / np.linalg.norm(p_BB)
     R = axes(along, _Z)
     solids = _fork(build, axes(along * [1, 1, 0], _Z), reach)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         elastic_force,
         force_and_tangent,
         gravity_force,
+        loads,
         node_rotations,
         stiffness_shares,
         von_mises,

@@ -287,6 +287,18 @@ def gravity_force(model: FemModel, gravity: Sequence[float] = GRAVITY_W) -> np.n
     return model.node_mass[:, None] * np.asarray(gravity, float)
 
 
+def loads(
+    model: FemModel, gravity: Sequence[float], forces: np.ndarray | None = None
+) -> np.ndarray:
+    """Weight of the nodes and other forces on them (N, 3) [N].
+
+    Raises:
+        InvalidInput: as :func:`as_forces`.
+    """
+    weight = gravity_force(model, gravity)
+    return weight if forces is None else weight + as_forces(model, forces)
+
+
 def deformation_gradients(model: FemModel, x: np.ndarray) -> list[np.ndarray]:
     """F of each group's quadrature points (m, q, 3, 3)."""
     x = as_positions(model, x)

@@ -13,7 +13,6 @@ from drakebots.fem.material.energies import (
     PSI_JJ,
     cofactor,
     determinant,
-    energy_density,
     invariant_stress,
     invariants,
     project_positive,
@@ -155,13 +154,13 @@ def add_energy(x, points):
     materials' rows (m,) of its tets, and kinds and coefficients of the materials.
     """
     nodes, grads, weights, row, kinds, table = points
-    F = np.empty((3, 3))
+    F, P, T = np.empty((3, 3)), np.empty((3, 3)), np.empty((9, 9))
     total = 0.0
     for e in range(len(nodes)):
         kind, c = kinds[row[e]], table[row[e]]
         for q in range(weights.shape[1]):
             gradient_of(x, nodes[e], grads[e, q], F)
-            total += weights[e, q] * energy_density(kind, c, F)
+            total += weights[e, q] * stress_tangent(kind, c, F, P, T, False)
         if total == np.inf:
             break
     return total

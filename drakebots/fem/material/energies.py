@@ -292,20 +292,6 @@ def stretch_tangent(U, s, V, psi, H, T):
 
 
 @njit(cache=True)
-def energy_density(kind, c, F):
-    """Psi(F) [J/m^3]; infinite where the material forbids F."""
-    if kind < LAST_INVARIANT:
-        d = np.empty(5)
-        one, J = invariants(F)
-        psi_derivatives(kind, c, one, J, d)
-        return d[0]
-    U, V, H = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
-    s, psi = np.empty(3), np.empty(3)
-    signed_svd(F, U, s, V)
-    return stretch_derivatives(kind, c, s, psi, H)[0]
-
-
-@njit(cache=True)
 def stress_tangent(kind, c, F, P, T, want_tangent):
     """Psi(F) [J/m^3]; writes P (3, 3) and, on request, T = dP/dF (9, 9).
 

@@ -28,7 +28,7 @@ from drakebots.fem.assembly import (
     elastic_energy,
     elastic_force,
     force_and_tangent,
-    gravity_force,
+    loads,
     worst_tet,
 )
 from drakebots.fem.solver.sparse import SparseSolver, make_solver
@@ -382,9 +382,7 @@ def equilibrium(
     if not boundary.dofs.size:
         raise InvalidInput("equilibrium: no node is prescribed, the skin would fall")
     check_value("equilibrium: steps", steps, whole(1))
-    load = gravity_force(model, gravity)
-    if forces is not None:
-        load = load + as_positions(model, forces)
+    load = loads(model, gravity, forces)
     x = as_positions(model, model.rest if start is None else start)
     engine = make_solver(model.pattern, name=solver)
     done, total = 0.0, 0

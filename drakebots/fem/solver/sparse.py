@@ -218,12 +218,11 @@ class SparseSolver:
         x = self._engine.expand(state.state, x_kept) if len(self.kept) else state.state
         # A kept part that is not finite is the caller's fault, and not the library's.
         if self.exact and np.isfinite(x_kept).all():
-            mixed = _mixed(x, state.mix)
-            rest = self.pattern.multiply(self._values, mixed) - state.b
+            pull = 0.0
             if len(self.kept):
                 u = _mixed(np.asarray(x_kept, float), state.mix)
-                rest[self.kept] -= self._engine.schur @ u - state.small
-            self._judge(rest, mixed, state.b)
+                pull = self._engine.schur @ u - state.small
+            self._judge(x, state, pull)
         return x
 
     def solve(self, b: np.ndarray) -> np.ndarray:
@@ -241,9 +240,7 @@ class SparseSolver:
                 state, small = self.reduce(b)
                 x = self.expand(state, self._back(small))
                 if self.exact and len(self.kept):
-                    mixed = _mixed(x, state.mix)
-                    rest = self.pattern.multiply(self._values, mixed) - state.b
-                    self._judge(rest, mixed, state.b)
+                    self._judge(x, state)
                 return x
             except SolverFault:
                 self.factor(values)
@@ -285,8 +282,11 @@ class SparseSolver:
         back, factors = self._small
         return back(factors, small)
 
-    def _judge(self, rest, x, b):
-        """Refuses an x (n,) that leaves a residual (n,) of A x = b."""
+    def _judge(self, x, state, pull=0.0):
+        """Refuses an x with a residual of A x = b, but for a pull on the kept dofs."""
+        x, b = _mixed(x, state.mix), state.b
+        rest = self.pattern.multiply(self._values, x) - b
+        rest[self.kept] -= pull
         size = self._size * np.abs(x).max(initial=0.0) + np.abs(b).max(initial=0.0)
         left = np.abs(rest).max(initial=0.0)
         if not left <= TOLERANCE * size and np.isfinite(b).all():

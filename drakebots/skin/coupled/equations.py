@@ -41,7 +41,7 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.kernels import njit
 from drakebots.core.units import GRAVITY_W
 from drakebots.fem import SkinState, step_system
-from drakebots.fem.assembly import FemModel, SymmetricPattern, as_forces, gravity_force
+from drakebots.fem.assembly import FemModel, SymmetricPattern, loads
 from drakebots.fem.solver import SparseSolver, make_solver
 from drakebots.skin.coupled.glue import Glue
 from drakebots.skin.coupled.skeleton import SkeletonEquations
@@ -135,9 +135,7 @@ def step_equations(
         InvalidInput: for shapes that do not fit, or forces that are not finite.
     """
     _check_glue(model, glue)
-    total = gravity_force(model, gravity)
-    if forces is not None:
-        total = total + as_forces(model, forces)
+    total = loads(model, gravity, forces)
     A_d, b_d = step_system(model, skin, dt, total, project=project)
     gap = (skeleton.x - skin.positions[glue.vertices]).ravel()
     return StepEquations(skeleton, model.pattern, A_d, b_d, glue.dofs, gap)

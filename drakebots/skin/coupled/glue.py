@@ -70,18 +70,15 @@ class Glue:
 
 
 def _refuse_twice(vertices, bodies):
-    seen = {}
-    for vertex, body in zip(vertices.tolist(), bodies):
-        other = seen.setdefault(vertex, body)
-        if other != body:
-            raise InvalidInput(
-                f"glue vertex {vertex}: glued to two links, {other!r} and {body!r}; "
-                "keep it on one"
-            )
-    if len(seen) < len(vertices):
-        unique, count = np.unique(vertices, return_counts=True)
+    unique, count = np.unique(vertices, return_counts=True)
+    vertex = unique[np.argmax(count)]
+    if count.max() > 1:
+        on = dict.fromkeys(bodies[k] for k in np.flatnonzero(vertices == vertex))
+        if len(on) == 1:
+            raise InvalidInput(f"glue vertex {vertex}: listed twice; list it once")
         raise InvalidInput(
-            f"glue vertex {unique[np.argmax(count)]}: listed twice; list it once"
+            f"glue vertex {vertex}: glued to two links, {' and '.join(map(repr, on))}; "
+            "keep it on one"
         )
 
 

@@ -111,7 +111,7 @@ class CoupledStepper(DrivenSkeleton):
         *,
         contacts: np.ndarray = (),
         context: Context | None = None,
-        collisions: Collisions | None = None,
+        collisions: Collisions = Collisions(),
         scene: Scene | None = None,
         cavities: Sequence[Cavity] = (),
         solver: str = "auto",
@@ -123,7 +123,7 @@ class CoupledStepper(DrivenSkeleton):
         check_skeleton(plant, glue)
         context = plant.CreateDefaultContext() if context is None else context
         super().__init__(plant, dt, context, **driven)
-        self.collisions = Collisions() if collisions is None else collisions
+        self.collisions = collisions
         self.model, self.glue, self.scene = model, glue, scene
         self.cavities = tuple(cavities)
         space = model.space

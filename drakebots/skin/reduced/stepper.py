@@ -163,7 +163,7 @@ class ReducedForces:
 
         Args:
             motion, y, dt: as for :meth:`elastic`.
-            velocity: velocities of the p mass points (p, 3) [m/s].
+            velocity: velocities of the p mass points (p, 3) [m/s], or 0.
 
         Returns:
             J' M J (1/dt^2 + alpha/dt) (nv + r, nv + r),
@@ -176,7 +176,7 @@ class ReducedForces:
         J = J.reshape(-1, J.shape[2])
         m = np.repeat(skin.masses, 3)
         a = np.repeat(skin.masses * (1 / dt**2 + self._alpha / dt), 3)
-        push = (self.gravity + velocity / dt).ravel()
+        push = np.broadcast_to(self.gravity + velocity / dt, points.shape).ravel()
         return J.T @ (a[:, None] * J), J.T @ (m * push), J
 
     def columns(self, motion: LinkMotion, y: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -189,10 +189,6 @@ class ReducedForces:
         """J' f (nv + r,) of forces on all nodes (N, 3) [N]."""
         at = np.flatnonzero(forces.any(axis=1))
         return np.einsum("nij,ni->j", self.columns(motion, y, at), forces[at])
-
-    def no_motion(self) -> np.ndarray:
-        """Zero velocities of the mass points (p, 3)."""
-        return np.zeros((len(self.skin.mass_nodes), 3))
 
 
 class CondensedSystem:
@@ -314,11 +310,11 @@ class ReducedStepper(DrivenSkeleton):
         dt: float,
         *,
         context: Context,
-        collisions: Collisions | None = None,
+        collisions: Collisions = Collisions(),
         **driven,
     ):
         super().__init__(plant, dt, context, **driven)
-        self.collisions = Collisions() if collisions is None else collisions
+        self.collisions = collisions
         self.model, self.skin = model, skin
         self.links = Links(plant, context, skin.links)
         self.forces = ReducedForces(model, skin, self.gravity)
@@ -350,8 +346,7 @@ class ReducedStepper(DrivenSkeleton):
         self.pose(q, v)
         motion = self.links.motion(self.context)
         dy = np.zeros(self.skin.size) if dy is None else dy
-        still = self.forces.no_motion()
-        _, _, J = self.forces.inertia(motion, y, still, self.dt)
+        _, _, J = self.forces.inertia(motion, y, 0.0, self.dt)
         points = (J @ np.concatenate([v, dy])).reshape(-1, 3)
         return ReducedState(float(time), np.array(q), np.array(v), y, points, dy)
 
@@ -364,11 +359,10 @@ class ReducedStepper(DrivenSkeleton):
         self.pose(q, np.zeros(self.plant.num_velocities()))
         motion = self.links.motion(self.context)
         y = np.zeros(self.skin.size) if y is None else y.copy()
-        nv, still = self.plant.num_velocities(), self.forces.no_motion()
-        first = None
+        nv, first = self.plant.num_velocities(), None
         for _ in range(60):
             g, K, _ = self.forces.elastic(motion, y, np.inf, True)
-            _, weight, _ = self.forces.inertia(motion, y, still, np.inf)
+            _, weight, _ = self.forces.inertia(motion, y, 0.0, np.inf)
             r = (weight - g)[nv:]
             error = np.abs(r).max(initial=0.0)
             first = error if first is None else first
