@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.ndimage import distance_transform_edt, label
+from scipy.ndimage import label
 
 from drakebots.core.errors import NoSolution
 from drakebots.design.geometry import DistanceGrid, Surface, turn_of
@@ -53,14 +53,12 @@ class Leg:
 
     Attributes:
         line: centres of its sections, upward (n, 3) [m].
-        radius: radius of the largest circle in each section (n,) [m].
         across: whether each section reaches the plane of symmetry, as one does that a
             belly has joined (n,).
         sole: lowest and highest x and y of what is on the ground (2, 2) [m].
     """
 
     line: np.ndarray
-    radius: np.ndarray
     across: np.ndarray
     sole: np.ndarray
 
@@ -327,18 +325,13 @@ def _touching(islands, mask):
 
 
 def _leg(cells: Cells, rows) -> Leg:
-    line, radius, across = [], [], []
+    line, across = [], []
     for k, mask in rows:
         nodes = np.argwhere(mask)
         centre = nodes.mean(axis=0)
         across.append(nodes[:, 1].min() <= cells.middle <= nodes[:, 1].max())
         line.append(cells.origin + cells.h * np.array([*centre, k]))
-        radius.append(cells.h * distance_transform_edt(mask).max())
     foot = np.any([mask for k, mask in rows[: max(3, len(rows) // 8)]], axis=0)
     nodes = cells.origin[:2] + cells.h * np.argwhere(foot)
-    return Leg(
-        np.array(line),
-        np.array(radius),
-        np.array(across),
-        np.array([nodes.min(axis=0), nodes.max(axis=0)]),
-    )
+    sole = np.array([nodes.min(axis=0), nodes.max(axis=0)])
+    return Leg(np.array(line), np.array(across), sole)

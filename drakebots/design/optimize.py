@@ -20,7 +20,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import brentq
@@ -165,35 +165,23 @@ def optimize(
     return _Search(problem, Path(folder), planner, reduction, progress).run()
 
 
-class _Candidate(NamedTuple):
-    """A design that was built, and what the model says of it.
+@dataclass(frozen=True)
+class _Tried:
+    """A design that was built.
 
     Attributes:
-        rms: modelled rms torque [N m].
         design, path: the design, and its file.
         values: its parameters, in SI, by name.
-    """
-
-    rms: float
-    design: Design
-    path: Path
-    values: dict[str, float]
-
-
-@dataclass(frozen=True)
-class _Planned:
-    """A design that was planned.
-
-    Attributes:
-        plan: the plan.
-        path: file of the robot.
-        values: its parameters, in SI, by name.
+        modelled: rms torque by the model [N m], if it was asked.
+        plan: the plan, if it was planned.
         run: replay of the plan, if it was replayed.
     """
 
-    plan: Result
+    design: Design
     path: Path
     values: dict[str, float]
+    modelled: float = np.inf
+    plan: Result | None = None
     run: Result | None = None
 
     @property
@@ -211,17 +199,16 @@ class _Search:
         self.variables = design_variables(problem)
         self.steps: list[dict[str, Any]] = []
         self.slopes: dict[str, float] = {}
-        self.best: _Planned | None = None
+        self.best: _Tried | None = None
 
     def run(self) -> Improved:
         """Plans the first design, and changes it until the target is met."""
         values = {k.name: k.value for k in self.variables}
-        design, path = self.design(values, "before")
-        first = self.best = _Planned(self.plan(path), path, values)
+        first = self.best = self.planned(self.design(values, "before"))
         if not first.plan.ok:
-            raise NoSolution(f"{design.problem.name}, before: {first.plan.message}")
+            raise NoSolution(f"{self.problem.name}, before: {first.plan.message}")
         try:
-            verdict, message = self.lower(design)
+            verdict, message = self.lower()
         except KeyboardInterrupt as error:
             verdict, message = ended_by(error)
         except DrakebotsError as error:
@@ -243,23 +230,18 @@ class _Search:
             steps=tuple(self.steps),
         )
 
-    def lower(self, design: Design) -> tuple[Verdict, str]:
-        """Changes and plans designs until one meets the target; keeps the best.
-
-        Args:
-            design: the first design, whose plan is the best so far.
-        """
+    def lower(self) -> tuple[Verdict, str]:
+        """Changes and plans designs until one meets the target; keeps the best."""
         last = self.best
         target = (1 - self.reduction) * last.rms
         aim = (1 - MARGIN) * target
         for _ in range(MOST_PLANS):
             model = self.planner.model(
-                design, last.path, last.plan, self.folder / "skeleton"
+                last.design, last.path, last.plan, self.folder / "skeleton"
             )
             found = self.approach(model, last.values, aim)
             check_stop()
-            design = found.design
-            last = _Planned(self.plan(found.path), found.path, found.values)
+            last = self.planned(found)
             self.steps[-1]["plan_rms_N_m"] = last.rms
             if not last.plan.ok:
                 return Verdict.FAILED, f"{last.path.parent.name}: {last.plan.message}"
@@ -271,13 +253,13 @@ class _Search:
                 self.best = replace(last, run=run)
                 return run.verdict, run.message
             # Plans gain less than the model predicts: aim lower by the same factor.
-            predicted, gained = model.base - found.rms, model.base - last.rms
+            predicted, gained = model.base - last.modelled, model.base - last.rms
             factor = np.clip(predicted / max(gained, 1e-9), 1, 2)
             aim = last.rms - factor * (last.rms - (1 - MARGIN) * target)
         return Verdict.FAILED, "no design that needs less torque was found"
 
-    def design(self, values, name: str) -> tuple[Design, Path]:
-        """The design with these parameters, and its file in the folder `name`.
+    def design(self, values: dict[str, float], name: str) -> _Tried:
+        """The design with these parameters, whose file is in the folder `name`.
 
         A plan of another design that is there is removed.
         """
@@ -290,21 +272,22 @@ class _Search:
         path = write_design(design, place)
         if _descriptions(place) != before:
             (place / "plan.nc").unlink(missing_ok=True)
-        return design, path
+        return _Tried(design, path, values)
 
-    def plan(self, path: Path) -> Result:
-        """The plan of the design in a file: one stored beside it, or a new one."""
-        stored = path.parent / "plan.nc"
+    def planned(self, one: _Tried) -> _Tried:
+        """A design with its plan: one stored beside its file, or a new one."""
+        stored = one.path.parent / "plan.nc"
         if os.path.isfile(stored) and (kept := load_result(stored)).ok:
-            return kept
-        return self.planner.plan(path, stored, self._reporting(path.parent.name))
+            return replace(one, plan=kept)
+        reporting = self._reporting(one.path.parent.name)
+        return replace(one, plan=self.planner.plan(one.path, stored, reporting))
 
     def _reporting(self, name: str) -> Progress | None:
         if self.progress is None:
             return None
         return lambda stage, done, end: self.progress(f"{name}, {stage}", done, end)
 
-    def approach(self, model: TorqueModel, values, aim: float) -> _Candidate:
+    def approach(self, model: TorqueModel, values, aim: float) -> _Tried:
         """The best of a few designs, the last of which meets the aim by the model.
 
         All start from the last planned design and use its gradient.
@@ -333,16 +316,16 @@ class _Search:
             trial = {k.name: float(v * k.range) for k, v in zip(here, y)}
             name = f"trial_{len(self.steps) + 1}"
             try:
-                design, path = self.design(trial, name)
-                modelled = model.of_design(design, path)
+                built = self.design(trial, name)
+                modelled = model.of_design(built.design, built.path)
             except DrakebotsError as error:
                 failed = str(error)
                 self.steps.append({"values": trial, "message": failed})
                 radius /= 2
                 continue
             self.steps.append({"values": trial, "model_rms_N_m": modelled})
-            if best is None or modelled < best.rms:
-                best = _Candidate(modelled, design, path, trial)
+            if best is None or modelled < best.modelled:
+                best = replace(built, modelled=modelled)
             if modelled <= aim:
                 break
             # The model gained less than its gradient promised: ask it for more.

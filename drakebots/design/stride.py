@@ -124,9 +124,7 @@ def _without_belly(leg: Leg) -> Leg:
     """
     joined = int(np.argmin(leg.across[::-1]))  # number of the highest that reach it
     end = max(len(leg.line) - joined, 2)
-    return replace(
-        leg, line=leg.line[:end], radius=leg.radius[:end], across=leg.across[:end]
-    )
+    return replace(leg, line=leg.line[:end], across=leg.across[:end])
 
 
 def _shifts(left: Leg, right: Leg) -> tuple[np.ndarray, np.ndarray]:

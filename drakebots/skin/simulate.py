@@ -6,7 +6,7 @@ result.data.skin_position           # (skin_time, vertex, axis) [m]
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -85,38 +85,31 @@ before; steps: from the rest pose to +amplitude, to -amplitude and back, each he
 half a period."""
 
 
-@checked()
-class NamedMotion:
-    """A motion about the rest pose.
+RISE = 0.2
+"""Rise time of a step, and of a sine's amplitude at the start [s]."""
 
-    Raises:
-        UnknownName, InvalidInput: for another name or a value out of range.
-    """
+Targets = Callable[[float, np.ndarray], np.ndarray]
+"""Targets of joints (m,) [rad] at a time [s], for their rest positions (m,)."""
 
-    name: Annotated[str, one_of("motion", MOTIONS)] = "sine"
-    """One of MOTIONS."""
-    amplitude: Annotated[float, finite("rad")] = 0.4
-    """Amplitude of each joint."""
-    period: Annotated[float, positive("s")] = 2.0
-    """Period of the motion."""
-    rise: Annotated[float, positive("s")] = 0.2
-    """Rise time of a step, and of a sine's amplitude at the start."""
 
-    def at(self, time: float, rest: np.ndarray) -> np.ndarray:
-        """Targets (m,) [rad] at a time [s]."""
+def named_motion(name: str, amplitude: float, period: float) -> Targets:
+    """One of MOTIONS, of an amplitude [rad] and a period [s]."""
+
+    def at(time: float, rest: np.ndarray) -> np.ndarray:
         rest = np.asarray(rest, float)
-        begin = _smooth(time / self.rise)
-        if self.name == "hold":
+        if name == "hold":
             return rest.copy()
-        if self.name == "sine":
-            phase = 2 * np.pi * time / self.period - np.pi / 2 * np.arange(len(rest))
-            return rest + self.amplitude * begin * np.sin(phase)
-        half = self.period / 2
+        if name == "sine":
+            phase = 2 * np.pi * time / period - np.pi / 2 * np.arange(len(rest))
+            return rest + amplitude * _smooth(time / RISE) * np.sin(phase)
+        half = period / 2
         levels = (0.0, 1.0, -1.0)
         k = int(time // half)
         now, before = levels[k % 3], levels[(k - 1) % 3] if k else 0.0
-        share = _smooth((time - k * half) / self.rise)
-        return rest + self.amplitude * (before + (now - before) * share)
+        share = _smooth((time - k * half) / RISE)
+        return rest + amplitude * (before + (now - before) * share)
+
+    return at
 
 
 def _smooth(s):
@@ -239,13 +232,14 @@ class SkinSimulation:
         if "youngs_modulus" in self.material:
             check_modulus("", self.material["youngs_modulus"])
 
-    def joint_motion(self, joints: Sequence[str] = ()) -> NamedMotion | TableMotion:
-        """The motion of the joints, whose names a file is read for."""
+    def joint_motion(self) -> Targets:
+        """The motion of the joints; of none where a file is not yet read for them."""
         if isinstance(self.motion, TableMotion):
-            return self.motion
+            return self.motion.at
         if Path(self.motion).suffix:
-            return read_motion_file(self.motion, joints)
-        return NamedMotion(self.motion, self.amplitude, self.period)
+            return read_motion_file(self.motion).at
+        check_value("motion", self.motion, one_of("motion", MOTIONS))
+        return named_motion(self.motion, self.amplitude, self.period)
 
     def changed(self, material: Material) -> Material:
         """A material with this problem's values in place of its own."""
@@ -345,21 +339,21 @@ def simulate_skinned(
     if isinstance(problem.motion, str) and Path(problem.motion).suffix:
         # Joints are known without the skin, which takes seconds to load.
         joints = actuated_joints(build_robot(load(problem.model)).plant)
-        problem = replace(problem, motion=problem.joint_motion(joints))
+        problem = replace(problem, motion=read_motion_file(problem.motion, joints))
     robot = load_skinned(problem.model)
     robot = replace(robot, fem=skin_model(problem, robot))
     motion, dt = problem.joint_motion(), problem.time_step
     rest = robot.joint_positions(robot.rest_positions)
-    motion.at(0.0, rest)
+    motion(0.0, rest)
     stepper = build_stepper(problem, robot)
     state = stepper.start(on_ground(problem, robot) if problem.ground else None)
     record = SkinRecord(robot, stepper, problem.skin_period)
-    record.add(state, motion.at(0.0, rest))
+    record.add(state, motion(0.0, rest))
     steps = max(1, round(problem.duration / dt))
 
     def step(k: int) -> Stop | None:
         nonlocal state
-        target = motion.at(k * dt, rest)
+        target = motion(k * dt, rest)
         result = stepper.step(state, servo=robot.servo(target))
         if not result.converged:
             return failed(result.message)

@@ -63,14 +63,16 @@ def test_legs_and_axes_are_found(place, axes):
     if axes == ("-x", "z"):
         x = x * [-1, -1, 1]
     animal = stand(Surface(x + np.array([0.7, -0.2, 0.4]), surface.triangles))
+    inside = DistanceGrid.from_surface(animal.surface, 0.012, 0.036)
     for name, leg in animal.legs.items():
         away = leg.line[:, :2] - leg.line[0, :2]
         assert np.abs(away[leg.line[:, 2] < 0.2]).max() < 0.012
         # The middle of the feet is the origin.
         np.testing.assert_allclose(leg.line[0, :2], FEET[name], atol=0.012)
         assert 0.15 < leg.top < 0.33
-        inside = leg.radius[leg.line[:, 2] < 0.2]
-        np.testing.assert_allclose(inside, 0.04, atol=0.012)
+        z = leg.line[:, 2]
+        radius = -inside(leg.line[(z > 0.06) & (z < 0.2)])
+        np.testing.assert_allclose(radius, 0.04, atol=0.012)
     found = " ".join(animal.notes)
     assert (axes is None and not found) or (
         axes is not None and f"{axes[0]} points forward and its {axes[1]} up" in found

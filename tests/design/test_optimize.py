@@ -10,7 +10,7 @@ import pytest
 
 from drakebots.core.errors import InvalidInput
 from drakebots.design import SkinResponse, optimize, redesigned, table1_problem
-from drakebots.design.optimize import _Search, least_change
+from drakebots.design.optimize import _Search, _Tried, least_change
 from drakebots.design.skeleton import edit
 from drakebots.design.variables import design_variables, shore_a, wall_velocity
 from tests.helpers.robot_fields import coarse_beetle
@@ -121,7 +121,7 @@ def test_search_succeeds_only_where_the_plan_needs_less(
         place = tmp_path / name
         place.mkdir(exist_ok=True)
         place.joinpath("wall").write_text(str(values["wall"]))
-        return values["wall"], place / "robot.sdf"
+        return _Tried(values["wall"], place / "robot.sdf", values)
 
     monkeypatch.setattr(_Search, "design", design)
     planner = _Planner(reaches)

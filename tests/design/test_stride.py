@@ -80,13 +80,15 @@ def test_legs_come_side_by_side(hind):
     assert min(apart(animal, end) for end in "FR") > 0.2
     moved = side_by_side(animal)
     assert max(apart(moved, end) for end in "FR") < 0.02
+    inside = DistanceGrid.from_surface(moved.surface, 8e-3, 0.05)
     for end, x in (("F", 0.22), ("R", -0.22)):
         for side in "LR":
             leg = moved.legs[end + side]
             below = leg.line[:, 2] < 0.2
             assert np.abs(leg.line[below, 0] - x).max() < 0.02
             # Across, a leg is as wide as it was; its sections stay whole.
-            assert leg.radius[below].min() > 0.8 * RADIUS
+            shin = below & (leg.line[:, 2] > RADIUS)
+            assert -inside(leg.line[shin]).max() > 0.8 * RADIUS
     said = " ".join(moved.notes)
     assert "front legs differ left and right" in said
     assert "hind legs differ left and right" in said

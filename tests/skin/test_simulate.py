@@ -20,7 +20,7 @@ from drakebots.skin import (
 from drakebots.skin import simulate as module
 from drakebots.skin.file import Patches, check_above_ground, load_skinned
 from drakebots.skin.record import vertex_stress
-from drakebots.skin.simulate import NamedMotion, build_stepper
+from drakebots.skin.simulate import build_stepper, named_motion
 
 SHORT = SkinSimulation(duration=0.1, motion="sine", amplitude=0.3, period=0.4)
 
@@ -185,16 +185,16 @@ def test_progress_is_reported():
 
 def test_named_motions():
     rest = np.array([0.1, -0.2])
-    assert np.array_equal(NamedMotion("hold").at(3.0, rest), rest)
-    sine = NamedMotion("sine", 0.5, 2.0)
-    assert np.array_equal(sine.at(0.0, rest), rest)  # begins at rest
-    assert np.allclose(sine.at(2.5, rest), rest + np.array([0.5, 0.0]), atol=1e-12)
-    steps = NamedMotion("steps", 0.5, 2.0)
+    assert np.array_equal(named_motion("hold", 0.4, 2.0)(3.0, rest), rest)
+    sine = named_motion("sine", 0.5, 2.0)
+    assert np.array_equal(sine(0.0, rest), rest)  # begins at rest
+    assert np.allclose(sine(2.5, rest), rest + np.array([0.5, 0.0]), atol=1e-12)
+    steps = named_motion("steps", 0.5, 2.0)
     for time, level in ((0.5, 0.0), (1.5, 0.5), (2.5, -0.5), (3.5, 0.0)):
-        assert np.allclose(steps.at(time, rest), rest + level)
+        assert np.allclose(steps(time, rest), rest + level)
     times = np.linspace(0, 5, 2001)
     for motion in (sine, steps):
-        jump = np.diff([motion.at(t, rest) for t in times], axis=0)
+        jump = np.diff([motion(t, rest) for t in times], axis=0)
         assert np.abs(jump).max() < 0.03
 
 

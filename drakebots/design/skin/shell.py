@@ -200,8 +200,8 @@ def _hollow(
     _move_vertices(sheets, grid, depth, edges, length)
     inside = layers * n + np.arange(n)
     mesh = TetMesh(x, tets, np.repeat(fold, 3 * layers))
-    report = _report(mesh, grid, x[inside], f, wall)
     thick = -grid(x[inside])
+    report = _report(mesh, grid, thick, x[inside], f, wall)
     return Shell(mesh, Surface(x[:n], f), np.arange(n), inside, thick, report)
 
 
@@ -247,16 +247,16 @@ def _move_vertices(
     )
 
 
-def _report(mesh, outer: DistanceGrid, inner, triangles, requested) -> ShellReport:
+def _report(mesh, outer: DistanceGrid, wall, inner, triangles, requested):
     """Measurements of a shell.
 
     Args:
         mesh: tets of the wall.
         outer: signed distance of its outer surface.
+        wall: thickness at the vertices of the inner surface (n,) [m].
         inner, triangles: vertices (n, 3) [m] and triangles of the inner surface.
         requested: requested thickness at those vertices (n,) [m].
     """
-    wall = -outer(inner)
     # At the middles of the inner triangles, too, where chords come nearest.
     walls = np.concatenate([wall, -outer(inner[triangles].mean(axis=1))])
     quality = tet_quality(mesh.vertices, mesh.tets)

@@ -87,22 +87,16 @@ def node_masses(space: Space, density: Sequence[np.ndarray]) -> np.ndarray:
     total = np.zeros(len(space.nodes))
     for group, rho in zip(space.groups, density):
         mass = rho * group.weights.sum(axis=1)
-        share = nodal_shares(group.order, group.nodes) * mass[:, None]
-        total += _gather(group, share, len(total))
+        share = mass_reference(group.order).sum(axis=1)  # int N_a dV / V
+        if group.order == 2:
+            share = folding(group.nodes) @ share
+        total += _gather(group, share * mass[:, None], len(total))
     return total
 
 
 def _gather(group, parts, nodes):
     there = group.nodes >= 0
     return np.bincount(group.nodes[there], parts[there], minlength=nodes)
-
-
-def nodal_shares(order: int, nodes: np.ndarray) -> np.ndarray:
-    """int N_a dV / V of each tet (m, k): its nodes' shares of a volume force."""
-    rows = mass_reference(order).sum(axis=1)
-    if order == 1:
-        return np.tile(rows, (len(nodes), 1))
-    return folding(nodes) @ rows
 
 
 # The model.

@@ -60,15 +60,6 @@ class Space:
     midside: np.ndarray
     groups: tuple[ElementGroup, ...]
 
-    @property
-    def dofs(self) -> int:
-        """Number of dofs, three per node."""
-        return 3 * len(self.nodes)
-
-    def positions(self, vertices: np.ndarray) -> np.ndarray:
-        """Nodes (N, 3) of straight-edged tets with these vertices (n, 3)."""
-        return np.concatenate([vertices, vertices[self.midside].mean(axis=1)])
-
 
 def build_space(mesh: TetMesh, quadratic: Iterable[int] = ()) -> Space:
     """P2 tets in the named regions, P1 elsewhere.

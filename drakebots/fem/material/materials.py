@@ -110,12 +110,6 @@ class Material:
         e, nu = self.youngs_modulus, self.poisson_ratio
         return e / (2 * (1 + nu)), e * nu / ((1 + nu) * (1 - 2 * nu))
 
-    @property
-    def bulk_modulus(self) -> float:
-        """lambda + 2/3 mu [Pa]."""
-        mu, lam = self.lame
-        return lam + 2 * mu / 3
-
     def with_modulus(self, youngs_modulus: float) -> Material:
         """The same material with another modulus [Pa]."""
         return replace(self, youngs_modulus=youngs_modulus)
@@ -151,7 +145,7 @@ def coefficients(material: Material) -> np.ndarray:
             terms = (2.0, 1 - material.second_share), (-2.0, material.second_share)
         for p, (alpha, share) in enumerate(terms):
             c[p], c[TERMS + p] = 2 * mu * share / alpha, alpha
-        c[2 * TERMS] = material.bulk_modulus
+        c[2 * TERMS] = lam + 2 * mu / 3
     else:
         c[:2] = mu, lam
     return c

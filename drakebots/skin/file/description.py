@@ -24,6 +24,7 @@ the positions in `joints`:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import field, fields, replace
 from pathlib import Path
@@ -33,9 +34,9 @@ import yaml
 
 from drakebots.core.checks import non_negative, one_of, positive
 from drakebots.core.convert import as_yaml, build, changed, from_yaml
-from drakebots.core.errors import DrakebotsError, InvalidInput, ModelProblem
+from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.core.fields import checked
-from drakebots.core.files import TOP, Fields, read_yaml, write_text
+from drakebots.core.files import TOP, Fields, read_yaml, reading, write_text
 from drakebots.fem.material import Material
 from drakebots.skin.coupled import Patches
 from drakebots.skin.coupled.glue import BETWEEN
@@ -136,18 +137,12 @@ def read_skin(path: Path) -> SkinDescription:
     Raises:
         ModelProblem: naming the file and the entry that is wrong.
     """
-    try:
-        raw = read_yaml(path, ModelProblem)
-    except ModelProblem as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            raise ModelProblem(
-                path, "no such file; `drakebots attach SKELETON SKIN` writes one"
-            ) from error
-        raise
-    try:
-        return parse_skin(raw)
-    except (DrakebotsError, TypeError, ValueError, OverflowError) as error:
-        raise ModelProblem(path, str(error)) from error
+    if not os.path.exists(path):
+        raise ModelProblem(
+            path, "no such file; `drakebots attach SKELETON SKIN` writes one"
+        )
+    with reading(path, ModelProblem):
+        return parse_skin(read_yaml(path, ModelProblem))
 
 
 def parse_skin(raw: Any) -> SkinDescription:

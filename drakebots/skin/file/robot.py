@@ -19,7 +19,8 @@ import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 
-from drakebots.core.errors import InvalidInput, ModelProblem, UnknownName, check_names
+from drakebots.core.errors import InvalidInput, ModelProblem, check_names
+from drakebots.core.files import reading
 from drakebots.core.units import si_factor
 from drakebots.fem import Cavity, RegionLocking, cavity_of, locking
 from drakebots.fem.assembly import FemModel, build_model
@@ -243,7 +244,7 @@ def dress(
     Raises:
         ModelProblem: naming the file and what is wrong in it.
     """
-    try:
+    with reading(path, ModelProblem):
         materials = {k: skin.regions.get(k, skin.material) for k in mesh.regions}
         check_names("mesh region", skin.regions, materials)
         fem = build_model(mesh, materials, quadratic=skin.second_order)
@@ -259,8 +260,6 @@ def dress(
             glue = glue_midside(glue, fem.space)
         for patches in skin.patches:
             find_body(plant, patches.body)
-    except (InvalidInput, UnknownName) as error:
-        raise ModelProblem(path, str(error)) from error
     return fem, glue
 
 
@@ -331,10 +330,8 @@ def skin_mesh(path: Path, skin: SkinDescription) -> tuple[TetMesh, MeshReport]:
     if skin.unit is not None:
         scaled = read.vertices * si_factor(skin.unit)
         read = TetMesh(scaled, read.tets, read.region)
-    try:
+    with reading(file, ModelProblem):
         mesh, report = check_mesh(read)
-    except InvalidInput as error:
-        raise ModelProblem(file, str(error)) from error
     if report.dropped_vertices and not isinstance(skin.glue, GlueRadius):
         raise ModelProblem(
             file,
