@@ -47,6 +47,11 @@ _OPPOSITE = {"FL": "RR", "FR": "RL", "RL": "FR", "RR": "FL"}
 """Names of the legs once forward is the other way."""
 
 
+def interpolated(s: np.ndarray, at: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Rows (n, k) that are given at increasing places (n,), at other places (m, k)."""
+    return np.stack([np.interp(s, at, column) for column in rows.T], axis=-1)
+
+
 @dataclass(frozen=True)
 class Leg:
     """A leg of a surface, from the ground up to where it meets another.
@@ -69,7 +74,7 @@ class Leg:
 
     def at(self, z: float) -> np.ndarray:
         """The centre at a height, the end's beyond the ends (3,) [m]."""
-        x, y = (np.interp(z, self.line[:, 2], self.line[:, k]) for k in (0, 1))
+        x, y, _ = interpolated(z, self.line[:, 2], self.line)
         return np.array([x, y, z])
 
     def moved(self, by: np.ndarray) -> Leg:

@@ -289,7 +289,9 @@ class _Search:
         """A template with fitted limbs; None, with a reason, if it cannot be built."""
         here = scaled_field(self.phi, scale)
         try:
-            template = _start(self.animal, kind, build, scale)
+            abducts = kind is not Crouched
+            pairs = [_limb(self.animal, end, build, scale, abducts) for end in ENDS]
+            template = kind("robot", Torso(size=(0.2, 0.1, 0.06)), *pairs, build)
             excess: list[float] = []
             for end in ENDS:
                 template, most = fit_pair(template, end, here)
@@ -329,14 +331,7 @@ class _Search:
 # The limbs of a template on the lines of an animal's legs.
 
 
-def _start(animal, kind, build, scale) -> Template:
-    """A template with its hips, knees and ankles on the lines of the legs."""
-    abducts = kind is not Crouched
-    limbs = [_start_limb(animal, end, build, scale, abducts) for end in ENDS]
-    return kind("robot", Torso(size=(0.2, 0.1, 0.06)), *limbs, build)
-
-
-def _start_limb(animal, end, build, scale, abducts) -> Limb:
+def _limb(animal, end, build, scale, abducts) -> Limb:
     """A limb on the line of its legs; a pair's is the mean of left and mirrored right.
 
     Args:

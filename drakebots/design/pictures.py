@@ -218,5 +218,7 @@ def _draw(path: Path, solids: Sequence, title: str, notes: str = "") -> Path:
 def _save(figure, path):
     path = Path(path)
     with matplotlib.rc_context({"svg.hashsalt": "drakebots"}), replacing(path) as part:
-        figure.savefig(part, format=path.suffix[1:], metadata={"Software": None})
+        kind = path.suffix.lower()[1:]
+        metadata = {"Software": None} if kind == "png" else None
+        figure.savefig(part, format=kind, metadata=metadata)
     return path

@@ -28,7 +28,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import spsolve
 
 from drakebots.core.errors import NoSolution
-from drakebots.design.animal import Animal, Cells, Leg, stand
+from drakebots.design.animal import Animal, Cells, Leg, interpolated, stand
 from drakebots.design.geometry import Surface
 
 LEAST = 0.1
@@ -134,8 +134,7 @@ def _shifts(left: Leg, right: Leg) -> tuple[np.ndarray, np.ndarray]:
     shifts = []
     for leg, mirror in ((left, 1.0), (right, _MIRROR)):
         s = _share(leg)
-        goal = np.stack([np.interp(s, _SHARES, mean[:, k]) for k in range(3)], axis=1)
-        shifts.append(goal * mirror - leg.line)
+        shifts.append(interpolated(s, _SHARES, mean) * mirror - leg.line)
     return shifts[0], shifts[1]
 
 
@@ -147,8 +146,7 @@ def _share(leg: Leg) -> np.ndarray:
 
 def _at(leg: Leg, share: np.ndarray) -> np.ndarray:
     """Points of a line at shares of the way to its top (n, 3) [m]."""
-    s = _share(leg)
-    return np.stack([np.interp(share, s, leg.line[:, k]) for k in range(3)], axis=1)
+    return interpolated(share, _share(leg), leg.line)
 
 
 def _moved(
@@ -164,9 +162,7 @@ def _moved(
         own[leg_only] = True
         if name not in shifts:
             continue
-        for k in range(3):
-            line = np.interp(x[leg_only, 2], leg.line[:, 2], shifts[name][:, k])
-            u[leg_only, k] = line
+        u[leg_only] = interpolated(x[leg_only, 2], leg.line[:, 2], shifts[name])
         height = leg.top - leg.line[0, 2]
         near = np.abs(x[:, 0] - leg.line[-1, 0]) < _NEAR * height
         low = x[:, 2] < leg.top + _HIPS * height

@@ -95,11 +95,8 @@ def table1_problem(name: str, vertices: int | None = None) -> DesignProblem:
         UnknownName: for another name.
     """
     template, said = table1_template(name), _ROBOTS[name]
-    skeleton = template.skeleton()
     settings = FoldSettings(**said["folds"])
-    body = with_cuffs(
-        body_named(name, skeleton), joint_folds(skeleton, settings), settings
-    )
+    body = _cuffed(template, settings)
     skin = SkinSettings(
         vertices=VERTICES[name] if vertices is None else vertices,
         glue=GLUE[name],
@@ -130,10 +127,15 @@ def redesigned(problem: DesignProblem, values: Mapping[str, float]) -> DesignPro
     if problem.body is None:
         return replace(problem, skin=skin)
     template = edit(template, values)
-    skeleton = template.skeleton()
-    body = body_named(problem.template.name, skeleton)
-    body = with_cuffs(body, joint_folds(skeleton, skin.folds), skin.folds)
+    body = _cuffed(template, skin.folds)
     return replace(problem, template=template, body=body, skin=skin)
+
+
+def _cuffed(template: Template, folds: FoldSettings) -> Implicit:
+    """The body around a robot's skeleton, with cuffs at its folds."""
+    skeleton = template.skeleton()
+    body = body_named(template.name, skeleton)
+    return with_cuffs(body, joint_folds(skeleton, folds), folds)
 
 
 def smooth(problem: DesignProblem) -> DesignProblem:

@@ -157,29 +157,19 @@ class ImplicitEuler:
         """The next state; a failed result has the old one."""
         if callable(forces):
             forces = forces(state.time, state.positions, state.velocities)
-        end = self._newton(state, loads(self.model, self.gravity, forces))
-        time, message = state.time + self.dt, end.message
-        if end.converged:
-            move = end.displacement.reshape(-1, 3)
-            state = SkinState(time, state.positions + move, move / self.dt)
-        else:
-            message = f"step to {time:g} s failed: {message}"
-        return StepResult(**vars(end) | {"message": message}, state=state)
-
-    def _newton(self, state, total):
-        model, pattern = self.model, self.model.pattern
+        model, forces = self.model, loads(self.model, self.gravity, forces)
         Q = model.mass / self.dt**2
         if model.damped:
             # Projected, so that the minimised energy is bounded below.
             Q = Q + damping_values(model, state.positions, project=True) / self.dt
-        push = pattern.multiply(model.mass, state.velocities.ravel() / self.dt)
-        return minimise(
-            model,
-            self.solver,
-            state.positions,
-            Q,
-            total.ravel() + push,
-            self.boundary,
-            state.time + self.dt,
-            **self._options,
-        )
+        push = model.pattern.multiply(model.mass, state.velocities.ravel() / self.dt)
+        at = state.positions, Q, forces.ravel() + push
+        after = state.time + self.dt
+        end = minimise(model, self.solver, *at, self.boundary, after, **self._options)
+        message = end.message
+        if end.converged:
+            move = end.displacement.reshape(-1, 3)
+            state = SkinState(after, state.positions + move, move / self.dt)
+        else:
+            message = f"step to {after:g} s failed: {message}"
+        return StepResult(**vars(end) | {"message": message}, state=state)

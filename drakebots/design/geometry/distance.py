@@ -11,7 +11,7 @@ from skimage.measure import marching_cubes
 
 from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput
-from drakebots.core.kernels import njit
+from drakebots.core.kernels import cross, dot, minus, njit
 from drakebots.design.geometry.implicit import Implicit
 from drakebots.design.geometry.surface import Surface
 from drakebots.fem import closest_on_triangle
@@ -146,12 +146,8 @@ class DistanceGrid(NamedTuple):
 
         Beyond the grid the value of its border holds.
         """
-        return self.value_and_gradient(points)[0]
-
-    def value_and_gradient(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values (n,) [m] and gradients (n, 3) at points (n, 3)."""
         points = np.ascontiguousarray(np.atleast_2d(points), float)
-        return _values_and_gradients(self, points)
+        return values_and_gradients(self, points)[0]
 
     def level_set(self, level: float = 0.0) -> Surface:
         """The surface phi = level [m], outward, by marching cubes.
@@ -256,24 +252,18 @@ def _scatter_triangles(vertices, triangles, origin, h, shape, reach, limit):
     """
     square = np.full(shape, np.inf)
     near = np.full(shape, -1, np.int32)
-    p = np.empty(3)
-    normal, middle = np.empty(3), np.empty(3)
+    p, middle = np.empty(3), np.empty(3)
     low, high = np.empty(3, np.int64), np.empty(3, np.int64)
     for f in range(len(triangles)):
         a, b, c = _corners(vertices, triangles, f)
         # Neither its plane nor a ball around it is farther away than the triangle.
-        area2, ball2 = 0.0, 0.0
+        normal, ball2 = cross(minus(b, a), minus(c, a)), 0.0
         for k in range(3):
-            u, v = (k + 1) % 3, (k + 2) % 3
-            normal[k] = (b[u] - a[u]) * (c[v] - a[v]) - (b[v] - a[v]) * (c[u] - a[u])
             middle[k] = (a[k] + b[k] + c[k]) / 3
-            area2 += normal[k] ** 2
         for corner in (a, b, c):
-            far2 = 0.0
-            for k in range(3):
-                far2 += (corner[k] - middle[k]) ** 2
-            ball2 = max(ball2, far2)
-        ball = np.sqrt(ball2)
+            far = minus(corner, middle)
+            ball2 = max(ball2, dot(far, far))
+        ball, area2 = np.sqrt(ball2), dot(normal, normal)
         for k in range(3):
             least = min(a[k], b[k], c[k])
             most = max(a[k], b[k], c[k])
@@ -286,10 +276,8 @@ def _scatter_triangles(vertices, triangles, origin, h, shape, reach, limit):
                 for k in range(low[2], high[2] + 1):
                     p[2] = origin[2] + k * h
                     best = min(square[i, j, k], limit)
-                    off, away = 0.0, 0.0
-                    for m in range(3):
-                        off += (p[m] - middle[m]) * normal[m]
-                        away += (p[m] - middle[m]) ** 2
+                    far = minus(p, middle)
+                    off, away = dot(far, normal), dot(far, far)
                     if off * off > 1.000001 * best * area2:
                         continue
                     if away > 1.000001 * (best + 2 * ball * np.sqrt(best) + ball2):
@@ -414,7 +402,7 @@ def value_and_gradient(grid, x, y, z):
 
 
 @njit(cache=True)
-def _values_and_gradients(grid, points):
+def values_and_gradients(grid, points):
     """Values (n,) and gradients (n, 3) at points (n, 3)."""
     value, gradient = np.empty(len(points)), np.empty((len(points), 3))
     for n in range(len(points)):

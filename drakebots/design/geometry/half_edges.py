@@ -81,9 +81,9 @@ def valence(a, m):
 
 
 @njit(cache=True)
-def edge_length(x, a, b):
-    """Distance of the vertices a and b [m]."""
-    along = minus(x[a], x[b])
+def between(p, q):
+    """Distance of two points [m]."""
+    along = minus(p, q)
     return np.sqrt(dot(along, along))
 
 
@@ -200,7 +200,7 @@ def fix_ends(m):
 def _ratio(h, m):
     """Length of edge h over the requested one."""
     a, b = m.org[h], m.org[m.twin[h]]
-    return edge_length(m.x, a, b) / (0.5 * (m.size[a] + m.size[b]))
+    return between(m.x[a], m.x[b]) / (0.5 * (m.size[a] + m.size[b]))
 
 
 @njit(cache=True)
@@ -243,10 +243,9 @@ def _may_meet(u, v, target, factor, m):
         w = m.org[next_edge(h)]
         if w != v and has_edge(w, v, m):
             shared += 1
-        if w != v and edge_length(m.x, w, v) > 0:
-            dist = np.sqrt(((m.x[w] - target) ** 2).sum())
-            if dist > factor * 0.5 * (m.size[w] + m.size[v]):
-                return False
+        far = between(m.x[w], target) > factor * 0.5 * (m.size[w] + m.size[v])
+        if far and w != v and between(m.x[w], m.x[v]) > 0:
+            return False
     return shared == 2
 
 
@@ -264,10 +263,7 @@ def _stay_upright(end, u, v, target, m):
             if not agree(area_vector(x[end], x[p], x[q]), new, 0.5):
                 return False
             area = np.sqrt(dot(new, new))
-            longest = max(
-                np.sqrt(((target - x[p]) ** 2).sum()),
-                np.sqrt(((target - x[q]) ** 2).sum()),
-            )
+            longest = max(between(target, x[p]), between(target, x[q]))
             if area < 0.1 * longest * longest and longest > 0.5 * m.size[v]:
                 return False
     return True
@@ -324,5 +320,5 @@ def collapse_short(least, factor, m):
         if m.org[h] < 0:
             continue
         u, v = m.org[h], m.org[m.twin[h]]
-        if edge_length(m.x, u, v) < least * 0.5 * (m.size[u] + m.size[v]):
+        if between(m.x[u], m.x[v]) < least * 0.5 * (m.size[u] + m.size[v]):
             _try_collapse(h, factor, m)

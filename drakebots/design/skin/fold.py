@@ -232,17 +232,14 @@ class Fold:
             )
         if self.radius is not None:
             return self
-        return replace(self, radius=1.6 * self._limb_radius(grid))
-
-    def _limb_radius(self, grid: DistanceGrid) -> float:
-        """Median distance of the body's surface from p_W across the axis [m]."""
+        # The limb's: the median distance of the surface from p_W across the axis.
         angle = np.arange(24) * (2 * np.pi / 24)
         around = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         rays = around @ frame_of(self.axis_W)[:, :2].T
         far = np.linspace(0, 0.3, 601)
         outside = grid((self.p_W + far[:, None, None] * rays).reshape(-1, 3)) > 0
         first = np.argmax(outside.reshape(len(far), -1), axis=0)
-        return float(np.median(far[first]))
+        return replace(self, radius=1.6 * float(np.median(far[first])))
 
 
 def fold_rings(folds: tuple[Fold, ...]) -> tuple[Ring, ...]:

@@ -122,7 +122,7 @@ def harmonic_weights(model: FemModel, glue: Glue, links) -> np.ndarray:
         InvalidInput: when a part of the skin carries no glue.
     """
     n = len(model.rest)
-    rows, columns, values = [], [], []
+    parts = []
     modulus = np.array([m.youngs_modulus for m in model.materials])
     modulus = modulus / modulus.max()
     for group, row in zip(model.space.groups, model.rows):
@@ -130,13 +130,10 @@ def harmonic_weights(model: FemModel, glue: Glue, links) -> np.ndarray:
         K = np.einsum("mq,mqai,mqbi->mab", group.weights, G, G)
         K *= modulus[row][:, None, None]
         ids = np.maximum(group.nodes, 0)
-        rows.append(np.repeat(ids, ids.shape[1], axis=1).ravel())
-        columns.append(np.tile(ids, (1, ids.shape[1])).ravel())
-        values.append(K.ravel())
-    A = csr_array(
-        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
-        shape=(n, n),
-    )
+        k = ids.shape[1]
+        pairs = np.repeat(ids, k, axis=1).ravel(), np.tile(ids, (1, k)).ravel()
+        parts.append(csr_array((K.ravel(), pairs), shape=(n, n)))
+    A = sum(parts[1:], parts[0])
     free = np.setdiff1d(np.arange(n), glue.vertices)
     fixed = np.zeros((n, len(links)))
     number = {name: k for k, name in enumerate(links)}
