@@ -122,7 +122,6 @@ class ImplicitEuler:
         prescribed: nodes with prescribed motions.
         gravity: gravity vector (3,) [m/s^2].
         solver: name for :func:`~drakebots.fem.solver.sparse.make_solver`.
-        threads: number of threads of the solver.
         tolerance: largest residual of Newton's method, relative to the largest force;
             that of METHODS by default.
         max_iterations: largest number of Newton iterations per step.
@@ -140,7 +139,6 @@ class ImplicitEuler:
         prescribed: Sequence[Prescribed] | Prescribed = (),
         gravity: Sequence[float] = GRAVITY_W,
         solver: str = "auto",
-        threads: int | None = None,
         tolerance: float | None = None,
         max_iterations: int = 50,
     ):
@@ -149,7 +147,7 @@ class ImplicitEuler:
         self.model, self.dt = model, float(dt)
         self.boundary = Boundary(len(model.rest), prescribed)
         self.gravity = gravity
-        self.solver = make_solver(model.pattern, name=solver, threads=threads)
+        self.solver = make_solver(model.pattern, name=solver)
         tolerance = METHODS[method] if tolerance is None else tolerance
         self._options = {"tolerance": tolerance, "max_iterations": max_iterations}
 

@@ -310,13 +310,13 @@ def write_vtu(result: Result, path: str | Path, model: Model | None = None) -> P
 
 def _cells(result: Result, model: Model | None) -> np.ndarray:
     """Tets (n, 4) of the model's skin, or the surface's triangles (n, 3)."""
+    surface, rest = result.data.skin_triangle.values, result.data.skin_rest.values
     try:
         beside = skin_path((model or model_of(result)).path)
         mesh, _ = check_mesh(read_mesh(beside.parent / read_skin(beside).mesh))
     except DrakebotsError:
-        return result.data.skin_triangle.values
-    rest = result.data.skin_rest.values
+        return surface
     same = mesh.vertices.shape == rest.shape
     if same and np.allclose(mesh.vertices, rest, rtol=1e-5, atol=1e-7):
         return mesh.tets
-    return result.data.skin_triangle.values
+    return surface

@@ -83,16 +83,13 @@ def trim_to_skin(skeleton: Skeleton, inside: Surface, build: Build) -> Skeleton:
     for link in skeleton.links:
         solids = []
         for solid in link.solids:
-            room = resting if _is_sole(link, solid) else free
+            sole = link.name.endswith("_foot") and solid.name == "plate"
+            room = resting if sole else free
             printed = isinstance(solid, Solid) and solid.kind == "shell"
             one = _trimmed(link, solid, body, room, build) if printed else None
             solids.append(one or solid)
         links.append(replace(link, solids=tuple(solids)))
     return replace(skeleton, links=tuple(links))
-
-
-def _is_sole(link: Link, solid) -> bool:
-    return link.name.endswith("_foot") and solid.name == "plate"
 
 
 def _shrunk(surface: Surface, distance: float) -> Surface:

@@ -19,7 +19,7 @@ from typing import Annotated
 import numpy as np
 
 from drakebots.core.checks import array, direction, non_negative, positive, whole
-from drakebots.core.errors import InvalidInput
+from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.core.fields import checked
 from drakebots.design.geometry import (
     DistanceGrid,
@@ -169,12 +169,16 @@ def _unit(v):
 # The teeth in a surface.
 
 
-class TooDeep(InvalidInput):
-    """Grooves for which a limb is too thin, at the places (n, 3) [m]."""
+class AtPlaces(DrakebotsError):
+    """What cannot be made, at the places (n, 3) [m]."""
 
     def __init__(self, message: str, places: np.ndarray):
         super().__init__(message)
         self.places = places
+
+
+class TooDeep(AtPlaces, InvalidInput):
+    """Grooves for which a limb is too thin."""
 
 
 @checked("fold")

@@ -28,7 +28,13 @@ from drakebots.design.geometry import (
     remesh,
     value_and_gradient,
 )
-from drakebots.design.skin.fold import Fold, fold_depths, fold_of_triangles, fold_rings
+from drakebots.design.skin.fold import (
+    AtPlaces,
+    Fold,
+    fold_depths,
+    fold_of_triangles,
+    fold_rings,
+)
 from drakebots.fem.mesh import TetMesh, cells_of_vertices, prism_tets, tet_quality
 
 trimesh = late("trimesh")
@@ -74,12 +80,8 @@ class ShellReport:
         )
 
 
-class FlatTets(NoSolution):
-    """A wall that cannot be meshed, at the places (n, 3) [m]."""
-
-    def __init__(self, message: str, places: np.ndarray):
-        super().__init__(message)
-        self.places = places
+class FlatTets(AtPlaces, NoSolution):
+    """A wall that cannot be meshed."""
 
 
 @dataclass(frozen=True)

@@ -273,12 +273,11 @@ def _link_distances(vertices, plant, context, bodies):
 def _links(plant, bodies):
     if bodies is not None:
         return [(name, find_body(plant, name)) for name in bodies]
-    links = []
     # What lies around is no link: a robot is what motors move.
     moved = [body_name(plant, joint.child_body()) for joint in driven_joints(plant)]
-    for body in robot_bodies(plant, moved) if moved else bodies_of(plant)[1:]:
-        if plant.GetCollisionGeometriesForBody(body):
-            links.append((body_name(plant, body), body))
+    own = robot_bodies(plant, moved) if moved else bodies_of(plant)[1:]
+    own = [body for body in own if plant.GetCollisionGeometriesForBody(body)]
+    links = [(body_name(plant, body), body) for body in own]
     if not links:
         raise InvalidInput(
             "glue by radius: no link has collision geometry; list the vertices"
