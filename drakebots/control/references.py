@@ -10,8 +10,9 @@ clock. Where feet come down is the controller's choice: the clock only bends the
 reference, whose weight is small.
 
 Where the ground is not flat, the base follows the plane through the ground about its
-feet in height and tilt. Each foot follows the ground under it, and a foot in the air
-the highest ground that it may come to.
+feet in height and tilt, as far as its feet are apart. Each foot follows the ground
+under it, a sole lies on what is under it, be that a slope or an edge, and a foot in the
+air follows the highest ground that it may come to.
 """
 
 from __future__ import annotations

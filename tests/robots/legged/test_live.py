@@ -92,12 +92,18 @@ def test_plans_that_come_late_do_not_throw_it(tmp_path, delay):
     "terrain", [Slope(angle=np.radians(-8)), Stairs(rise=0.03, start=0.3)]
 )
 def test_it_is_driven_up(tmp_path, terrain):
-    """Its base is above the ground as on a plane; the record has the ground."""
+    """Its base is above the ground as on a plane, on a slope as steep as it is from the
+    start on; the record has the ground."""
     run = driven(tmp_path, "0 ahead 0.4", duration=2.5, terrain=terrain)
     assert run.ok and run.metrics["falls"] == 0, run.message
     x, y, z = run.data.base_position.values[-1]
     assert x > 0.5 and terrain.heights(x, y) > 0.055
     assert z - terrain.heights(x, y) == pytest.approx(0.3, abs=0.04)
+    steep = getattr(terrain, "angle", 0.0)
+    pitch = run.data.base_rpy.values[:, 1]
+    assert pitch[0] == pytest.approx(steep, abs=1e-3)
+    if steep:
+        assert pitch[50:] == pytest.approx(steep, abs=0.04)
     assert terrain_of(run) == terrain
 
 
