@@ -5,10 +5,12 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from drakebots.core.convert import as_yaml
 from drakebots.core.errors import DrakebotsError, FileProblem
 from drakebots.core.files import check_output, make_folder, write_text
 from drakebots.fem.assembly import FemModel, von_mises
@@ -220,6 +222,13 @@ class SkinRecord:
             "worst_volume_ratio": self.worst_ratio,
             "largest_torque_N_m": float(torque.max(initial=0.0)),
             "saturated_share": float(saturated / max(self.frames - 1, 1)),
+        }
+
+    def origin(self, problem: Any) -> dict[str, Any]:
+        """Residuals and provenance of the result of a problem."""
+        return {
+            "residuals": {"glue gap [m]": self.worst_gap},
+            "provenance": self.robot.provenance(as_yaml(problem)),
         }
 
     @property

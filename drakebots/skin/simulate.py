@@ -24,7 +24,7 @@ from drakebots.core.checks import (
     one_of,
     positive,
 )
-from drakebots.core.convert import as_yaml, changed
+from drakebots.core.convert import changed
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.files import csv_table, reading
@@ -389,7 +389,6 @@ def _simulated(problem: SkinSimulation, record: SkinRecord, end: RunEnd) -> Resu
         verdict=verdict,
         message=message,
         data=data,
-        residuals={"glue gap [m]": record.worst_gap},
         timings=spent(),
         metrics={
             "system": "skinned",
@@ -403,5 +402,5 @@ def _simulated(problem: SkinSimulation, record: SkinRecord, end: RunEnd) -> Resu
             "judged": looked_at(findings),
             **{k: v for k, v in robot.report().items() if k.endswith("_kg")},
         },
-        provenance=robot.provenance(as_yaml(problem)),
+        **record.origin(problem),
     )

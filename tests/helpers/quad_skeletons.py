@@ -9,7 +9,12 @@ import numpy as np
 
 from drakebots.formats import load
 from drakebots.model import find_body
-from drakebots.robots.quads.robot import Quad, load_quad, skin_on_links
+from drakebots.robots.quads.robot import (
+    Quad,
+    SkinShare,
+    load_quad,
+    skin_on_links,
+)
 from drakebots.skin.file.description import Patches
 
 LEGS = {"fl": (1, 1), "fr": (1, -1), "rl": (-1, 1), "rr": (-1, -1)}
@@ -135,15 +140,11 @@ def _loaded(folder: Path, name: str, text: str, feet) -> Quad:
     return load_quad(load(path), patches)
 
 
-def nearest_links(quad: Quad, positions: np.ndarray, q=None):
-    """Assigns each vertex to the link whose segments to its joints are nearest.
-
-    Returns:
-        The index of the link of each vertex (n,), and the links' names.
-    """
+def nearest_links(quad: Quad, positions: np.ndarray, mass: np.ndarray) -> SkinShare:
+    """Assigns each vertex to the link whose segments to its joints are nearest."""
     plant = quad.robot.plant
     context = plant.CreateDefaultContext()
-    plant.SetPositions(context, quad.rest if q is None else q)
+    plant.SetPositions(context, quad.rest)
     origin, ends = {}, {}
     for name in quad.tree.bodies:
         body = find_body(plant, name)
@@ -168,11 +169,11 @@ def nearest_links(quad: Quad, positions: np.ndarray, q=None):
             off = np.linalg.norm(ap - t[:, None] * ab, axis=1)
             nearest = np.minimum(nearest, off)
         distance.append(nearest)
-    return np.argmin(distance, axis=0), quad.tree.bodies
+    return SkinShare(quad.tree.bodies, np.argmin(distance, axis=0), mass)
 
 
 def cloud_of_skin(quad, mass=1.1, seed=0):
     """A cloud of vertices about the robot on its nearest links."""
     rng = np.random.default_rng(seed)
     p = rng.uniform([-0.15, -0.15, 0.05], [0.15, 0.15, 0.22], (300, 3))
-    return skin_on_links(quad, p, np.full(300, mass / 300), *nearest_links(quad, p))
+    return skin_on_links(quad, p, nearest_links(quad, p, np.full(300, mass / 300)))

@@ -51,7 +51,6 @@ from drakebots.control import (
 )
 from drakebots.control import standing as hold
 from drakebots.core.checks import finite, non_negative, one_of, positive
-from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
@@ -451,11 +450,7 @@ class _Run(ControlRun):
 
     def origin(self, data: xr.Dataset) -> dict:
         """Model, residuals and provenance of the result."""
-        return {
-            "model": self.robot.name,
-            "residuals": {"glue gap [m]": self.record.worst_gap},
-            "provenance": self.robot.skinned.provenance(as_yaml(self.problem)),
-        }
+        return self.record.origin(self.problem) | {"model": self.robot.name}
 
 
 def _targets(replay: Result, robot: SkinnedRobot) -> np.ndarray:

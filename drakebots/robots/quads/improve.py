@@ -18,7 +18,7 @@ new design and corrected so that they balance it as well as they did the old one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,7 +37,6 @@ from drakebots.design import (
     rms,
 )
 from drakebots.design.skeleton import write_sdf
-from drakebots.model import find_body, point_jacobian
 from drakebots.results import Result
 from drakebots.robots.quads.plan import plan
 from drakebots.robots.quads.problem import Problem
@@ -50,6 +49,7 @@ from drakebots.robots.quads.robot import (
     skin_on_links,
 )
 from drakebots.robots.quads.track import Tracking, track
+from drakebots.skin.coupled import Patches, patch_points
 
 EVERY = 5
 """The model looks at every fifth step of the plan."""
@@ -111,20 +111,18 @@ class _Body(NamedTuple):
         quad: the skeleton.
         stiffness: K of the skin against the m joints (m, m) [N m/rad].
         nodes: rest positions of the skin's nodes (N, 3) [m].
-        node_mass: their masses (N,) [kg].
-        share: link with which each node moves.
+        share: their masses, and the links they move with.
     """
 
     quad: Quad
     stiffness: np.ndarray
     nodes: np.ndarray
-    node_mass: np.ndarray
     share: SkinShare
 
     @property
     def mass(self) -> float:
         """Mass of skeleton and skin [kg]."""
-        return self.quad.mass + self.node_mass.sum()
+        return self.quad.mass + self.share.node_mass.sum()
 
 
 class WalkModel:
@@ -155,7 +153,8 @@ class WalkModel:
         self.sampled = data.torque.values[rows]
         self.skin = SkinResponse(design, quad.joints)
         K, mass = self.skin.moved()
-        planned = _Body(quad, K, self.skin.fem.rest, mass, robot.share)
+        share = replace(robot.share, node_mass=mass)
+        planned = _Body(quad, K, self.skin.fem.rest, share)
         self._planned_mass, self._planned_lack = planned.mass, None
         self.start, self._planned_lack = self._torques(planned)
 
@@ -173,9 +172,7 @@ class WalkModel:
         with the lack that it had in the plan.
         """
         quad = body.quad
-        own = skin_on_links(
-            quad, body.nodes, body.node_mass, body.share.link_of, body.share.links
-        )
+        own = skin_on_links(quad, body.nodes, body.share)
         n, actuated = len(self.q), quad.actuated
         need = quad.dynamics(self.q, self.v, self.a, quad.tree.inertia + own.inertia)
         ratio = body.mass / self._planned_mass
@@ -202,8 +199,8 @@ class WalkModel:
         """Modelled rms torque of another design, which was written to a path [N m]."""
         other = load_planned(path)
         K, mass = SkinResponse(design, other.quad.joints).moved()
-        nodes = other.skinned.fem.rest
-        return self._rms(_Body(other.quad, K, nodes, mass, other.share))
+        share = replace(other.share, node_mass=mass)
+        return self._rms(_Body(other.quad, K, other.skinned.fem.rest, share))
 
     def slope(self, variable: DesignVariable) -> float:
         """Derivative of the rms torque with a parameter, times its range [N m]."""
@@ -217,16 +214,15 @@ class WalkModel:
         if skin.skeleton is not None:
             path = write_sdf(skin.skeleton, self.folder)
             quad = load_quad(str(path), self.robot.skinned.skin.patches)
-        return _Body(quad, skin.stiffness, skin.nodes, skin.node_mass, self.robot.share)
+        share = replace(self.robot.share, node_mass=skin.node_mass)
+        return _Body(quad, skin.stiffness, skin.nodes, share)
 
 
 def _patch_jacobian(quad: Quad, q: np.ndarray) -> np.ndarray:
     """Jacobian of the contact points of all soles (3 p, nv), in the world."""
     plant = quad.robot.plant
-    context, rows = plant.CreateDefaultContext(), []
+    context = plant.CreateDefaultContext()
     plant.SetPositions(context, q)
-    for sole in quad.soles:
-        frame = find_body(plant, sole.body).body_frame()
-        p_BC = (sole.p_BF + sole.points @ sole.R_BS.T).T
-        rows.append(point_jacobian(plant, context, frame, p_BC))
-    return np.concatenate(rows)
+    points = [sole.p_BF + sole.points @ sole.R_BS.T for sole in quad.soles]
+    patches = [Patches(s.name, s.body, p_BC) for s, p_BC in zip(quad.soles, points)]
+    return patch_points(plant, context, patches)[1]

@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 
 from drakebots.core.checks import flag, one_of, positive
-from drakebots.core.convert import as_yaml
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, failed
 from drakebots.core.stages import timed
@@ -121,10 +120,7 @@ class LiveSkin(Part):
         return {"worst_volume_ratio": self._record.worst_ratio}
 
     def origin(self, live: Live, data: xr.Dataset) -> dict[str, Any]:
-        return {
-            "residuals": {"glue gap [m]": self._record.worst_gap},
-            "provenance": self.robot.provenance(as_yaml(live)),
-        }
+        return self._record.origin(live)
 
 
 @timed("load")

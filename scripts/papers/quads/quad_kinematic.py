@@ -43,7 +43,6 @@ from drakebots.robots import quads
 from drakebots.robots.quads.robot import PlannedRobot, Quad, load_planned
 from drakebots.robots.quads.space_time import (
     AXES,
-    Carried,
     KnotBuilder,
     MotionReport,
     SpaceTime,
@@ -121,6 +120,28 @@ class KinematicPlan:
         }
 
 
+MISSING = 1e-3
+"""Largest unsupported force of a feasible motion, as a share of the weight."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Contact forces and torques of one pose.
+
+    Attributes:
+        F, T: forces and torques at the soles (feet, 3) [N], [N m], world.
+        tau: torques of the actuators (m,) [N m].
+        missing: wrench on the base that the contacts cannot supply (6,) [N, N m].
+        feasible: whether all constraints hold and nothing is missing.
+    """
+
+    F: np.ndarray
+    T: np.ndarray
+    tau: np.ndarray
+    missing: np.ndarray
+    feasible: bool
+
+
 def carry_within_friction(
     quad: Quad,
     q: np.ndarray,
@@ -140,8 +161,13 @@ def carry_within_friction(
     """
     inertia = quad.tree.inertia if inertia is None else inertia
     weight = inertia.reshape(-1, 10)[:, 0].sum() * GRAVITY
+    lack, feasible = np.zeros(6), False
 
     def solve(H, h, A, b):
+        nonlocal lack, feasible
+        lack = b
+        if not len(h):
+            return h
         prog = MathematicalProgram()
         w = prog.NewContinuousVariables(len(h))
         missing = prog.NewContinuousVariables(6)
@@ -155,9 +181,17 @@ def carry_within_friction(
         C = cone_rows(quad, q, contact, friction)
         prog.AddLinearConstraint(C, np.full(len(C), -np.inf), np.zeros(len(C)), w)
         result = ClarabelSolver().Solve(prog)
-        return result.GetSolution(w), result.is_success()
+        found, feasible = result.GetSolution(w), result.is_success()
+        lack = b - A @ found
+        return found
 
-    return carry(quad, q, v, a, contact, inertia=inertia, delta=delta, solve=solve)
+    own = {"inertia": inertia, "delta": delta, "solve": solve}
+    F, T, tau = carry(quad, q, v, a, contact, **own)
+    if np.any(contact):
+        feasible = feasible and np.abs(lack).max() < MISSING * weight
+    else:
+        feasible = np.abs(lack).max() < 1e-6
+    return Carried(F, T, tau, lack, bool(feasible))
 
 
 def knot_motion(problem: SpaceTime, q: np.ndarray):

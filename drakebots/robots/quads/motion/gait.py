@@ -12,7 +12,8 @@ trotting horse.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -272,13 +273,13 @@ def synthesize(
     steps = (K - 1) * KNOT_SPACING + 1
     footfall = gait_footfall(quad.feet, gait.phases, steps=steps, **timing)
     t = footfall.times
-    body, centre = _Path(speed, turning_rate), quad.rest_com(skin)
+    place, centre = partial(_placed, speed, turning_rate), quad.rest_com(skin)
     # The path begins at the origin; the COM at rest is added to all at the end.
-    feet = _feet_paths(quad, gait, t / period, period, body, centre)
+    feet = _feet_paths(quad, gait, t / period, period, place, centre)
     heading = turning_rate * t
     at = KNOT_SPACING * np.arange(K)
     com = _com_at_steps(
-        body.place(t[at], np.zeros(2)),
+        place(t[at], np.zeros(2)),
         [support_polygon(quad, feet[i], footfall.contact[i], heading[i]) for i in at],
         centre[2] + gait.height,
         dt,
@@ -300,7 +301,7 @@ def synthesize(
     )
 
 
-def _feet_paths(quad: Quad, gait, cycles, period, body, centre) -> np.ndarray:
+def _feet_paths(quad: Quad, gait, cycles, period, place, centre) -> np.ndarray:
     """Positions of all feet over time (N, feet, 3) [m].
 
     Args:
@@ -308,7 +309,7 @@ def _feet_paths(quad: Quad, gait, cycles, period, body, centre) -> np.ndarray:
         gait: its gait.
         cycles: times (N,) [periods].
         period: the period [s].
-        body: path of the body.
+        place: places of the body's points over time, see :func:`_placed`.
         centre: COM at rest, from which the feet's nominal places are (3,) [m].
     """
     places = gait.spread * (quad.rest_feet[:, :2] - centre[:2])
@@ -317,7 +318,7 @@ def _feet_paths(quad: Quad, gait, cycles, period, body, centre) -> np.ndarray:
         for key in ("phases", "duty", "lift", "swing")
     ]
     paths = []
-    for name, place in zip(quad.feet, places):
+    for name, home in zip(quad.feet, places):
         phase, duty, lift, swing = (value[name] for value in own)
         # As in gait_footfall, a step on a boundary belongs to what begins there.
         since = cycles - phase + 1e-9
@@ -325,34 +326,32 @@ def _feet_paths(quad: Quad, gait, cycles, period, body, centre) -> np.ndarray:
         progress = (since - landing - duty) / max(1 - duty, 1e-9)
         advance, rise = swing(np.clip(progress, 0, 1))
         middle = (landing + phase + duty / 2) * period
-        here, there = body.place(middle, place), body.place(middle + period, place)
+        here, there = place(middle, home), place(middle + period, home)
         ground = here + advance[:, None] * (there - here)
         paths.append(np.column_stack([ground, lift * rise]))
     return np.stack(paths, axis=1)
 
 
-@dataclass(frozen=True)
-class _Path:
-    """Path of the body: an arc through the origin, or a straight line.
+def _placed(
+    speed: float, turning_rate: float, t: np.ndarray, r: np.ndarray
+) -> np.ndarray:
+    """Places P(t) + R(psi(t)) r of a point of the body (T, 2) [m].
 
-    Attributes:
+    P is an arc through the origin, or a straight line.
+
+    Args:
         speed: speed v [m/s].
         turning_rate: turning rate w [rad/s], to the left.
+        t: times (T,) [s].
+        r: place of the point at t = 0 (2,) [m].
     """
-
-    speed: float
-    turning_rate: float
-
-    def place(self, t: np.ndarray, r: np.ndarray) -> np.ndarray:
-        """P(t) + R(psi(t)) r (T, 2) [m] at times t (T,) [s], for r (2,) [m]."""
-        t = np.asarray(t, float)
-        psi = self.turning_rate * t
-        # With sinc the formula includes the straight path.
-        chord = self.speed * t * np.sinc(psi / (2 * np.pi))
-        P = chord[..., None] * np.stack([np.cos(psi / 2), np.sin(psi / 2)], axis=-1)
-        c, s = np.cos(psi), np.sin(psi)
-        turned = np.stack([c * r[0] - s * r[1], s * r[0] + c * r[1]], axis=-1)
-        return P + turned
+    psi = turning_rate * t
+    # With sinc the formula includes the straight path.
+    chord = speed * t * np.sinc(psi / (2 * np.pi))
+    P = chord[..., None] * np.stack([np.cos(psi / 2), np.sin(psi / 2)], axis=-1)
+    c, s = np.cos(psi), np.sin(psi)
+    turned = np.stack([c * r[0] - s * r[1], s * r[0] + c * r[1]], axis=-1)
+    return P + turned
 
 
 # --- a horse's trot as foot paths -------------------------------------------

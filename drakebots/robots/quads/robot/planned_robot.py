@@ -89,6 +89,19 @@ class SkinShare:
         poses = [plant.EvalBodyPoseInWorld(context, body) for body in bodies]
         return np.array([X_WB.inverse() @ p for X_WB, p in zip(poses, centre)])
 
+    def velocities(
+        self, plant: MultibodyPlant, context: Context, positions: np.ndarray
+    ) -> np.ndarray:
+        """Velocities of nodes fixed to their links at the context's q, v (N, 3)."""
+        out = np.zeros_like(positions)
+        for k, name in enumerate(self.links):
+            body, own = find_body(plant, name), self.link_of == k
+            V = plant.EvalBodySpatialVelocityInWorld(context, body)
+            p_WB = plant.EvalBodyPoseInWorld(context, body).translation()
+            arm = positions[own] - p_WB
+            out[own] = V.translational() + np.cross(V.rotational(), arm)
+        return out
+
 
 def skin_share(model: FemModel, glue: Glue) -> SkinShare:
     """Assigns each node to the link of the nearest glued vertex at rest."""
@@ -171,21 +184,13 @@ class SkinInfluence:
         check(self, "influence of the skin", q=rows, v=rows, a=rows, com_shift=shift)
 
 
-def skin_on_links(
-    quad: Quad,
-    positions: np.ndarray,
-    mass: np.ndarray,
-    link_of: np.ndarray,
-    links: Sequence[str],
-) -> LinkSkin:
+def skin_on_links(quad: Quad, positions: np.ndarray, share: SkinShare) -> LinkSkin:
     """Mass and inertia that the skin's nodes add to the links they move with.
 
     Args:
         quad: the robot, in its rest pose.
-        positions: positions of the nodes in the world (n, 3) [m].
-        mass: mass of each node (n,) [kg].
-        link_of: index in `links` of each node (n,).
-        links: names of links.
+        positions: positions of the nodes in the world (N, 3) [m].
+        share: the nodes' masses, and the links they move with.
 
     Raises:
         UnknownName: for an unknown link.
@@ -195,15 +200,15 @@ def skin_on_links(
     context = plant.CreateDefaultContext()
     plant.SetPositions(context, quad.rest)
     rows = np.zeros((len(quad.tree.bodies), 10))
-    for k, link in enumerate(links):
+    for k, link in enumerate(share.links):
         body = find_body(plant, link)
         if body.name() not in quad.tree.bodies:
             raise InvalidInput(
                 f"link {body.name()!r} has no mass and cannot carry skin"
             )
-        own = link_of == k
+        own = share.link_of == k
         X_BW = plant.EvalBodyPoseInWorld(context, body).inverse()
-        p, m = X_BW.multiply(np.asarray(positions, float)[own].T).T, mass[own]
+        p, m = X_BW.multiply(positions[own].T).T, share.node_mass[own]
         I_o = np.sum(m * np.einsum("ni,ni->n", p, p)) * np.eye(3) - (p.T * m) @ p
         row = inertia_row(m.sum(), m @ p, I_o)
         rows[quad.tree.bodies.index(body.name())] += row
@@ -343,10 +348,7 @@ class PlannedRobot:
     @cached_property
     def link_skin(self) -> LinkSkin:
         """The skin at rest as mass on the links (section 5.4), with its stiffness."""
-        share, rest = self.share, self.skinned.fem.rest
-        found = skin_on_links(
-            self.quad, rest, share.node_mass, share.link_of, share.links
-        )
+        found = skin_on_links(self.quad, self.skinned.fem.rest, self.share)
         K = joint_stiffness(self.skinned, self.quad.coordinates[6:])
         return replace(found, stiffness=K)
 
@@ -418,21 +420,6 @@ def moving_state(
     """
     settled = settled_state(stepper, q)
     stepper.pose(settled.q, v)
-    rates = link_velocities(
-        stepper.plant, stepper.context, share, settled.skin.positions
-    )
-    skin = SkinState(0.0, settled.skin.positions, rates)
+    x = settled.skin.positions
+    skin = SkinState(0.0, x, share.velocities(stepper.plant, stepper.context, x))
     return CoupledState(settled.q, np.array(v, float), skin)
-
-
-def link_velocities(
-    plant: MultibodyPlant, context, share: SkinShare, positions: np.ndarray
-) -> np.ndarray:
-    """Velocities of nodes fixed to their links at the context's q, v (N, 3) [m/s]."""
-    out = np.zeros_like(positions)
-    for k, name in enumerate(share.links):
-        body, own = find_body(plant, name), share.link_of == k
-        V = plant.EvalBodySpatialVelocityInWorld(context, body)
-        arm = positions[own] - plant.EvalBodyPoseInWorld(context, body).translation()
-        out[own] = V.translational() + np.cross(V.rotational(), arm)
-    return out

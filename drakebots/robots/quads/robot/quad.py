@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
@@ -33,12 +34,11 @@ from drakebots.model import (
     find_body,
     is_floating,
     joints_of,
-    point_jacobian,
     skin_path,
 )
 from drakebots.multibody import EULER_JOINTS, Robot, build_robot, polygon
 from drakebots.robots.quads.robot.tree_dynamics import TreeDynamics
-from drakebots.skin.coupled import torque_map
+from drakebots.skin.coupled import patch_points, torque_map
 from drakebots.skin.file import Patches, read_skin, rest_positions
 
 RPY = [5, 4, 3]
@@ -179,9 +179,8 @@ class Quad:
 
     def foot_positions(self, q: np.ndarray) -> np.ndarray:
         """p_WF (T, feet, 3) [m] of positions (T, nv)."""
-        q = np.atleast_2d(q)
-        out = self.tree.feet_function.map(len(q))(q.T)
-        return np.asarray(out).T.reshape(len(q), -1, 3)
+        rows = self._along(self.tree.feet_function, np.atleast_2d(q))
+        return rows.reshape(len(rows), -1, 3)
 
     def sole_axes(self, q: np.ndarray) -> list[np.ndarray]:
         """Axes R_WS (3, 3) of the soles at a pose (nv,)."""
@@ -202,17 +201,19 @@ class Quad:
             inertia: rows of the links (links, 10) or (T, links, 10).
         """
         rows = inertia.reshape(-1, self.tree.inertia.size)
-        d = np.broadcast_to(rows, (len(q), rows.shape[1]))
-        out = self.tree.dynamics_function.map(len(q))(q.T, v.T, a.T, d.T)
-        return np.asarray(out).T
+        return self._along(self.tree.dynamics_function, q, v, a, rows)
 
     def com(self, q: np.ndarray, inertia: np.ndarray | None = None) -> np.ndarray:
         """p_WC (T, 3) [m]; inertia (links, 10) or (T, links, 10)."""
-        q = np.atleast_2d(q)
         inertia = self.tree.inertia if inertia is None else inertia
         rows = inertia.reshape(-1, self.tree.inertia.size)
-        d = np.broadcast_to(rows, (len(q), rows.shape[1]))
-        return np.asarray(self.tree.com_function.map(len(q))(q.T, d.T)).T
+        return self._along(self.tree.com_function, np.atleast_2d(q), rows)
+
+    @staticmethod
+    def _along(function: ca.Function, q: np.ndarray, *rows: np.ndarray) -> np.ndarray:
+        """A function at each of n positions (n, ...), with as many rows or one row."""
+        given = [np.broadcast_to(x, (len(q), x.shape[1])).T for x in (q, *rows)]
+        return np.asarray(function.map(len(q))(*given)).T
 
 
 def load_quad(
@@ -474,19 +475,16 @@ def feet_kinematics(
     plant: MultibodyPlant, context: Context, feet: Feet
 ) -> FeetKinematics:
     """Kinematics of the feet at the context's q."""
-    world, nv = plant.world_frame(), plant.num_velocities()
-    rows = []
+    world, rows = plant.world_frame(), []
     for one, n_B in zip(feet.patches, feet.normal_B):
         frame = find_body(plant, one.body).body_frame()
-        p_BC = np.ascontiguousarray(one.p_BC.T)
-        p = plant.CalcPointsPositions(context, frame, p_BC, world).T
-        J = point_jacobian(plant, context, frame, p_BC).reshape(len(p), 3, nv)
+        p, J = patch_points(plant, context, [one])
         spin = plant.CalcJacobianAngularVelocity(
             context, JacobianWrtVariable.kV, frame, world, world
         )
         n = frame.CalcPoseInWorld(context).rotation().matrix() @ n_B
         # dn = omega x n.
         turned = np.cross(spin.T, n).T
-        tip, J_tip = p.mean(axis=0)[None], J.mean(axis=0)
-        rows.append((p, J.reshape(-1, nv), tip, J_tip, n[None], turned))
+        tip, J_tip = p.mean(axis=0)[None], J.reshape(len(p), 3, -1).mean(axis=0)
+        rows.append((p, J, tip, J_tip, n[None], turned))
     return FeetKinematics(*map(np.concatenate, zip(*rows)))

@@ -19,7 +19,6 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.quads.space_time.check import (
-        Carried,
         MotionReport,
         carry,
         check_motion,

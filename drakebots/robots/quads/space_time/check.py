@@ -177,30 +177,8 @@ def _solve(evaluate, q, targets, bounds, most: int):
 PYRAMID = np.sqrt(0.5)
 """Factor of mu: the pyramid |F_x|, |F_y| <= mu F_z / sqrt(2) is inside the cone."""
 
-MISSING = 1e-3
-"""Largest unsupported force of a feasible motion, as a share of the weight."""
-
-
-Solve = Callable[..., tuple[np.ndarray, bool]]
+Solve = Callable[..., np.ndarray]
 """Called as solve(H, h, A, b); see :func:`carry`."""
-
-
-@dataclass(frozen=True)
-class Carried:
-    """Contact forces and torques of one pose.
-
-    Attributes:
-        F, T: forces and torques at the soles (feet, 3) [N], [N m], world.
-        tau: torques of the actuators (m,) [N m].
-        missing: wrench on the base that the contacts cannot supply (6,) [N, N m].
-        feasible: whether all constraints hold and nothing is missing.
-    """
-
-    F: np.ndarray
-    T: np.ndarray
-    tau: np.ndarray
-    missing: np.ndarray
-    feasible: bool
 
 
 def carry(
@@ -213,8 +191,8 @@ def carry(
     inertia: np.ndarray | None = None,
     delta: np.ndarray | float = 0.0,
     solve: Solve | None = None,
-) -> Carried:
-    """Contact forces for a pose in motion.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Contact forces and torques for a pose in motion.
 
     Args:
         quad: the robot.
@@ -222,39 +200,35 @@ def carry(
         contact: feet on the ground (feet,).
         inertia: inertias of the links (links, 10); the skeleton's by default.
         delta: further generalized forces (nv,).
-        solve: minimizes 1/2 w'H w - h'w subject to A w = b, given H, h, A and b; also
-            reports whether it succeeded. By default the closed form.
+        solve: minimizes 1/2 w'H w - h'w subject to A w = b, given H, h, A and b. By
+            default the closed form.
+
+    Returns:
+        F, T, forces and torques at the soles (feet, 3) [N], [N m] in the world, and
+        tau, the torques of the actuators (m,) [N m].
     """
     d = (quad.tree.inertia if inertia is None else inertia).ravel()
     b = quad.tree.dynamics_function(q, v, a, d).full().ravel() - delta
     J = quad.contact_jacobian(q)
     kept = np.flatnonzero(np.tile(np.repeat(contact, 3), 2))
-    J = J[kept]
-    w = np.zeros(len(kept))
+    J, rows = J[kept], quad.actuated
     limits = np.where(np.isfinite(quad.torque_limits), quad.torque_limits, 1.0)
     scale = d.reshape(-1, 10)[:, 0].sum() * GRAVITY
     # Torques at a sole are measured as forces at its rim.
     size = np.array([s.radius for s in quad.soles])
     rho = np.concatenate([np.ones(3 * len(size)), np.repeat(1 / size, 3)])[kept] / scale
-    A = J[:, :6].T
-    missing, feasible = b[:6], not len(kept) and np.abs(b[:6]).max() < 1e-6
-    if len(kept):
-        rows = quad.actuated
-        G, g = (J[:, rows] / limits).T, b[rows] / limits
-        H = G.T @ G + np.diag(rho**2)
-        w, feasible = (solve or _least_squares)(H, G.T @ g, A, b[:6])
-        missing = b[:6] - A @ w
+    G, g = (J[:, rows] / limits).T, b[rows] / limits
+    H = G.T @ G + np.diag(rho**2)
+    w = (solve or _least_squares)(H, G.T @ g, J[:, :6].T, b[:6])
     wrench = np.zeros(6 * len(quad.soles))
     wrench[kept] = w
     F, T = wrench.reshape(2, -1, 3)
-    tau = (b - J.T @ w)[quad.actuated]
-    feasible = bool(feasible and np.abs(missing).max() < MISSING * scale)
-    return Carried(F, T, tau, missing, feasible)
+    return F, T, (b - J.T @ w)[rows]
 
 
 def _least_squares(H, h, A, b):
     K = np.block([[H, A.T], [A, -1e-12 * np.eye(len(A))]])
-    return np.linalg.lstsq(K, np.concatenate([h, b]), rcond=None)[0][: len(h)], True
+    return np.linalg.lstsq(K, np.concatenate([h, b]), rcond=None)[0][: len(h)]
 
 
 def cone_rows(quad: Quad, q, contact, friction: float, share: float = 1.0):

@@ -397,7 +397,13 @@ class _SpaceTimeBuilder(KnotBuilder):
         )
         loads = {name: self[name].indices for name in ("q", "F", "T")}
         self.add_term(sole_block(quad, p.cop_share), loads, {"sole": sole.indices})
-        self._clearance(labels)
+        # Toes and heels of swinging feet stay above the ground: eq. (4) bounds the
+        # middle of the sole only, and a tilted sole would drag.
+        down = np.repeat(p.contact, self.corner_counts, axis=1)
+        low = np.where(down, -np.inf, 0.0)
+        rows = self.add_rows("clear", K, labels, lower=low, scale=0.1, units="m")
+        block = clearance_block(quad)
+        self.add_term(block, {"q": self["q"].indices}, {"height": rows.indices})
         # Eq. (8).
         lower = np.where(p.loaded, 0.0, -np.inf)
         rows = {
@@ -408,15 +414,6 @@ class _SpaceTimeBuilder(KnotBuilder):
         }
         block = friction_block(quad, p.friction, p.tip * p.weight, p.weight)
         self.add_term(block, {n: self[n].indices for n in "FT"}, rows)
-
-    def _clearance(self, labels) -> None:
-        """Rows that keep toes and heels of swinging feet above the ground: eq. (4)
-        bounds the middle of the sole only, and a tilted sole would drag."""
-        down = np.repeat(self.p.contact, self.corner_counts, axis=1)
-        low = np.where(down, -np.inf, 0.0)
-        rows = self.add_rows("clear", self.K, labels, lower=low, scale=0.1, units="m")
-        block = clearance_block(self.quad)
-        self.add_term(block, {"q": self["q"].indices}, {"height": rows.indices})
 
     def _objective(self) -> None:
         """The cost, eq. (3), and small terms that determine what it leaves free."""

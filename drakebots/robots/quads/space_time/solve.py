@@ -259,7 +259,7 @@ def _initial_guess(
             q, problem.loaded, problem.inertia, delta
         )
     ]
-    F = np.array([c.F.ravel() for c in carried])
+    F, T, tau = (np.array(each).reshape(len(q), -1) for each in zip(*carried))
     # Least squares may pull at a foot, which is no start for an interior-point method.
     floor = 0.05 * problem.weight
     F[:, 2::3] = np.where(problem.loaded, np.maximum(F[:, 2::3], floor), 0.0)
@@ -271,8 +271,8 @@ def _initial_guess(
             "p": quad.foot_positions(q).reshape(len(q), -1),
             "c": quad.com(q, problem.inertia),
             "F": F,
-            "T": np.array([c.T.ravel() for c in carried]),
-            "tau": np.array([c.tau for c in carried]),
+            "T": T,
+            "tau": tau,
         }
     )
     return np.clip(guess, program.x_lower, program.x_upper)

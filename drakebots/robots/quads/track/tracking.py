@@ -241,13 +241,8 @@ class _Run(ControlRun):
 
     def origin(self, data: xr.Dataset) -> dict:
         """Model, residuals and provenance of the result."""
-        robot = self.robot
         options = self.problem.options | {"motion": self.reference.name}
-        return {
-            "model": robot.name,
-            "residuals": {"glue gap [m]": self.record.worst_gap},
-            "provenance": robot.skinned.provenance(options),
-        }
+        return self.record.origin(options) | {"model": self.robot.name}
 
 
 def start_positions(problem: Tracking) -> np.ndarray:

@@ -135,7 +135,7 @@ def test_a_lift_holds_the_others(cow):
 
 def test_a_skin_counts_in_the_requested_com(cow):
     point = np.array([[0.0, 0.0, 0.1]])
-    skin = skin_on_links(cow, point, np.array([1.0]), *nearest_links(cow, point))
+    skin = skin_on_links(cow, point, nearest_links(cow, point, np.array([1.0])))
     bare, both = lift(cow, ["fl"]), lift(cow, ["fl"], skin=skin)
     height = cow.com(cow.rest)[0, 2]
     expected = (cow.mass * height + 0.1) / (cow.mass + 1)

@@ -16,6 +16,7 @@ from drakebots.robots.quads.motion import support_polygon
 from drakebots.robots.quads.robot import (
     Coordinates,
     SkinInfluence,
+    SkinShare,
     coupling_forces,
     inertia_at,
     skin_on_links,
@@ -58,14 +59,15 @@ def test_skin_on_links_has_the_skins_mass_and_centre(beetle):
     p = rng.uniform(-0.1, 0.3, (200, 3))
     mass = rng.uniform(1e-3, 1e-2, 200)
     link_of = rng.integers(0, len(beetle.tree.bodies), 200)
-    skin = skin_on_links(beetle, p, mass, link_of, beetle.tree.bodies)
+    share = SkinShare(beetle.tree.bodies, link_of, mass)
+    skin = skin_on_links(beetle, p, share)
     assert skin.mass.sum() == pytest.approx(mass.sum())
     both = beetle.tree.inertia + skin.inertia
     own = beetle.com(beetle.rest)[0]
     expected = (beetle.mass * own + mass @ p) / (beetle.mass + mass.sum())
     assert beetle.com(beetle.rest, both)[0] == pytest.approx(expected, abs=1e-12)
     with pytest.raises(UnknownName, match="wing"):
-        skin_on_links(beetle, p, mass, link_of, ["wing"])
+        skin_on_links(beetle, p, replace(share, links=("wing",)))
 
 
 def test_a_rigid_skins_forces_leave_nothing_over(beetle):
