@@ -22,6 +22,7 @@ from drakebots.model import (
     is_floating,
     joint_slices,
     joints_of,
+    moved_positions,
     with_joints,
 )
 
@@ -103,12 +104,7 @@ def _move(
 ) -> None:
     """Sets the positions that velocities lead to from others, with unit quaternions."""
     plant.SetPositions(context, start)
-    q = start + plant.MapVelocityToQDot(context, v)
-    for joint in joints_of(plant):
-        if joint.type_name() == "quaternion_floating":
-            at = slice(joint.position_start(), joint.position_start() + 4)
-            q[at] /= np.linalg.norm(q[at])
-    plant.SetPositions(context, q)
+    plant.SetPositions(context, moved_positions(plant, context, v))
 
 
 def drop_dependent_rows(closure: LoopClosure, context: Context) -> LoopClosure:

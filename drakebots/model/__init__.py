@@ -90,6 +90,7 @@ if TYPE_CHECKING:
         joints_of,
         length_indices,
         model_names,
+        moved_positions,
         one_named,
         point_in_world,
         point_jacobian,

@@ -174,6 +174,18 @@ def with_joints(
     return q
 
 
+def moved_positions(
+    plant: MultibodyPlant, context: Context, dq: np.ndarray
+) -> np.ndarray:
+    """q+ = q + N(q) dq (nq,), with normalised quaternions."""
+    q = plant.GetPositions(context) + plant.MapVelocityToQDot(context, dq)
+    for joint in joints_of(plant):
+        if joint.type_name() == "quaternion_floating":
+            start = joint.position_start()
+            q[start : start + 4] /= np.linalg.norm(q[start : start + 4])
+    return q
+
+
 # --- numbers ----------------------------------------------------------------
 
 

@@ -483,8 +483,5 @@ class SteppedPlant(Sampled):
         if not np.any(forces.normal):
             return np.zeros(self._nv)
         self._plant.SetPositions(self._default, q)
-        total = np.zeros(self._nv)
-        jacobians = self._robot.feet_jacobian(self._default).reshape(-1, 3, self._nv)
-        for J, friction, normal in zip(jacobians, forces.friction, forces.normal):
-            total += J.T @ np.array([*friction, normal])
-        return total
+        on_feet = np.column_stack([forces.friction, forces.normal])
+        return self._robot.feet_jacobian(self._default).T @ on_feet.ravel()

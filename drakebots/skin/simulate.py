@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -257,26 +258,22 @@ def skin_model(problem: SkinSimulation, robot: SkinnedRobot) -> FemModel:
     return build_model(robot.mesh, changed, quadratic=robot.skin.second_order)
 
 
-def skin_penalty(model: FemModel, edge: float) -> Penalty:
-    """Contact of each vertex with links and the skin itself, as stiff as the skin.
-
-    A tet with an edge h [m] of a modulus E [Pa] is a spring of about E h; k is
-    STIFFNESS times that of the stiffest region, and c/k is its stiffness damping.
-    """
-    stiffest = max(model.materials, key=lambda material: material.youngs_modulus)
-    k = STIFFNESS * stiffest.youngs_modulus * edge
-    return Penalty(k, k * stiffest.stiffness_damping)
-
-
 def skin_collisions(
     robot: SkinnedRobot, kind: str, ground: SkinGround | None = None
 ) -> Collisions:
-    """Contact of a robot's skin with its links and itself, by one of COLLISIONS."""
+    """Contact of a robot's skin with its links and itself, by one of COLLISIONS.
+
+    It is as stiff as the skin. A tet with an edge h [m] of a modulus E [Pa] is a spring
+    of about E h; k is STIFFNESS times that of the stiffest region, and c/k is its
+    stiffness damping.
+    """
     links = itself = None
     if kind == "none":
         return Collisions(ground=ground)
     edge, wall = wall_size(robot.mesh, np.ones(len(robot.mesh.tets), bool))
-    penalty = skin_penalty(robot.fem, edge)
+    stiffest = max(robot.fem.materials, key=lambda material: material.youngs_modulus)
+    k = STIFFNESS * stiffest.youngs_modulus * edge
+    penalty = Penalty(k, k * stiffest.stiffness_damping)
     if kind != "itself":
         at = robot.fem, robot.glue, robot.plant, robot.context
         links = link_contact(*at, penalty, bracing=BRACING * (kind == "bracing"))
@@ -361,9 +358,7 @@ def simulate_skinned(
         record.add(state, target, result, last=k == steps)
         return None
 
-    def reached(end: RunEnd) -> Result:
-        return _simulated(problem, record, end)
-
+    reached = partial(_simulated, problem, record)
     with calm_threads():
         end = run_steps(
             step,

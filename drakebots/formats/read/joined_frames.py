@@ -21,7 +21,6 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +67,14 @@ def with_joined_frames(path: Path, reading: Reading, findings: Findings) -> Read
     if not isinstance(raw, dict) or "closed_loop" not in raw:
         return reading
     root = read_tree(reading.parsed(path))
-    line = f"left out of {beside.name}"
-    known = partial(_is_known, findings=findings, line=line)
+
+    def known(kind: str, name: str, names: Iterable[str]) -> bool:
+        """Whether a name is known; what is not is noted."""
+        if name not in names:
+            said = UnknownName(kind, name, names).short
+            findings.note(f"left out of {beside.name}", said)
+        return name in names
+
     try:
         loops = _loops(raw, root, known)
         root = _with_joint_types(root, raw, known)
@@ -90,15 +95,6 @@ def with_joined_frames(path: Path, reading: Reading, findings: Findings) -> Read
 
 Known = Callable[[str, str, Iterable[str]], bool]
 """Whether a name of a kind is among those that are known."""
-
-
-def _is_known(
-    kind: str, name: str, known: Iterable[str], *, findings: Findings, line: str
-) -> bool:
-    """Whether a name is known; what is not is noted in a line of the findings."""
-    if name not in known:
-        findings.note(line, UnknownName(kind, name, known).short)
-    return name in known
 
 
 def _names(raw: Mapping[str, Any], key: str) -> list[str]:

@@ -333,7 +333,10 @@ def compile_mjcf(path: Path) -> tuple[Tree, str, list[str]]:
         left_out["joints of type fixed, which weld as none would"] += len(fixed)
     with _heard() as words:
         try:
-            spec = _parsed(path, text)
+            # In place of the file MuJoCo is given its checked text. It reads UTF-8 in
+            # files that end in .xml; what is included it reads itself.
+            given = str(path.absolute().with_name("model of drakebots.xml"))
+            spec = mujoco.MjSpec.from_file(given, include={given: text.encode()})
         except ValueError as error:
             raise _refusal(path, "parser", error) from error
         _leave_out(spec, left_out)
@@ -354,15 +357,6 @@ def compile_mjcf(path: Path) -> tuple[Tree, str, list[str]]:
         return Tree(spec, model, left_out, lost), name, list(dict.fromkeys(words))
     except InvalidInput as error:
         raise ModelProblem(path, str(error)) from error
-
-
-def _parsed(path: Path, text: str) -> MjSpec:
-    """The elements of a file, whose checked text MuJoCo is given in its place.
-
-    MuJoCo reads UTF-8 in files that end in .xml; what is included it reads itself.
-    """
-    name = str(path.absolute().with_name("model of drakebots.xml"))
-    return mujoco.MjSpec.from_file(name, include={name: text.encode()})
 
 
 @contextmanager

@@ -57,15 +57,13 @@ def find_posture(
     if pose is not None:
         return _as_posture(stance, stance.joint_positions(pose), "given")
     reaches = leg_reaches(stance)
-    tried = [
-        _as_posture(
-            stance,
-            positions,
-            f"pose {name!r} of the file",
-            reaches=reaches if bent else (),
-        )
-        for name, positions in _named_poses(stance, model)
-    ]
+    tried, known = [], {joint.name() for joint in stance.joints}
+    for name, said in standing_poses(model.poses):
+        kept = {j: value for j, value in said.items() if j in known}
+        # Files round the positions of joints that follow others.
+        start = stance.followed(stance.joint_positions(kept))
+        source, stretched = f"pose {name!r} of the file", reaches if bent else ()
+        tried.append(_as_posture(stance, start, source, reaches=stretched))
     start = stance.default
     tried.append(_as_posture(stance, start, "default positions", reaches=reaches))
     for posture in tried:
@@ -92,15 +90,6 @@ def find_posture(
         for x, positions in search(stance, start, reaches)
     ]
     return min([*tried, *found], key=_badness)
-
-
-def _named_poses(stance: Stance, model: Model):
-    """Poses of the file whose names say that the robot stands, the best first."""
-    known = {joint.name() for joint in stance.joints}
-    for name, pose in standing_poses(model.poses):
-        kept = {j: value for j, value in pose.items() if j in known}
-        # Files round the positions of joints that follow others.
-        yield name, stance.followed(stance.joint_positions(kept))
 
 
 def _as_posture(

@@ -205,7 +205,9 @@ def servos(stance: Stance, stiffness: float) -> Servos:
     motors = actuators_of(plant)
     inertia = np.diag(plant.CalcMassMatrix(context))
     carried = stance.mass / max(len(stance.legs), 1)
-    lever = _levers(stance)
+    # Levers of the mass about the joints that carry it [m/rad, 1].
+    lever = {j.index(): 1.0 if slides(j) else stance.size for j in stance.leg_joints()}
+    lever |= _levers_through_loops(stance, lever)
     own = np.zeros(len(motors))
     for k, motor in enumerate(motors):
         joint = motor.joint()
@@ -219,15 +221,6 @@ def servos(stance: Stance, stiffness: float) -> Servos:
         damping=2 * DAMPING * rate * own,
         rest=equilibrium(stance),
     )
-
-
-def _levers(stance: Stance) -> dict[JointIndex, float]:
-    """Lever of the mass about each joint that carries it [m/rad, 1], by joint."""
-    found = {
-        joint.index(): 1.0 if slides(joint) else stance.size
-        for joint in stance.leg_joints()
-    }
-    return found | _levers_through_loops(stance, found)
 
 
 def _levers_through_loops(

@@ -72,7 +72,6 @@ from drakebots.multibody import (
 from drakebots.results import Result
 from drakebots.robots.quads.plant import (
     SkinnedPlant,
-    check_base,
     nominal_robot,
     standing,
 )
@@ -259,8 +258,12 @@ def build(problem: Control) -> Built:
         UnknownName, ModelProblem, InvalidInput, NoSolution: as :func:`control`.
     """
     robot = load_planned(problem.model)
-    check_base(robot)
     quad, nominal = robot.quad, nominal_robot(robot)
+    if passive := set(quad.coordinates[6:]) - set(quad.joints):
+        raise InvalidInput(
+            f"{robot.name}: joint {min(passive)!r} has no servo; control needs one at "
+            "every joint"
+        )
     stride = problem.speed * problem.gait.period * problem.gait.duty
     home = standing(nominal, quad.rest, problem.terrain, stride)
     height = quad.rest_com(robot.link_skin)[2]

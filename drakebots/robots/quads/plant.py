@@ -26,7 +26,7 @@ import numpy as np
 from pydrake.multibody.tree import RevoluteSpring, SpatialInertia, UnitInertia
 
 from drakebots.control import Command, feet_miss, raised
-from drakebots.core.errors import InvalidInput, NoSolution
+from drakebots.core.errors import NoSolution
 from drakebots.model import Point
 from drakebots.multibody import Flat, Robot, Terrain, build_robot
 from drakebots.robots.quads.robot import PlannedRobot
@@ -130,17 +130,6 @@ def standing(
         f"{nominal.model.name} does not reach the ground on a slope of "
         f"{np.degrees(slope):.3g} degrees; its legs are too short"
     )
-
-
-def check_base(robot: PlannedRobot) -> None:
-    """Raises InvalidInput for a robot whose joints are not all actuated."""
-    quad = robot.quad
-    passive = set(quad.coordinates[6:]) - set(quad.joints)
-    if passive:
-        raise InvalidInput(
-            f"{robot.name}: joint {min(passive)!r} has no servo; control needs one at "
-            "every joint"
-        )
 
 
 # --- the plant ---

@@ -244,8 +244,14 @@ class Touched:
 
     def add_to(self, equations: StepEquations) -> StepEquations:
         """The equations of the step with the forces on skin and bodies."""
-        equations = with_springs(equations, self.nodes, self.K, self.push)
-        b, skeleton = equations.b_d, equations.skeleton
+        A, b = equations.A_d.copy(), equations.b_d.copy()
+        start = equations.pattern.diagonal
+        for i in range(3):
+            for j in range(i, 3):
+                # A row begins with its diagonal, and a node's three columns are one.
+                np.add.at(A, start[3 * self.nodes + i] + j - i, self.K[:, i, j])
+            np.add.at(b, 3 * self.nodes + i, self.push[:, i])
+        equations, skeleton = replace(equations, A_d=A, b_d=b), equations.skeleton
         KJ = self.K @ self.J
         rows, nv = (3 * self.nodes[:, None] + np.arange(3)).ravel(), self.J.shape[2]
         at, column = np.nonzero(KJ.reshape(-1, nv))
@@ -332,20 +338,6 @@ def touching(equations: StepEquations, *touched: Touched | None) -> StepEquation
     for each in touched:
         equations = equations if each is None else each.add_to(equations)
     return equations
-
-
-def with_springs(
-    equations: StepEquations, nodes: np.ndarray, K: np.ndarray, push: np.ndarray
-) -> StepEquations:
-    """The equations of the step with forces push - K du (c, 3) [N] on nodes."""
-    A, b = equations.A_d.copy(), equations.b_d.copy()
-    start = equations.pattern.diagonal
-    for i in range(3):
-        for j in range(i, 3):
-            # A row begins with its diagonal, and a node's three columns are one.
-            np.add.at(A, start[3 * nodes + i] + j - i, K[:, i, j])
-        np.add.at(b, 3 * nodes + i, push[:, i])
-    return replace(equations, A_d=A, b_d=b)
 
 
 @dataclass(frozen=True)

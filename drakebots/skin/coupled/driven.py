@@ -17,7 +17,6 @@ from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
 
 from drakebots.core.checks import check_value, positive
-from drakebots.core.errors import InvalidInput
 from drakebots.model import find_body
 from drakebots.multibody import joint_limits, limit_rows
 from drakebots.skin.coupled.equations import StepSolution, as_vector
@@ -97,7 +96,7 @@ class Drive:
         """
         laws = self.laws if touch is None else [*self.laws, touch]
         if self.patch is not None and ground is None:
-            return find_friction(system, laws, self.patch, r, self.dt, z)
+            return find_friction(system, laws, self.patch, r, z)
         laws = laws if ground is None else [*laws, ground]
         # Without laws the initial guess must be the solution.
         z = z if laws and z is not None else system.back(r)
@@ -164,7 +163,6 @@ class CoupledResult:
         torques: applied torques (m,) [N m], those of servos included, within limits.
         patch_forces: forces of the ground on the contact points (k, 3) [N].
         solution: solution of the coupled equations of a full skin, or None.
-        worst_tet: tet of a full skin with the smallest det F.
         forces: all contact forces but those of the skin with links and itself.
     """
 
@@ -175,7 +173,6 @@ class CoupledResult:
     torques: np.ndarray | None = None
     patch_forces: np.ndarray | None = None
     solution: StepSolution | None = None
-    worst_tet: int | None = None
     forces: SceneForces = SceneForces()
 
 
@@ -290,18 +287,11 @@ class DrivenSkeleton(ABC):
 
     def pose(self, q: np.ndarray, v: np.ndarray) -> None:
         """Sets q, v in the plant's context; InvalidInput where they do not fit."""
-        plant = self.plant
-        for name, value, size, put in (
-            ("q", q, plant.num_positions(), plant.SetPositions),
-            ("v", v, plant.num_velocities(), plant.SetVelocities),
-        ):
-            value = np.asarray(value, float)
-            if value.shape != (size,) or not np.isfinite(value).all():
-                raise InvalidInput(
-                    f"skeleton's {name}: needs {size} finite numbers, got "
-                    f"{value.tolist()}"
-                )
-            put(self.context, value)
+        plant, context = self.plant, self.context
+        q = as_vector("skeleton's q", np.asarray(q, float), plant.num_positions())
+        v = as_vector("skeleton's v", np.asarray(v, float), plant.num_velocities())
+        plant.SetPositions(context, q)
+        plant.SetVelocities(context, v)
 
     def in_matrix(self, servo: Servo | None) -> Servo | None:
         """The servos that the matrix of the step includes: those without limits."""

@@ -412,7 +412,6 @@ def find_friction(
     laws: Sequence[Law],
     patch: PatchLaw,
     r: np.ndarray,
-    dt: float,
     z: np.ndarray | None = None,
 ) -> tuple[np.ndarray, PatchLaw]:
     """Solves a time step with laws and contact points whose friction is unknown.

@@ -251,18 +251,6 @@ def skeleton_equations(
     return SkeletonEquations(A, b, B, x, J)
 
 
-def moved_positions(
-    plant: MultibodyPlant, context: Context, dq: np.ndarray
-) -> np.ndarray:
-    """q+ = q + N(q) dq (nq,), with normalised quaternions."""
-    q = plant.GetPositions(context) + plant.MapVelocityToQDot(context, dq)
-    for joint in joints_of(plant):
-        if joint.type_name() == "quaternion_floating":
-            start = joint.position_start()
-            q[start : start + 4] /= np.linalg.norm(q[start : start + 4])
-    return q
-
-
 def glue_wrenches(
     plant: MultibodyPlant, context: Context, glue: Glue, forces: np.ndarray
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -28,7 +28,7 @@ from drakebots.fem import Cavity, SkinState, equilibrium
 from drakebots.fem.assembly import FemModel, elastic_energy, worst_tet
 from drakebots.fem.mesh import connected_pieces
 from drakebots.fem.solver import Prescribed
-from drakebots.model import find_body, is_floating, joints_of
+from drakebots.model import find_body, is_floating, joints_of, moved_positions
 from drakebots.skin.coupled.collisions import RUBBED, Collisions, touching
 from drakebots.skin.coupled.driven import CoupledResult, DrivenSkeleton, SceneForces
 from drakebots.skin.coupled.equations import (
@@ -44,7 +44,6 @@ from drakebots.skin.coupled.skeleton import (
     Servo,
     check_skeleton,
     glue_points,
-    moved_positions,
     skeleton_equations,
 )
 from drakebots.skin.coupled.solver import StepSolver
@@ -174,7 +173,6 @@ class CoupledStepper(DrivenSkeleton):
         *,
         servo: Servo | None = None,
         skin_forces: np.ndarray | None = None,
-        project: bool = False,
     ) -> StepEquations:
         """Assembles the equations of a step, with the skin's contact with the ground.
 
@@ -192,7 +190,7 @@ class CoupledStepper(DrivenSkeleton):
                 "not in equations(); use step() or system(), or a stepper without it"
             )
         self.pose(state.q, state.v)
-        own = self._equations(state, servo, skin_forces, project, None)
+        own = self._equations(state, servo, skin_forces, False, None)
         return touching(own, self._on_ground(state))
 
     def system(
@@ -297,18 +295,17 @@ class CoupledStepper(DrivenSkeleton):
         if found is None or not (
             np.isfinite(found.dq).all() and np.isfinite(found.du).all()
         ):
-            tet, ratio = worst_tet(self.model, state.skin.positions)
-            return CoupledResult(state, False, reason, ratio, worst_tet=tet)
+            _, ratio = worst_tet(self.model, state.skin.positions)
+            return CoupledResult(state, False, reason, ratio)
         after = self.advance(state, found)
         tet, ratio = worst_tet(self.model, after.skin.positions)
         if not (
             ratio > 0 or np.isfinite(elastic_energy(self.model, after.skin.positions))
         ):
             reason = f"tet {tet} inverted (det F {ratio:.3g})"
-            end = {"solution": found, "worst_tet": tet}
-            return CoupledResult(state, False, reason, ratio, **end)
+            return CoupledResult(state, False, reason, ratio, solution=found)
         applied = drive.applied(skeleton.B, found.dq)
-        end = applied, solved.feet, found, tet, forces
+        end = applied, solved.feet, found, forces
         return CoupledResult(after, True, solved.note, ratio, *end)
 
     def advance(self, state: CoupledState, solution: StepSolution) -> CoupledState:

@@ -32,10 +32,11 @@ from pydrake.systems.framework import Context
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.fem import SkinState
 from drakebots.fem.assembly import FemModel, as_forces, stiffness_shares
+from drakebots.model import moved_positions
 from drakebots.skin.coupled import Collisions, CoupledState, Glue, as_vector
 from drakebots.skin.coupled.driven import CoupledResult, DrivenSkeleton, feet
 from drakebots.skin.coupled.equations import ScaledCholesky
-from drakebots.skin.coupled.skeleton import moved_positions, skeleton_equations
+from drakebots.skin.coupled.skeleton import skeleton_equations
 from drakebots.skin.coupled.touch import Pairs, TouchLaw
 from drakebots.skin.file import SkinnedRobot
 from drakebots.skin.reduced.basis import (
@@ -109,16 +110,13 @@ class ReducedForces:
         at = skin.mass_nodes
         self._rest, self._weights = skin.rest[at], weights.rows(at)
         self._modes = np.ascontiguousarray(skin.modes[at])
-        alpha = np.array([m.mass_damping for m in model.materials])
-        self._alpha = self._mass_damping(alpha)[at]
-
-    def _mass_damping(self, alpha):
-        """Rayleigh's alpha of each node (N,), from the material of one of its tets."""
-        out = np.zeros(len(self.model.rest))
-        for group, row in zip(self.model.space.groups, self.model.rows):
+        # Rayleigh's alpha of each node is that of the material of one of its tets.
+        of_material = np.array([m.mass_damping for m in model.materials])
+        alpha = np.zeros(len(model.rest))
+        for group, row in zip(model.space.groups, model.rows):
             for nodes in group.nodes.T:
-                out[nodes[nodes >= 0]] = alpha[row][nodes >= 0]
-        return out
+                alpha[nodes[nodes >= 0]] = of_material[row][nodes >= 0]
+        self._alpha = alpha[at]
 
     def elastic(self, motion: LinkMotion, y: np.ndarray, dt: float, project: bool):
         """Elastic forces and stiffness, projected.

@@ -39,6 +39,7 @@ from pydrake.systems.framework import Context
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.fem import SkinState
 from drakebots.fem.assembly import FemModel, force_and_tangent, stiffness_shares
+from drakebots.model import moved_positions
 from drakebots.skin.coupled import (
     CoupledState,
     CoupledStepper,
@@ -49,7 +50,7 @@ from drakebots.skin.coupled import (
     torque_map,
 )
 from drakebots.skin.coupled.equations import step_equations
-from drakebots.skin.coupled.skeleton import moved_positions, skeleton_equations
+from drakebots.skin.coupled.skeleton import skeleton_equations
 
 STEP = 1e-6
 """Step of central differences in the skeleton's coordinates [rad, m, rad/s, m/s]."""

@@ -125,7 +125,7 @@ def test_newton_finds_the_minimum(model):
     best = minimize(merit, z + 1e-3, method="Nelder-Mead", options={"xatol": 1e-10})
     assert merit(z) <= best.fun + 1e-9
     assert np.allclose(z, best.x, atol=1e-5)
-    found, law = find_friction(system, [servo], patch, r, DT)
+    found, law = find_friction(system, [servo], patch, r)
     forces = law.on_links(found[: system.nv])
     y = (patch.rows @ found).reshape(-1, 3)
     slip = np.linalg.norm(y[:, :2], axis=1)

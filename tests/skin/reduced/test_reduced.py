@@ -10,11 +10,11 @@ from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.core.errors import FileProblem, InvalidInput, NoSolution
 from drakebots.fem.assembly import elastic_force, force_and_tangent, gravity_force
+from drakebots.model import moved_positions
 from drakebots.multibody import Flat
 from drakebots.skin import skin_collisions
 from drakebots.skin.coupled import PatchContact, PatchLaw
 from drakebots.skin.coupled.laws import minimise
-from drakebots.skin.coupled.skeleton import moved_positions
 from drakebots.skin.coupled.touch import Pairs
 from drakebots.skin.file import load_skinned
 from drakebots.skin.file.description import Patches

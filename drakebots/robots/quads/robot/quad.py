@@ -158,11 +158,6 @@ class Quad:
         return low, high
 
     @cached_property
-    def speed_limits(self) -> np.ndarray:
-        """Speed limits of the joints (nv,) [rad/s]; inf without a limit."""
-        return self.robot.plant.GetVelocityUpperLimits()
-
-    @cached_property
     def rest_feet(self) -> np.ndarray:
         """p_WF at rest (feet, 3) [m]."""
         return self.tree.feet_function(self.rest).full().reshape(-1, 3)

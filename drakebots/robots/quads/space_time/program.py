@@ -283,15 +283,12 @@ class KnotBuilder(ProgramBuilder):
         self.add_cost(block, {"x": self[group].indices}, data=data)
 
 
-def space_time_program(
-    problem: SpaceTime, posture: np.ndarray | None = None
-) -> Program:
+def space_time_program(problem: SpaceTime, posture: np.ndarray) -> Program:
     """The nonlinear program of a space-time problem.
 
     Args:
         problem: the problem.
-        posture: poses at the knots (K, nv) for `Weights.posture`; the rest pose by
-            default.
+        posture: poses at the knots (K, nv) for `Weights.posture`.
     """
     return _SpaceTimeBuilder(problem, posture).build()
 
@@ -299,7 +296,7 @@ def space_time_program(
 class _SpaceTimeBuilder(KnotBuilder):
     """The program of eq. (9)."""
 
-    def __init__(self, problem: SpaceTime, posture: np.ndarray | None):
+    def __init__(self, problem: SpaceTime, posture: np.ndarray):
         super().__init__(f"space-time {problem.motion.name}", problem)
         self.posture = posture
         self._variables_of_knots()
@@ -314,7 +311,7 @@ class _SpaceTimeBuilder(KnotBuilder):
         """Adds q, v, a, p, c, F, T and tau, within the limits of the robot."""
         p, quad, K = self.p, self.quad, self.K
         names = quad.coordinates
-        speed = quad.speed_limits
+        speed = quad.robot.plant.GetVelocityUpperLimits()
         self.add_poses()
         self.add_variables("v", K, names, lower=-speed, upper=speed)
         self.add_variables("a", K, names, scale=10.0)
@@ -442,8 +439,4 @@ class _SpaceTimeBuilder(KnotBuilder):
                 target[:, k] = values[p.knots]
         if weight.any():
             self.add_squares("F", "q", weight, target)
-        posture = self.quad.rest if self.posture is None else self.posture
-        light = w.posture * each * np.ones(n)
-        if self.posture is None:
-            light[:, :6] = 0.0
-        self.add_squares("posture", "q", light, posture)
+        self.add_squares("posture", "q", w.posture * each, self.posture)

@@ -22,6 +22,7 @@ two feet then falls behind; it is `settling_step` that keeps torques from jumpin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -39,7 +40,7 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
-from drakebots.model import joints_of
+from drakebots.model import joint_slices, joints_of, length_indices
 from drakebots.robots.quads.robot import Feet, FeetKinematics
 from drakebots.skin.coupled import ReducedSystem, SpringSystem, StepSolution
 
@@ -178,28 +179,29 @@ class StepTargets:
 
 @dataclass(frozen=True)
 class Quadratic:
-    """E = 1/2 w'H w + g'w + c, and its terms |A w + b|^2 by name.
+    """E = 1/2 w'H w + g'w + c, the sum of terms |A w + b|^2.
 
     Attributes:
-        H, g, c: Hessian (n, n), gradient at 0 (n,) and constant.
-        terms: A (r, n) and b (r,) of each term, including the root of its weight.
+        terms: A (r, n) and b (r,) of each term by name, including the root of its
+            weight.
     """
 
-    H: np.ndarray
-    g: np.ndarray
-    c: float
     terms: dict[str, tuple[np.ndarray, np.ndarray]]
 
-    @classmethod
-    def of(cls, terms: dict[str, tuple[np.ndarray, np.ndarray]]) -> Quadratic:
-        """The sum of some terms."""
-        pairs = terms.values()
-        return cls(
-            sum(2 * A.T @ A for A, _ in pairs),
-            sum(2 * A.T @ b for A, b in pairs),
-            sum(float(b @ b) for _, b in pairs),
-            terms,
-        )
+    @cached_property
+    def H(self) -> np.ndarray:
+        """Hessian (n, n)."""
+        return sum(2 * A.T @ A for A, _ in self.terms.values())
+
+    @cached_property
+    def g(self) -> np.ndarray:
+        """Gradient at 0 (n,)."""
+        return sum(2 * A.T @ b for A, b in self.terms.values())
+
+    @cached_property
+    def c(self) -> float:
+        """Value at 0."""
+        return sum(float(b @ b) for _, b in self.terms.values())
 
     def __call__(self, w: np.ndarray) -> float:
         """E at w."""
@@ -212,31 +214,28 @@ class Quadratic:
         }
 
 
+_PLANNED = (
+    *("weld", "revolute", "prismatic", "ball_rpy", "universal", "planar"),
+    *("quaternion_floating", "rpy_floating"),
+)
+"""Kinds of joints of robots that are planned step by step."""
+
+
 def coordinate_units(plant: MultibodyPlant, angle: float, length: float) -> np.ndarray:
     """Unit in which each coordinate is measured (nv,) [rad, m].
 
     Raises:
         InvalidInput: for a joint of another type than those known here.
     """
-    units = np.empty(plant.num_velocities())
-    kinds = {
-        "revolute": [angle],
-        "prismatic": [length],
-        "quaternion_floating": [angle] * 3 + [length] * 3,
-        "rpy_floating": [angle] * 3 + [length] * 3,
-        "ball_rpy": [angle] * 3,
-        "universal": [angle] * 2,
-        "planar": [length, length, angle],
-    }
+    units = np.full(plant.num_velocities(), float(angle))
     for joint in joints_of(plant):
-        start, n = joint.velocity_start(), joint.num_velocities()
-        if n and joint.type_name() not in kinds:
+        if joint.type_name() not in _PLANNED:
             raise InvalidInput(
                 f"joint {joint.name()!r}: {joint.type_name()} joints cannot be planned "
                 "step by step; use revolute or prismatic ones"
             )
-        if n:
-            units[start : start + n] = kinds[joint.type_name()]
+        own = units[joint_slices(joint)[1]]  # seen, not copied
+        own[length_indices(joint, of_velocities=True)] = length
     return units
 
 
@@ -346,4 +345,4 @@ def step_objective(
         name: (np.sqrt(weight) * A, np.sqrt(weight) * b)
         for name, (weight, A, b) in parts.items()
     }
-    return Quadratic.of(terms)
+    return Quadratic(terms)

@@ -164,20 +164,6 @@ def plan_reference(
     return Reference(times, q, v, targets, angles, contact, com, periodic, name)
 
 
-def plan_shortfall(plan: Result) -> tuple[bool, str]:
-    """Whether a plan ends before its motion does, and what it says that went wrong.
-
-    The text is empty for a plan that succeeded.
-    """
-    if plan.ok:
-        return False, ""
-    end = float(plan.data.time.values[-1])
-    whole = float(plan.data.plan_time.values[-1]) if "plan_time" in plan.data else end
-    early = whole > end * (1 + 1e-9)
-    text = f"the plan did not succeed ({plan.message})"
-    return early, text + (f" and has {end:g} of {whole:g} s" if early else "")
-
-
 def findings(robot: PlannedRobot, data: xr.Dataset, metrics: dict) -> list[Finding]:
     """Findings on a run's distance, tilt and torques, the gravest first."""
     planned, found = float(metrics["planned_distance_m"]), []
@@ -206,10 +192,14 @@ def verdict(
     if metrics["planned_distance_m"] > MOVES:
         end = replace(end, message=f"{end.message}, {_said(metrics)}")
     made, message = judged(end, found, "it moves")
-    early, lead = plan_shortfall(plan)
-    if early and made is Verdict.SUCCESS:
-        made = Verdict.FAILED
-    return made, f"{lead}; its run: {message}" if lead else message
+    if plan.ok:
+        return made, message
+    lead, times = f"the plan did not succeed ({plan.message})", plan.data.time.values
+    whole = plan.data.plan_time.values[-1] if "plan_time" in plan.data else times[-1]
+    if whole > times[-1] * (1 + 1e-9):
+        lead += f" and has {times[-1]:g} of {whole:g} s"
+        made = Verdict.FAILED if made is Verdict.SUCCESS else made
+    return made, f"{lead}; its run: {message}"
 
 
 def plan_model(plan: Result) -> str:

@@ -140,7 +140,8 @@ def test_heights_of_corners_are_drakes(quads, name):
 def test_soles_in_the_air_have_rows(cow):
     """Corners of feet in the air are bounded below, those of others are not."""
     problem = SpaceTime(cow, library_motion("walk", cow))
-    low = program.space_time_program(problem).rows["clear"].lower
+    posture = problem.quad.rest
+    low = program.space_time_program(problem, posture).rows["clear"].lower
     up = ~np.repeat(problem.contact, [len(s.corners) for s in cow.soles], axis=1)
     assert up.any() and np.array_equal(low == 0, up)
     assert np.isneginf(low[~up]).all()

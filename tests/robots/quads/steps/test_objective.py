@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput
+from drakebots.model import moved_positions
 from drakebots.robots.quads.robot import Feet, feet_kinematics
 from drakebots.robots.quads.steps import (
     StepTargets,
@@ -17,7 +18,6 @@ from drakebots.robots.quads.steps import (
 from drakebots.robots.quads.steps.contact_state import cop_rows
 from drakebots.robots.quads.steps.objective import coordinate_units, step_maps
 from drakebots.skin.coupled import ReducedSystem
-from drakebots.skin.coupled.skeleton import moved_positions
 from tests.helpers.scripts import load_script
 
 solve_multipliers = load_script("skin_paper_systems").solve_multipliers
