@@ -34,11 +34,12 @@ from drakebots.model import (
     find_body,
     is_floating,
     joints_of,
+    point_jacobian,
     skin_path,
 )
 from drakebots.multibody import EULER_JOINTS, Robot, build_robot, polygon
 from drakebots.robots.quads.robot.tree_dynamics import TreeDynamics
-from drakebots.skin.coupled import patch_points, torque_map
+from drakebots.skin.coupled import torque_map
 from drakebots.skin.file import Patches, read_skin, rest_positions
 
 RPY = [5, 4, 3]
@@ -470,16 +471,19 @@ def feet_kinematics(
     plant: MultibodyPlant, context: Context, feet: Feet
 ) -> FeetKinematics:
     """Kinematics of the feet at the context's q."""
-    world, rows = plant.world_frame(), []
+    world, nv = plant.world_frame(), plant.num_velocities()
+    rows = []
     for one, n_B in zip(feet.patches, feet.normal_B):
         frame = find_body(plant, one.body).body_frame()
-        p, J = patch_points(plant, context, [one])
+        p_BC = np.ascontiguousarray(one.p_BC.T)
+        p = plant.CalcPointsPositions(context, frame, p_BC, world).T
+        J = point_jacobian(plant, context, frame, p_BC).reshape(len(p), 3, nv)
         spin = plant.CalcJacobianAngularVelocity(
             context, JacobianWrtVariable.kV, frame, world, world
         )
         n = frame.CalcPoseInWorld(context).rotation().matrix() @ n_B
         # dn = omega x n.
         turned = np.cross(spin.T, n).T
-        tip, J_tip = p.mean(axis=0)[None], J.reshape(len(p), 3, -1).mean(axis=0)
-        rows.append((p, J, tip, J_tip, n[None], turned))
+        tip, J_tip = p.mean(axis=0)[None], J.mean(axis=0)
+        rows.append((p, J.reshape(-1, nv), tip, J_tip, n[None], turned))
     return FeetKinematics(*map(np.concatenate, zip(*rows)))
