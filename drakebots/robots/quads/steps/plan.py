@@ -135,6 +135,7 @@ def plan_steps(
     model: str = "quad",
     stage: str = "steps",
     progress: Progress | None = None,
+    provenance: dict | None = None,
 ) -> Result:
     """Plans all steps of a motion.
 
@@ -145,6 +146,7 @@ def plan_steps(
         model: name of the robot.
         stage: name of this work for `progress`.
         progress: called with the simulated time reached and its end [s].
+        provenance: provenance of the result.
 
     Returns:
         A result of kind "quads.frames"; see :class:`_Log` for its variables.
@@ -153,7 +155,7 @@ def plan_steps(
         InvalidInput: for shapes that do not fit the robot, before any step.
         NoSolution: when the skin does not settle at the first pose.
     """
-    start, log = clock.perf_counter(), _Log(planner, plan, model)
+    start, log = clock.perf_counter(), _Log(planner, plan, model, provenance)
     state = initial or settled_state(planner.stepper, plan.q_ref[0])
     log.add_state(state)
     memory, dt, steps = planner.start(state), planner.stepper.dt, len(plan.q_ref) - 1
@@ -232,14 +234,15 @@ class _Log:
     simulations of skins.
     """
 
-    def __init__(self, planner, plan, model: str):
+    def __init__(self, planner, plan, model: str, provenance: dict | None):
         nq, count = planner.stepper.plant.num_positions(), len(planner.feet)
         if plan.q_ref.shape[1] != nq or plan.contact.shape[1] != count:
             raise InvalidInput(
                 f"step-by-step plan: q_ref {plan.q_ref.shape} and contact "
                 f"{plan.contact.shape} for a robot of {nq} positions and {count} feet"
             )
-        self.planner, self.plan, self.model = planner, plan, model
+        self.planner, self.plan = planner, plan
+        self.model, self.provenance = model, provenance or {}
         self.stepper = planner.stepper
         self.share = skin_share(self.stepper.model, self.stepper.glue)
         plant, context = self.stepper.plant, self.stepper.context
@@ -338,7 +341,7 @@ class _Log:
             residuals=residuals,
             timings=self.timings,
             metrics=metrics,
-            provenance={},
+            provenance=self.provenance,
         )
 
     def _dataset(self) -> xr.Dataset:
