@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from drakebots.trajopt.contact_implicit.system import (
         INTEGRATORS,
         ContactSystem,
+        check_legged,
         joint_inputs,
     )
 

@@ -24,6 +24,7 @@ from drakebots.trajopt.contact_implicit.system import (
     DIRECTIONS,
     INTEGRATORS,
     ContactSystem,
+    check_legged,
     contact_block,
     interval_block,
     loop_block,
@@ -126,16 +127,7 @@ class ContactImplicit:
         if self.levels is not None:
             shape = (self.knots - 1, self.system.num_feet)
             check(self, "", levels=array(shape))
-        if not self.system.num_feet:
-            raise InvalidInput(
-                f"{self.system.robot.model.name} has no feet; name them with --feet or "
-                "in the YAML beside the model"
-            )
-        if not self.system.nu:
-            raise InvalidInput(
-                f"{self.system.robot.model.name} has no motors; give its joints "
-                "some with an effort, --actuate all --effort 10"
-            )
+        check_legged(self.system.robot.model, self.system.nu)
 
     def builder(self) -> ContactImplicitBuilder:
         """A builder with the variables and dynamics; it takes costs and goals."""
@@ -298,11 +290,12 @@ class ContactImplicitBuilder(ProgramBuilder):
     def running_cost(self, function: Callable[[ca.SX, ca.SX, ca.SX], ca.SX]) -> None:
         """Adds sum_k h_k g(q_m, v_m, u_k) with midpoints and difference quotients."""
         q0, q1 = self.ends()
-        self.cost(
-            "running",
-            {"h": self["h"].indices, "q0": q0, "q1": q1, "u": self["u"].indices},
-            lambda h, q0, q1, u: h * function((q0 + q1) / 2, (q1 - q0) / h, u),
-        )
+        at = {"h": self["h"].indices, "q0": q0, "q1": q1, "u": self["u"].indices}
+
+        def cost(h: ca.SX, q0: ca.SX, q1: ca.SX, u: ca.SX) -> ca.SX:
+            return h * function((q0 + q1) / 2, (q1 - q0) / h, u)
+
+        self.cost("running", at, cost)
 
 
 # --- cost terms -------------------------------------------------------------
@@ -325,11 +318,11 @@ def cost_input_steps(
     u, worth = b["u"].indices, ca.SX(per_unit)
     if b.problem.periodic is not None:
         u = np.vstack([u, u[:1]])
-    b.cost(
-        "effort",
-        {"before": u[:-1], "after": u[1:]},
-        lambda before, after: 0.5 * weight * ca.sumsqr(worth * (after - before)),
-    )
+
+    def cost(before: ca.SX, after: ca.SX) -> ca.SX:
+        return 0.5 * weight * ca.sumsqr(worth * (after - before))
+
+    b.cost("effort", {"before": u[:-1], "after": u[1:]}, cost)
 
 
 def cost_velocity_steps(
@@ -346,17 +339,16 @@ def cost_velocity_steps(
         uneven: whether time steps differ, so that each quotient is over its own.
     """
     q, h = b["q"].indices, b["h"].indices
-    b.cost(
-        "smooth",
-        {"q0": q[:-2], "q1": q[1:-1], "q2": q[2:], "h": h[1:]}
-        | ({"h0": h[:-1]} if uneven else {}),
-        lambda q0, q1, q2, h, h0=None: (
-            weight
-            * ca.sumsqr(
-                (q0 - 2 * q1 + q2) / h if h0 is None else (q2 - q1) / h - (q1 - q0) / h0
-            )
-        ),
-    )
+    at = {"q0": q[:-2], "q1": q[1:-1], "q2": q[2:], "h": h[1:]}
+    if uneven:
+        at["h0"] = h[:-1]
+
+    def cost(q0: ca.SX, q1: ca.SX, q2: ca.SX, h: ca.SX, h0=None) -> ca.SX:
+        even = h0 is None
+        change = (q0 - 2 * q1 + q2) / h if even else (q2 - q1) / h - (q1 - q0) / h0
+        return weight * ca.sumsqr(change)
+
+    b.cost("smooth", at, cost)
 
 
 def cost_rates(
@@ -385,6 +377,5 @@ def cost_loop_forces(b: ContactImplicitBuilder, weight: float) -> None:
     Raises:
         UnknownName: for a robot without loops.
     """
-    b.cost(
-        "loop_forces", {"lam": b["lam"].indices}, lambda lam: weight * ca.sumsqr(lam)
-    )
+    at = {"lam": b["lam"].indices}
+    b.cost("loop_forces", at, lambda lam: weight * ca.sumsqr(lam))

@@ -170,21 +170,15 @@ def audit(
         directions) and of joints that follow others (rad, lengths);
         penetration_max; slack_max; cone_max: largest excess of friction over mu gam.
     """
-    system = problem.system
-    h, q, gam, beta = (parts[n] for n in ("h", "q", "gam", "beta"))
-    K, nc = gam.shape
-    phi, speed = system.motion_of_intervals(q, h)
-    cone = problem.friction * gam - beta.reshape(K, nc, 4).sum(axis=2)
-    eta = speed + np.repeat(parts["psi"], 4, axis=1)
-    products = [phi * gam, h * cone * parts["psi"], h * eta * beta]
-    out = {
-        "complementarity_max": max(float(np.abs(p).max(initial=0)) for p in products),
-        "penetration_max": float(max(-phi.min(initial=0.0), 0.0)),
-        "cone_max": float(max(-cone.min(initial=0.0), 0.0)),
+    found = problem.system.contact_products(parts, problem.friction)
+    products = [float(np.abs(p).max(initial=0)) for p in found["products"]]
+    return {
+        "complementarity_max": max(products),
+        "penetration_max": float(max(-found["phi"].min(initial=0.0), 0.0)),
+        "cone_max": float(max(-found["cone"].min(initial=0.0), 0.0)),
         "slack_max": float(parts["s"].max()),
+        **_mechanics(problem, parts),
     }
-    out |= _mechanics(problem, parts)
-    return out
 
 
 def _mechanics(problem: ContactImplicit, parts) -> dict[str, float]:

@@ -220,16 +220,10 @@ def with_free_contacts(
     The slip speed psi of a foot is its fastest one along the ground, eta = D'p_dot +
     psi, and the slack s is the largest sum of products of an interval, within bounds.
     """
-    h, q, gam, beta = (parts[n] for n in ("h", "q", "gam", "beta"))
-    K, nc = gam.shape
-    phi, speed = system.motion_of_intervals(q, h)
-    psi = np.maximum((-speed).reshape(K, nc, 4).max(axis=2), 0.0)
-    eta = speed + np.repeat(psi, 4, axis=1)
-    cone = friction * gam - beta.reshape(K, nc, 4).sum(axis=2)
-    products = phi * gam, h * cone * psi, h * eta * beta
-    sums = np.max([product.sum(axis=1) for product in products], axis=0)
+    found = system.contact_products(parts, friction)
+    sums = np.max([product.sum(axis=1) for product in found["products"]], axis=0)
     group = free.variables["s"]
     s = np.clip(sums[:, None], group.lower, group.upper)
     kept = {name: parts[name] for name in parts if name in free.variables}
-    x = free.pack({**kept, "psi": psi, "eta": eta, "s": s})
+    x = free.pack({**kept, "psi": found["psi"], "eta": found["eta"], "s": s})
     return np.clip(x, free.x_lower, free.x_upper)

@@ -40,7 +40,7 @@ its lower bound (Manchester et al. 2019; RSS 2018 (14)).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import cached_property, wraps
 
@@ -49,7 +49,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import checked
-from drakebots.model import actuators_of
+from drakebots.model import Model, actuators_of
 from drakebots.multibody import Flat, Robot, Terrain, Twin
 from drakebots.trajopt.program import Block
 
@@ -68,6 +68,29 @@ DIRECTIONS = ("+x", "-y", "-x", "+y")
 def joint_inputs(twin: Twin, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
     """B u, for inputs that are the plant's actuators."""
     return ca.SX(twin.actuation_matrix()) @ u
+
+
+def check_legged(model: Model, motors: int) -> None:
+    """Refuses a model that cannot walk.
+
+    Args:
+        model: the model.
+        motors: number of its inputs.
+
+    Raises:
+        InvalidInput: for one without feet, motors or mass.
+    """
+    missing = {
+        "feet; name links, frames or points with --feet or list them in the YAML "
+        "beside the model": not model.feet,
+        "motors; give its joints some with an effort, --actuate all --effort 10": (
+            not motors
+        ),
+        "mass; give its links inertias": not model.summary.mass > 0,
+    }
+    for words, is_so in missing.items():
+        if is_so:
+            raise InvalidInput(f"{model.name} has no {words}")
 
 
 @checked("system")
@@ -243,6 +266,28 @@ class ContactSystem:
         motion = self.contact_motion.map(len(v))
         phi, speed = (np.array(a).T for a in motion(q[1:].T, v.T))
         return phi, speed
+
+    def contact_products(
+        self, parts: Mapping[str, np.ndarray], friction: float
+    ) -> dict[str, np.ndarray]:
+        """What hard contact asks of intervals, at their ends: `phi` and `cone` = mu gam
+        - 1'beta (K, nc), `eta` = D'p_dot + psi (K, 4 nc), and the products phi gam, h
+        cone psi and h eta beta.
+
+        Args:
+            parts: decision variables by name; psi is by default the fastest speed of
+                each foot along the ground.
+            friction: friction coefficient mu.
+        """
+        h, gam, beta = (parts[name] for name in ("h", "gam", "beta"))
+        phi, speed = self.motion_of_intervals(parts["q"], h)
+        of_feet = *gam.shape, len(DIRECTIONS)
+        fastest = np.maximum((-speed).reshape(of_feet).max(axis=2), 0.0)
+        psi = parts.get("psi", fastest)
+        eta = speed + np.repeat(psi, len(DIRECTIONS), axis=1)
+        cone = friction * gam - beta.reshape(of_feet).sum(axis=2)
+        products = phi * gam, h * cone * psi, h * eta * beta
+        return {"phi": phi, "psi": psi, "eta": eta, "cone": cone, "products": products}
 
     def contact_frames(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Normals (T, 3) and friction directions (T, 3, 4) at points (T, 3)."""

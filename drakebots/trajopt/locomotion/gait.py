@@ -211,12 +211,11 @@ def gait_program(gait: Gait) -> tuple[ContactImplicit, Program]:
     b = ScheduledBuilder(own, gait.schedule, generic, friction=mu, rests=rests)
     add_aims(b, aim)
     add_costs(b, aim)
-    h, gam, beta = (b[name].indices for name in ("h", "gam", "beta"))
-    b.cost(
-        "force",
-        {"h": h, "gam": gam, "beta": beta},
-        lambda h, gam, beta: FORCE / 2 * h * (ca.sumsqr(gam) + ca.sumsqr(beta)),
-    )
+
+    def force(h: ca.SX, gam: ca.SX, beta: ca.SX) -> ca.SX:
+        return FORCE / 2 * h * (ca.sumsqr(gam) + ca.sumsqr(beta))
+
+    b.cost("force", {n: b[n].indices for n in ("h", "gam", "beta")}, force)
     _keep_reserves(b, aim)
     return implicit, b.build()
 

@@ -188,14 +188,11 @@ def add_aims(b: ContactImplicitBuilder, aim: Targets) -> None:
             _add_way_point(b, part, at.start, point, next(numbers))
     fast = np.flatnonzero(np.isfinite(standing.speeds))
     if len(fast):
-        b.constraint(
-            "speed",
-            {"h": b["h"].indices, "a": q[:-1, fast], "b": q[1:, fast]},
-            lambda h, a, b: (b - a) / h,
-            lower=-standing.speeds[fast],
-            upper=standing.speeds[fast],
-            labels=[b.system.coordinates[i] for i in fast],
-        )
+        most, at = standing.speeds[fast], {"h": b["h"].indices}
+        at |= {"a": q[:-1, fast], "b": q[1:, fast]}
+        bounds = {"lower": -most, "upper": most}
+        labels = [b.system.coordinates[i] for i in fast]
+        b.constraint("speed", at, lambda h, a, b: (b - a) / h, labels=labels, **bounds)
 
 
 def _add_way_point(

@@ -31,7 +31,7 @@ from drakebots.multibody import (
     build_robot,
     find_posture,
 )
-from drakebots.trajopt.contact_implicit import ContactSystem
+from drakebots.trajopt.contact_implicit import ContactSystem, check_legged
 
 AXES = ("roll", "pitch", "yaw", "x", "y", "z")
 """Names of base coordinates, in the order of spatial velocities."""
@@ -149,7 +149,7 @@ def stand(
             positions that are not finite.
         UnknownName: for an unknown joint.
     """
-    _check(model)
+    check_legged(model, len(model.summary.actuators))
     model = robot_alone(model)
     base = "euler" if model.summary.bases else "fixed"
     original = build_robot(model, base=base, time_step=0)
@@ -167,21 +167,6 @@ def stand(
     q = robot.plant.GetPositions(context)
     standing = Standing(system, q, base_axes(robot), speeds, source)
     return replace(standing, q=lowered(standing, q))
-
-
-def _check(model: Model) -> None:
-    if not model.feet:
-        raise InvalidInput(
-            f"{model.name} has no feet; name links, frames or points with --feet "
-            "or list them in the YAML beside the model"
-        )
-    if not model.summary.actuators:
-        raise InvalidInput(
-            f"{model.name} has no motors; give its joints some with an effort, "
-            "--actuate all --effort 10"
-        )
-    if not model.summary.mass > 0:
-        raise InvalidInput(f"{model.name} has no mass; give its links inertias")
 
 
 def _posed(robot: Robot, posture: Posture):

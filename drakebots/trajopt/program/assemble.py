@@ -82,11 +82,9 @@ def _call(term: Term, kind: str, x: ca.MX, threads: int, mu: ca.MX | None = None
         arguments.append(mu)
     function = term.block.functions[kind]
     if term.count > 1:
-        function = (
-            function.map(term.count, "thread", min(threads, term.count))
-            if threads > 1 and function.n_out() and kind != "value"
-            else function.map(term.count)
-        )
+        threaded = threads > 1 and function.n_out() and kind != "value"
+        how = ("thread", min(threads, term.count)) if threaded else ()
+        function = function.map(term.count, *how)
     return function(*arguments)
 
 
@@ -95,13 +93,10 @@ def _scatter(rows: np.ndarray, factors: np.ndarray, size: int) -> ca.DM:
     values = np.broadcast_to(factors, rows.shape).ravel()
     columns, rows = np.arange(rows.size), rows.ravel()
     kept = rows >= 0
-    matrix = (values[kept], (rows[kept], columns[kept]))
-    return _dm(sp.csc_matrix(matrix, (size, rows.size)))
-
-
-def _dm(matrix: sp.csc_matrix) -> ca.DM:
-    """A sparse matrix of CasADi; DM(matrix) would take fifteen times as long."""
+    entries = (values[kept], (rows[kept], columns[kept]))
+    matrix = sp.csc_matrix(entries, (size, rows.size))
     matrix.sort_indices()
+    # DM(matrix) would take fifteen times as long.
     pattern = (matrix.indptr.tolist(), matrix.indices.tolist())
     return ca.DM(ca.Sparsity(*matrix.shape, *pattern), ca.DM(matrix.data))
 
@@ -122,15 +117,12 @@ class _Pattern:
             return ca.MX(*self.shape)
         rows, columns, factors = map(np.concatenate, zip(*self.entries))
         kept = rows >= 0
-        keys = (columns * self.shape[0] + rows)[kept]
-        unique, position = np.unique(keys, return_inverse=True)
+        keys, places = (columns * self.shape[0] + rows)[kept], rows.copy()
+        unique, places[kept] = np.unique(keys, return_inverse=True)
         columns, rows = np.divmod(unique, self.shape[0])
         pattern = ca.Sparsity.triplet(*self.shape, rows.tolist(), columns.tolist())
-        collect = sp.csc_matrix(
-            (factors[kept], (position, np.flatnonzero(kept))),
-            (len(unique), len(kept)),
-        )
-        return ca.MX(pattern, _dm(collect) @ ca.vertcat(*nonzeros))
+        collect = _scatter(places, factors, len(unique))
+        return ca.MX(pattern, collect @ ca.vertcat(*nonzeros))
 
 
 def _jacobian(program: Program, x: ca.MX, threads: int):

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         PenaltyContinuation,
         PenaltyStage,
         Rung,
+        Start,
         near,
         solve_penalty_continuation,
         start_from,

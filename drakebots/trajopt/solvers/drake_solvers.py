@@ -27,7 +27,6 @@ from pydrake.solvers import (
     CommonSolverOption,
     IpoptSolver,
     SnoptSolver,
-    SolverId,
     SolverOptions,
 )
 
@@ -191,12 +190,8 @@ def _snopt(lowered: Lowered, values, settings, watch: Watch, folder: Path):
     for attempt in range(4):
         path = Path(own) if own else folder / f"snopt_{attempt}.txt"
         # SNOPT appends to the file: read only what this run writes.
-        start = path.stat().st_size if os.path.exists(path) else 0
-        chosen = SolverOptions()
-        chosen.SetOption(CommonSolverOption.kPrintFileName, str(path))
-        for name, value in settings.items():
-            _set(chosen, IDS["snopt"], name, value)
-        result, status = _guarded(SnoptSolver(), lowered, values, chosen, watch)
+        start, solver = len(_text(path)), SnoptSolver()
+        result, status = _guarded(solver, lowered, values, settings, watch, path)
         text = _text(path)[start:]
         log = read_log(text)
         if result is None:
@@ -217,10 +212,7 @@ def _snopt(lowered: Lowered, values, settings, watch: Watch, folder: Path):
 def _ipopt(lowered: Lowered, values, settings, watch: Watch, folder: Path):
     """Runs Drake's IPOPT; returns as :func:`_snopt`."""
     path = Path(settings.pop("output_file", folder / "ipopt.txt"))
-    chosen = SolverOptions()
-    settings = {"file_print_level": 5, **settings, "output_file": str(path)}
-    for name, value in settings.items():
-        _set(chosen, IDS["ipopt"], name, value)
+    chosen = {"file_print_level": 5, **settings, "output_file": str(path)}
     result, status = _guarded(IpoptSolver(), lowered, values, chosen, watch)
     log = read_log(_text(path))
     if result is None:
@@ -229,16 +221,19 @@ def _ipopt(lowered: Lowered, values, settings, watch: Watch, folder: Path):
     return result.get_x_val(), status, result.is_success(), log
 
 
-def _set(options: SolverOptions, solver: SolverId, name: str, value) -> None:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InvalidInput(f"option {name!r} must be a number or a text, got {value!r}")
-    options.SetOption(solver, name, value)
-
-
-def _guarded(solver, lowered: Lowered, values, options, watch: Watch):
-    """(result, "") or (None, why it was stopped)."""
+def _guarded(solver, lowered: Lowered, values, settings, watch: Watch, printed=None):
+    """(result, "") or (None, why it was stopped); `printed` is SNOPT's file."""
+    options = SolverOptions()
+    if printed is not None:
+        options.SetOption(CommonSolverOption.kPrintFileName, str(printed))
+    for name, value in settings.items():
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise InvalidInput(
+                f"option {name!r} must be a number or a text, got {value!r}"
+            )
+        options.SetOption(solver.solver_id(), name, value)
     try:
         return solver.Solve(lowered.prog, values, options), ""
     except BaseException as error:

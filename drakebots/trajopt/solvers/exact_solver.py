@@ -73,20 +73,26 @@ class ExactIpoptDetails:
     bound_multipliers: np.ndarray | None = field(repr=False)
 
 
-class ExactIpoptResult(MathematicalProgramResult):
-    """A MathematicalProgramResult with the solver's details."""
+class OwnResult(MathematicalProgramResult):
+    """A MathematicalProgramResult of a solver of ours, by its name and its details."""
 
-    name = NAME
-    _details: ExactIpoptDetails | None = None
-    _read: ReadBack | None = None
+    name: str
+    _details: Any = None
 
     def get_solver_id(self) -> SolverId:
         """The id of the solver."""
         return SolverId(self.name)
 
-    def get_solver_details(self) -> ExactIpoptDetails:
-        """See :class:`ExactIpoptDetails`."""
+    def get_solver_details(self) -> Any:
+        """What the solver says of its answer."""
         return self._details
+
+
+class ExactIpoptResult(OwnResult):
+    """A result with :class:`ExactIpoptDetails`."""
+
+    name = NAME
+    _read: ReadBack | None = None
 
     def GetDualSolution(self, binding) -> np.ndarray:
         """Change of the optimal cost with each active bound, by row.

@@ -162,15 +162,6 @@ class _Callback(ca.Callback):
     def get_n_in(self):
         return ca.nlpsol_n_out()
 
-    def get_n_out(self):
-        return 1
-
-    def get_name_in(self, i):
-        return ca.nlpsol_out(i)
-
-    def get_name_out(self, i):
-        return "ret"
-
     def get_sparsity_in(self, i):
         return ca.Sparsity.dense(self._sizes[ca.nlpsol_out(i)], 1)
 

@@ -20,9 +20,7 @@ import numpy as np
 from pydrake.solvers import (
     MakeSolver,
     MathematicalProgram,
-    MathematicalProgramResult,
     SolutionResult,
-    SolverId,
 )
 
 from drakebots.core.checks import check_value, one_of, optional, positive
@@ -36,7 +34,7 @@ from drakebots.core.run import Progress, Verdict, check_stop, ended_by
 from drakebots.core.stages import stage
 from drakebots.trajopt.program import Program, save_checkpoint
 from drakebots.trajopt.solvers.drake_solvers import IDS, solve_drake
-from drakebots.trajopt.solvers.exact_solver import fill
+from drakebots.trajopt.solvers.exact_solver import OwnResult, fill
 from drakebots.trajopt.solvers.ipopt_exact import (
     DEFAULTS,
     Iteration,
@@ -193,10 +191,9 @@ _OUTCOMES = {
 }
 
 
-class ProgramResult(MathematicalProgramResult):
-    """A MathematicalProgramResult with the solution of our solvers behind it."""
-
-    _solution: Solution | None = None
+class ProgramResult(OwnResult):
+    """A MathematicalProgramResult whose details are the :class:`Solution` of a
+    planner's own program, judged, with its log."""
 
     @classmethod
     def of(
@@ -211,16 +208,8 @@ class ProgramResult(MathematicalProgramResult):
         result = cls()
         outcome = _OUTCOMES.get(solution.verdict, SolutionResult.kSolverSpecificError)
         fill(result, prog.decision_variables(), values, cost, outcome)
-        result._solution = solution
+        result.name, result._details = solution.solver, solution
         return result
-
-    def get_solver_id(self) -> SolverId:
-        """The id of the solver."""
-        return SolverId(self._solution.solver)
-
-    def get_solver_details(self) -> Solution:
-        """The answer to the planner's own program, judged, with its log."""
-        return self._solution
 
 
 class _Reports:

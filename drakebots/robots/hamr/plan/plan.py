@@ -9,8 +9,8 @@ is hard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -60,8 +60,8 @@ from drakebots.trajopt.solvers import (
     PenaltyStage,
     Rung,
     Solution,
+    Start,
     near,
-    solve,
     solve_penalty_continuation,
     start_from,
 )
@@ -120,10 +120,9 @@ def plan(
             resume = load_result(resume)
         else:
             read_checkpoint(resume)
-    call = planning(solver, _open, add=add, progress=progress)
+    call = planning(solver, _open, add=add, progress=progress, checkpoint=checkpoint)
     clock, guess = Clock(problem.time_limit), _warm_start(problem)
-    search = _Search(problem, guess, call, clock)
-    contact, solution = search.solve(resume, checkpoint)
+    contact, solution = _solved(problem, guess, call, clock, resume)
     facts = {"seconds": clock.elapsed}
     if isinstance(problem, GaitProblem):
         facts["warm_start_stride_mm"] = 1e3 * guess.stride
@@ -149,9 +148,9 @@ def mathematical_program(
     Raises:
         UnknownName, InvalidInput: for a problem that cannot be built, or another start.
     """
-    search = _Search(problem, _warm_start(problem), solve, Clock())
-    first = search._start(start)
-    contact, program = search._builder(first)(slack_weight=slack_weight)
+    guess = _warm_start(problem)
+    first = _start(guess, start)
+    contact, program = _builder(problem, guess, first)(slack_weight=slack_weight)
 
     def finish(solution: Solution) -> Result:
         return described(problem, contact, _hard(contact, solution), facts={})
@@ -237,74 +236,60 @@ def _closed(stages: Sequence[PenaltyStage]) -> bool:
     return len(stages) > 1 and last.ok and last.slack < CLOSED
 
 
-@dataclass(frozen=True)
-class _Search:
-    """A search for a plan.
+def _solved(
+    problem: GaitProblem | JumpProblem, guess: Guess, solver, clock: Clock, resume
+) -> tuple[ContactImplicit, Solution]:
+    """Solves with growing weights of the slack.
 
-    Attributes:
-        problem: planning problem.
-        guess: its warm start.
+    Args:
+        problem, guess: planning problem and its warm start.
         solver: solver with the arguments that all stages share.
         clock: limits the wall time.
+        resume: as of :func:`plan`.
+
+    Returns:
+        The problem with the last weight and its solution, failed if contact is soft.
     """
+    start, rung = _start(guess, resume), Rung.of(resume)
+    # A plan that goes on has the program that it had.
+    first = start if rung is None else partial(packed, guess=guess)
+    build = _builder(problem, guess, first)
+    continuation = solve_penalty_continuation(
+        build=lambda weight: build(slack_weight=weight),
+        weights=problem.weights.slack,
+        start=start,
+        solver=solver,
+        options=_options,
+        done=_closed,
+        clock=clock,
+        rung=rung,
+    )
+    contact, solution = continuation.problem, continuation.solution
+    judged = _hard(contact, solution)
+    if judged is not solution and continuation.missed is not None:
+        return contact, continuation.out_of_time()
+    return contact, judged
 
-    problem: GaitProblem | JumpProblem
-    guess: Guess
-    solver: Callable[..., Solution]
-    clock: Clock
 
-    def solve(
-        self, resume: str | Path | Result | None, checkpoint: str | Path | None
-    ) -> tuple[ContactImplicit, Solution]:
-        """Solves with growing weights of the slack.
+def _start(guess: Guess, resume: str | Path | Result | None) -> Start:
+    """The function that gives the first x of a program."""
+    if not isinstance(resume, Result):
+        return start_from(resume, partial(packed, guess=guess))
+    if resume.kind != "hamr.plan":
+        raise InvalidInput(f"cannot resume from a {resume.kind}; give a plan of HAMR")
+    return lambda program: resume.data.decision.values
 
-        Returns:
-            The problem with the last weight and its solution, failed if contact is
-            soft.
-        """
-        start, rung = self._start(resume), Rung.of(resume)
-        # A plan that goes on has the program that it had.
-        build = self._builder(start if rung is None else self._packed)
-        continuation = solve_penalty_continuation(
-            build=lambda weight: build(slack_weight=weight),
-            weights=self.problem.weights.slack,
-            start=start,
-            solver=partial(self.solver, checkpoint=checkpoint),
-            options=_options,
-            done=_closed,
-            clock=self.clock,
-            rung=rung,
-        )
-        contact, solution = continuation.problem, continuation.solution
-        judged = _hard(contact, solution)
-        if judged is not solution and continuation.missed is not None:
-            return contact, continuation.out_of_time()
-        return contact, judged
 
-    def _packed(self, program: Program) -> np.ndarray:
-        return packed(program, self.guess)
-
-    def _start(self, resume: str | Path | Result | None):
-        """The function that gives the first x of a program."""
-        if not isinstance(resume, Result):
-            return start_from(resume, self._packed)
-        if resume.kind != "hamr.plan":
-            raise InvalidInput(
-                f"cannot resume from a {resume.kind}; give a plan of HAMR"
-            )
-        return lambda program: resume.data.decision.values
-
-    def _builder(self, start):
-        """The function that builds the program with a `slack_weight`."""
-        problem = self.problem
-        if isinstance(problem, JumpProblem):
-            return partial(jump_program, problem)
-        build = partial(gait_program, problem, self.guess.q[-1])
-        program = build()[1]  # bare rows, as that needs no more
-        q = program.view(start(program))["q"]
-        build = partial(build, path=q)
-        # Steps stay where the search starts.
-        return partial(build, swinging=swings(q)) if problem.clearance else build
+def _builder(problem: GaitProblem | JumpProblem, guess: Guess, start: Start):
+    """The function that builds the program with a `slack_weight`."""
+    if isinstance(problem, JumpProblem):
+        return partial(jump_program, problem)
+    build = partial(gait_program, problem, guess.q[-1])
+    program = build()[1]  # bare rows, as that needs no more
+    q = program.view(start(program))["q"]
+    build = partial(build, path=q)
+    # Steps stay where the search starts.
+    return partial(build, swinging=swings(q)) if problem.clearance else build
 
 
 # --- data and metrics -------------------------------------------------------
