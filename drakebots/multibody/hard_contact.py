@@ -451,11 +451,11 @@ class SteppedPlant(Sampled):
         default = plant.CreateDefaultContext()
         start = plant.GetPositionsAndVelocities(default)
         n, nv = len(start), plant.num_velocities()
-        super().__init__("stepped_plant", np.concatenate([start, np.zeros(nv)]))
+        state, actuation = np.concatenate([start, np.zeros(nv)]), plant.num_actuators()
+        super().__init__("stepped_plant", state, actuation=actuation)
         self._stepper = TimeStepper(robot, period, friction=friction)
         self._nq, self._nv = n - nv, nv
         self._robot, self._plant, self._default = robot, plant, default
-        self.DeclareVectorInputPort("actuation", plant.num_actuators())
         self._declare_update(self._step, period)
         self._declare_output("state", slice(0, n))
         self._declare_output("contact", slice(n, n + nv))

@@ -143,11 +143,14 @@ class Sampled(LeafSystem):
     Args:
         name: name of the system.
         start: state at first.
+        inputs: sizes of its input ports by name, in their order.
     """
 
-    def __init__(self, name: str, start: Sequence[float] | np.ndarray):
+    def __init__(self, name: str, start: Sequence[float] | np.ndarray, **inputs: int):
         super().__init__()
         self.set_name(name)
+        for port, size in inputs.items():
+            self.DeclareVectorInputPort(port, size)
         self.DeclareDiscreteState(np.asarray(start, float))
         self._ticket = {self.discrete_state_ticket(DiscreteStateIndex(0))}
 

@@ -23,8 +23,6 @@ from drakebots.robots.gecko.model import (
     FOOT_MARKERS,
     MARKERS,
     Pose,
-    chain_curves,
-    limb_curves,
     markers,
 )
 
@@ -111,13 +109,11 @@ def stored_poses(data: xr.Dataset, rows=slice(None)) -> list[Pose]:
     return [Pose(*row) for row in zip(alpha, ell, heading, front, strict=True)]
 
 
-def stored_curves(data: xr.Dataset, rows) -> list[np.ndarray]:
-    """Centre lines of the limbs in some rows, (5, n, 2) [m] each: a beam's own shape
-    where its joints were stored, else arcs."""
-    poses = stored_poses(data, rows)
+def stored_joints(data: xr.Dataset, rows: np.ndarray) -> list[np.ndarray | None]:
+    """Angles of the limbs' joints (5, N + 1) [rad] in some rows; None for arcs."""
     if "joint_angle" not in data:
-        return [limb_curves(pose) for pose in poses]
-    return [chain_curves(*pair) for pair in zip(poses, data.joint_angle.values[rows])]
+        return [None] * len(rows)
+    return list(data.joint_angle.values[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,13 +124,13 @@ class Frames:
         times: times (n,) [s].
         poses: poses of the robot (n).
         held: whether each foot is fixed (n, 4) of bool.
-        joints: angles of the limbs' joints (n, 5, N + 1) [rad]; None for arcs.
+        joints: angles of the limbs' joints (5, N + 1) [rad] (n); None for arcs.
     """
 
     times: np.ndarray
     poses: list[Pose]
     held: np.ndarray
-    joints: np.ndarray | None = None
+    joints: list[np.ndarray | None]
 
     @property
     def markers(self) -> np.ndarray:
@@ -150,8 +146,8 @@ def frames(data: xr.Dataset, count: int) -> Frames:
     if not in_half_cycles(data):
         rows = np.minimum(np.searchsorted(stored, times - 1e-9), len(stored) - 1)
         held = data.fixation.values[rows] > 0.5
-        joints = data.joint_angle.values[rows] if "joint_angle" in data else None
-        return Frames(times, stored_poses(data, rows), held, joints)
+        poses, joints = stored_poses(data, rows), stored_joints(data, rows)
+        return Frames(times, poses, held, joints)
     ends, holding = stored_poses(data), data.fixation.values > 0.5
     poses, held = [], np.zeros((count, holding.shape[1]), bool)
     for i, time in enumerate(times):
@@ -159,7 +155,7 @@ def frames(data: xr.Dataset, count: int) -> Frames:
         share = (time - stored[k]) / (stored[k + 1] - stored[k])
         pose, held[i] = between_half_cycles(*ends[k : k + 2], holding[k + 1], share)
         poses.append(pose)
-    return Frames(times, poses, held)
+    return Frames(times, poses, held, [None] * count)
 
 
 def between_half_cycles(a: Pose, b: Pose, held, share: float) -> tuple[Pose, Any]:

@@ -28,7 +28,7 @@ from drakebots.robots.gecko.playback import (
     frames,
     in_half_cycles,
     obstacles_of,
-    stored_curves,
+    stored_joints,
     stored_poses,
 )
 
@@ -91,19 +91,9 @@ def draw_robot(
 
 def draw_arrow(axis, start, end, color: str, width: float = 1.6, zorder=5.0) -> None:
     """Draws an arrow from a point to another, in the axis's units."""
-    axis.annotate(
-        "",
-        xy=tuple(end),
-        xytext=tuple(start),
-        arrowprops={
-            "arrowstyle": "-|>,head_width=0.18,head_length=0.35",
-            "color": color,
-            "lw": width,
-            "shrinkA": 0,
-            "shrinkB": 0,
-        },
-        zorder=zorder,
-    )
+    style = {"color": color, "lw": width, "shrinkA": 0, "shrinkB": 0}
+    style["arrowstyle"] = "-|>,head_width=0.18,head_length=0.35"
+    axis.annotate("", tuple(end), tuple(start), arrowprops=style, zorder=zorder)
     # Annotations do not count when the axis chooses its limits.
     axis.plot(*np.transpose([start, end]), alpha=0)
 
@@ -134,9 +124,10 @@ def plot_course(result: Result, path: str | Path, *, poses: int = 8) -> Path:
     half = data.half_cycle.values
     ends = np.append(np.flatnonzero(np.diff(half) > 0), len(half) - 1)
     chosen = ends[np.unique(np.linspace(0, len(ends) - 1, poses).round().astype(int))]
-    poses, curves = stored_poses(data, chosen), stored_curves(data, chosen)
-    for pose, curve, held in zip(poses, curves, data.fixation.values[chosen]):
-        draw_robot(top, pose, held=held > 0.5, width=2.4, zorder=5, curves=curve)
+    poses, joints = stored_poses(data, chosen), stored_joints(data, chosen)
+    for pose, own, held in zip(poses, joints, data.fixation.values[chosen]):
+        curves = limb_curves(pose, own)
+        draw_robot(top, pose, held=held > 0.5, width=2.4, zorder=5, curves=curves)
     _draw_course(top, result)
     top.set_aspect("equal", adjustable="datalim")
     top.set(xlabel="x [cm]", ylabel="y [cm]")

@@ -216,7 +216,9 @@ def prepare(problem: Simulation) -> Course:
     waypoints, target = np.array(problem.targets), np.arange(len(problem.targets))
     via = np.zeros(len(target), bool)
     if problem.obstacles:
-        waypoints, target, via = _around_obstacles(problem)
+        # Close together: if there were points at the corners only, the robot would cut
+        # them, and circle about those it missed.
+        waypoints, target, via = _route(problem).along(VIA_SPACING)
     arrivals = np.where(via, max(problem.epsilon, VIA_ARRIVAL), problem.epsilon)
     generator = GaitPatternGenerator(waypoints, options, arrivals, via)
     return Course(generator, waypoints, target, motion=observer)
@@ -238,28 +240,6 @@ def _to_a_heading(problem: Simulation, options: GeneratorOptions) -> Course:
     generator = PathGenerator(path, options, blocked, approach)
     points = np.vstack([[problem.start], lead, path.sample(0.01)[0]])
     return Course(generator, path.end[None], np.zeros(1, int), path=points)
-
-
-def _around_obstacles(problem: Simulation):
-    """Points along the shortest path around the obstacles.
-
-    They are close together: if there were points at the corners only, the robot would
-    cut them, and circle about those it missed.
-
-    Returns:
-        The points (k, 2) [m], the index of the target to which each leads (k,), and
-        which of them are no targets (k,).
-    """
-    route = _route(problem)
-    points = route.targets(VIA_SPACING)
-    target, corner = np.empty(len(points), int), 0
-    via = np.ones(len(points), bool)
-    for k, point in enumerate(points):
-        target[k] = route.target[corner]
-        if np.allclose(point, route.waypoints[corner]):
-            corner = min(corner + 1, len(route.waypoints) - 1)
-            via[k] = not np.allclose(point, problem.targets[target[k]])
-    return points, target, via
 
 
 def _route(problem: Simulation) -> Route:

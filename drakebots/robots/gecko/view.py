@@ -138,12 +138,11 @@ def record_gecko(
     walked = motion.markers if in_half_cycles(data) else data.marker_position.values
     front = walked[:, MARKERS.index("front")]
     draw_course(stage.meshcat, data, epsilon_of(result), front)
-    joints = [None] * len(motion.poses) if motion.joints is None else motion.joints
-    body = Body(stage.meshcat, motion.poses[0], joints[0])
+    body = Body(stage.meshcat, motion.poses[0], motion.joints[0])
     count = len(motion.times)
 
     def show(k: int, time: float) -> None:
-        body.show(motion.poses[k], joints[k], motion.held[k], time)
+        body.show(motion.poses[k], motion.joints[k], motion.held[k], time)
 
     for meaning, colour in _MEANINGS.items():
         stage.caption.add(colour, meaning)

@@ -97,13 +97,8 @@ class Reference:
             raise InvalidInput(
                 "reference: time must be two or more knots that increase from 0 s"
             )
-        check(
-            self,
-            "reference",
-            q=array((knots, nq)),
-            v=array((knots, nq)),
-            voltages=array((knots - 1, 8), "V"),
-        )
+        rows, fed = array((knots, nq)), array((knots - 1, 8), "V")
+        check(self, "reference", q=rows, v=rows, voltages=fed)
         check_voltages(self.voltages)
         if self.periodic:
             gap = np.linalg.norm(self.legs[-1] - self.legs[0], axis=1)
@@ -266,15 +261,8 @@ def recorded_reference(
         q[:, 3] = np.unwrap(q[:, 3])
     else:
         q, v = _from_quaternion(part, names)
-    return Reference(
-        time=part.time.values - part.time.values[0],
-        q=q,
-        v=v,
-        voltages=part.voltage.values[:-1],
-        periodic=periodic,
-        friction=friction,
-        name=name,
-    )
+    time, fed = part.time.values - part.time.values[0], part.voltage.values[:-1]
+    return Reference(time, q, v, fed, periodic, friction, name)
 
 
 def _from_quaternion(

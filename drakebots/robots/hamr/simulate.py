@@ -162,13 +162,8 @@ class Simulation(HamrRun, OnSurface):
         Raises:
             UnknownName, InvalidInput: as :func:`make_waveform`.
         """
-        return make_waveform(
-            self.gait,
-            self.frequency,
-            swing_voltage=self.swing_voltage,
-            lift_voltage=self.lift_voltage,
-            phases=self.phases,
-        )
+        own = {n: getattr(self, n) for n in ("swing_voltage", "lift_voltage", "phases")}
+        return make_waveform(self.gait, self.frequency, **own)
 
     @property
     def duration(self) -> float:
@@ -260,13 +255,9 @@ def build(problem: Simulation) -> LoggedDiagram:
     """
     model = problem.model if isinstance(problem.model, Model) else load(problem.model)
     builder = DiagramBuilder()
-    robot = build_robot(
-        model,
-        builder,
-        time_step=problem.time_step,
-        scaling=MM_G_MS,
-        ground=replace(hamr_ground(problem.mu), terrain=problem.terrain),
-    )
+    step = problem.time_step
+    ground = replace(hamr_ground(problem.mu), terrain=problem.terrain)
+    robot = build_robot(model, builder, time_step=step, scaling=MM_G_MS, ground=ground)
     unit = robot.scaling.time
     gait = builder.AddSystem(GaitSource(problem.waveform(), unit))
     ports = add_drive(builder, robot, robot.plant, gait)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput
-from drakebots.robots.gecko.model import gecko
+from drakebots.robots.gecko.model import gecko, limb_curves
 from drakebots.robots.gecko.playback import (
     between,
     frames,
-    stored_curves,
+    stored_joints,
     stored_poses,
 )
 
@@ -39,7 +39,8 @@ def test_playback_keeps_feet_and_stored_poses(course):
 def test_beams_are_drawn_with_their_own_shape(driven):
     """Chains end at the stored markers, keep their length, and are no arcs."""
     data, rows = driven.data, slice(0, None, 10)
-    curves = np.array(stored_curves(data, rows))
+    stored = zip(stored_poses(data, rows), stored_joints(data, rows))
+    curves = np.array([limb_curves(*pair) for pair in stored])
     ends = data.marker_position.values[rows][:, [0, 2, 4, 3, 5]]
     np.testing.assert_allclose(curves[:, :, -1], ends, atol=1e-9)
     lengths = np.linalg.norm(np.diff(curves, axis=2), axis=-1).sum(axis=-1)

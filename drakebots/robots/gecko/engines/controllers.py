@@ -112,12 +112,9 @@ class GaitSequencer(Sampled):
 
     def __init__(self, start, times: PhaseTimes, law: Law = gait_law):
         held = fixation(-1).astype(float)
-        super().__init__(
-            "gait_sequencer",
-            np.concatenate([[2.0, 0, 0, 0, 1], start, start, held, [np.inf]]),
-        )
+        state = np.concatenate([[2.0, 0, 0, 0, 1], start, start, held, [np.inf]])
+        super().__init__("gait_sequencer", state, gait_parameters=3)
         self._ramp, self._law = RAMP * times.move, law
-        self.DeclareVectorInputPort("gait_parameters", 3)
         self._declare_update(self._fix, times.half_cycle)
         self._declare_update(self._free, times.half_cycle, times.fix)
         self._declare_update(self._move, times.half_cycle, times.fix + times.free)
@@ -181,20 +178,16 @@ class CameraSystem(Sampled):
     """
 
     def __init__(self, camera: Camera = Camera()):
-        super().__init__("camera", np.zeros(3))
+        super().__init__("camera", np.zeros(3), pose=3)
         noise = camera.position_noise
         self._noise = np.array([noise, noise, camera.heading_noise])
         self._random = np.random.default_rng(camera.seed)
-        self.DeclareVectorInputPort("pose", 3)
         self._declare_start(self._sample)
         self._declare_update(self._sample, camera.period, camera.period)
         self._declare_output("measured_pose", slice(0, 3))
 
     def _sample(self, context, x):
-        measured = self._input(context).copy()
-        if self._noise.any():
-            measured += self._noise * self._random.standard_normal(3)
-        return measured
+        return self._input(context) + self._noise * self._random.standard_normal(3)
 
 
 class GeneratorSystem(Sampled):
@@ -212,9 +205,8 @@ class GeneratorSystem(Sampled):
     """
 
     def __init__(self, generator: Generator, period: float):
-        super().__init__("generator", np.zeros(3))
+        super().__init__("generator", np.zeros(3), measured_pose=3)
         self._generator, self._arrived, self._decisions = generator, False, 0
-        self.DeclareVectorInputPort("measured_pose", 3)
         self._declare_update(self._decide, period)
         self._declare_output("gait_parameters", slice(0, 3))
 
@@ -284,11 +276,10 @@ class PressureControl(Sampled):
         n, own = len(one_sided), parameters().table("pressure")
         start = np.zeros((7, n))
         start[6] = curve.pressure(alpha)
-        super().__init__("pressure_control", start.ravel())
+        inputs = {"desired_bending": n, "bending": n}
+        super().__init__("pressure_control", start.ravel(), **inputs)
         self._curve, self._gains, self._times = curve, gains, own
         self._low = np.where(one_sided, 0.0, -curve.limit)
-        self.DeclareVectorInputPort("desired_bending", n)
-        self.DeclareVectorInputPort("bending", n)
         self._declare_update(self._turn_angles, own["angle_period"])
         self._declare_update(self._turn_valves, own["period"])
         for row, name in ((1, "desired_pressure"), (5, "valve"), (6, "pressure")):
@@ -364,11 +355,9 @@ class WeightedCups(Sampled):
 
     def __init__(self, weight: float):
         # The state: log of the ratio, the desired twists, and their rates, zero.
-        super().__init__("weighted_cups", [np.log(TORSION), *np.zeros(8)])
+        inputs = {"twist": 4, "bending": 5, "desired_bending": 5}
+        super().__init__("weighted_cups", [np.log(TORSION), *np.zeros(8)], **inputs)
         self._weight, self._share = weight, 1 - np.exp(-1)
-        self.DeclareVectorInputPort("twist", 4)
-        self.DeclareVectorInputPort("bending", 5)
-        self.DeclareVectorInputPort("desired_bending", 5)
         self._declare_update(self._update, CUP_PERIOD)
         self._declare_output("desired_state", slice(1, 9))
 

@@ -47,7 +47,6 @@ class Generator(Protocol):
 
     def decide(self, position, heading: float) -> Decision | None:
         """The gait of the next half cycle, or None at the end."""
-        ...
 
 
 Law = Callable[[float, float], np.ndarray]
@@ -76,7 +75,6 @@ class Asked(Protocol):
 
     def start_pose(self) -> Pose:
         """The first pose."""
-        ...
 
 
 @checked("phase times")

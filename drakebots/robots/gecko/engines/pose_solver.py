@@ -81,20 +81,10 @@ def add_foot(foot, x, multiplier, p, J, H):
     J[1, P1 + 1] = 1.0
     weight = complex(multiplier[0], -multiplier[1])  # Re(weight z) = m . z
     if rear:
-        z += _add_arc(
-            x[EPS] - x[2] / 2 + np.pi, -0.5, x[2], 1.0, x[ELL + 2], 2, weight, J, H
-        )
-    z += _add_arc(
-        x[EPS] + half * x[2] + side * np.pi / 2,
-        half,
-        sign * x[limb],
-        sign,
-        x[ELL + limb],
-        limb,
-        weight,
-        J,
-        H,
-    )
+        th = x[EPS] - x[2] / 2 + np.pi
+        z += _add_arc(th, -0.5, x[2], 1.0, x[ELL + 2], 2, weight, J, H)
+    th = x[EPS] + half * x[2] + side * np.pi / 2
+    z += _add_arc(th, half, sign * x[limb], sign, x[ELL + limb], limb, weight, J, H)
     p[0], p[1] = z.real, z.imag
 
 
@@ -109,32 +99,21 @@ def _add_arc(th, th_2, u, u_limb, length, limb, weight, J, H):
     g, d, h = turn * g, turn * d, turn * h
     # Derivatives by (th, u, l), then by the columns eps, alpha_2, alpha_limb, ell_limb.
     first = (1j * length * g, length * d, g)
-    second = np.empty((3, 3))
-    second[0, 0] = (weight * (-length * g)).real
-    second[0, 1] = second[1, 0] = (weight * (1j * length * d)).real
-    second[0, 2] = second[2, 0] = (weight * (1j * g)).real
-    second[1, 1] = (weight * (length * h)).real
-    second[1, 2] = second[2, 1] = (weight * d).real
-    second[2, 2] = 0.0
+    second = (
+        (-length * g, 1j * length * d, 1j * g),
+        (1j * length * d, length * h, d),
+        (1j * g, d, 0j),
+    )
     columns = (EPS, 2, limb, ELL + limb)
-    # map[k] = d(th, u, l) / d x[columns[k]]; the torso's own bend is alpha_2.
-    slopes = np.zeros((4, 3))
-    slopes[0, 0] = 1.0
-    slopes[1, 0] = th_2
-    slopes[2, 1] = u_limb
-    slopes[3, 2] = 1.0
+    # Each of them moves one of th, u, l; the torso's own bend is alpha_2.
+    moved, slopes = (0, 0, 1, 2), (1.0, th_2, u_limb, 1.0)
     for a in range(4):
-        value = 0j
-        for i in range(3):
-            value += slopes[a, i] * first[i]
+        value = slopes[a] * first[moved[a]]
         J[0, columns[a]] += value.real
         J[1, columns[a]] += value.imag
         for b in range(4):
-            total = 0.0
-            for i in range(3):
-                for j in range(3):
-                    total += slopes[a, i] * second[i, j] * slopes[b, j]
-            H[columns[a], columns[b]] += total
+            bent = (weight * second[moved[a]][moved[b]]).real
+            H[columns[a], columns[b]] += slopes[a] * bent * slopes[b]
     return length * g
 
 

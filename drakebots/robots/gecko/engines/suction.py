@@ -72,9 +72,9 @@ class SuctionFeet:
         self.names = tuple(bodies)
         self.instance = plant.AddModelInstance("cups")
         self._feet, self._locks, self._twists, self._welds = [], [], [], []
-        inertia = SpatialInertia(
-            cup.mass, np.zeros(3), UnitInertia.SolidSphere(cup.radius)
-        )
+        ball, here = UnitInertia.SolidSphere(cup.radius), RigidTransform()
+        inertia = SpatialInertia(cup.mass, np.zeros(3), ball)
+        gains = PdControllerGains(p=cup.stiffness, d=cup.damping)
         for foot in self.names:
             body = find_body(plant, foot)
             base, top = (
@@ -86,16 +86,11 @@ class SuctionFeet:
             on_base = base.body_frame(), top.body_frame(), [0, 0, 1]
             twist = plant.AddJoint(RevoluteJoint(f"{foot}_twist", *on_base))
             actuator = plant.AddJointActuator(f"{foot}_twist", twist)
-            actuator.set_controller_gains(
-                PdControllerGains(p=cup.stiffness, d=cup.damping)
-            )
-            weld = plant.AddWeldConstraint(
-                body, RigidTransform(), top, RigidTransform()
-            )
+            actuator.set_controller_gains(gains)
             self._feet.append(body)
             self._locks.append(lock)
             self._twists.append(twist)
-            self._welds.append(weld)
+            self._welds.append(plant.AddWeldConstraint(body, here, top, here))
         # The wall carries the anchors' weight, so that reactions are the feet's only.
         plant.set_gravity_enabled(self.instance, False)
 

@@ -101,7 +101,6 @@ class MotionModel(Protocol):
             q2: steerings (...), within the domain.
             n: number of cycles, >= 1.
         """
-        ...
 
 
 COMPONENTS = ("rotation", "forward", "left")

@@ -70,13 +70,21 @@ class Route:
         Raises:
             InvalidInput: for a spacing <= 0.
         """
+        return self.along(spacing)[0]
+
+    def along(self, spacing: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The points of :meth:`targets`, the index of the target to which each leads
+        (n,), and which of them are no targets (n,) of bool."""
         check_value("route: spacing", spacing, positive("m"))
-        parts = []
-        for a, b in pairwise(np.vstack([self.start, self.waypoints])):
+        parts, via = [], []
+        last = np.append(np.diff(self.target) > 0, True)
+        for k, (a, b) in enumerate(pairwise(np.vstack([self.start, self.waypoints]))):
             count = max(int(np.ceil(np.linalg.norm(b - a) / spacing - 1e-9)), 1)
             share = np.arange(1, count + 1)[:, None] / count
             parts.append(a + share * (b - a))
-        return np.vstack(parts)
+            via += [True] * (count - 1) + [not last[k]]
+        owner = np.repeat(self.target, [len(part) for part in parts])
+        return np.vstack(parts), owner, np.array(via)
 
 
 def half_width(robot: Gecko | None = None) -> float:

@@ -424,14 +424,9 @@ class PathGenerator:
         aim = min(self._near + ahead, len(self._points) - 1)
         gap = rotated_back(self._points[aim] - position, heading)
         d0 = float(np.hypot(*gap))
-        best = growing_horizon(
-            gap,
-            d0,
-            self.options.motion,
-            self._rule,
-            heading=wrapped(self._headings[aim] - heading),
-            heading_weight=_HEADING_WEIGHT,
-        )
+        turn = wrapped(self._headings[aim] - heading)
+        along = {"heading": turn, "heading_weight": _HEADING_WEIGHT}
+        best = growing_horizon(gap, d0, self.options.motion, self._rule, **along)
         return Decision(best.q1, best.q2, best.n, best.distance, self.attempt, d0)
 
     def _good(self, error: PoseError) -> bool:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         Gecko,
         Pose,
         arc_end,
-        chain_curves,
         fixation,
         gait_law,
         gecko,

@@ -241,29 +241,21 @@ def limb_pieces(pose: Pose, joints=None, pieces: int = 8):
     return directions, turns, chords
 
 
-def chain_curves(pose: Pose, joints) -> np.ndarray:
-    """Centre lines (5, N + 1, 2) [m] of chains of straight pieces, each from its start.
+def limb_curves(pose: Pose, joints=None, points: int = 24) -> np.ndarray:
+    """Centre lines of the limbs (5, n, 2) [m], each from its start.
 
     Args:
         pose: the pose.
-        joints: as in :func:`limb_pieces`.
+        joints: as in :func:`limb_pieces`; the ends of their pieces are the points.
+        points: number of points of an arc.
     """
-    directions, turns, lengths = limb_pieces(pose, joints)
+    directions, turns, lengths = limb_pieces(pose, joints, points - 1)
     angles = directions[:, None] + np.cumsum(turns, axis=1)
     steps = np.stack([np.cos(angles), np.sin(angles)], -1) * lengths[:, None, None]
     curves = np.concatenate([np.zeros((5, 1, 2)), np.cumsum(steps, axis=1)], axis=1)
     curves += pose.position
     curves[3:] += curves[2, -1] - pose.position
     return curves
-
-
-def limb_curves(pose: Pose, points: int = 24) -> np.ndarray:
-    """Centre lines of the limbs (5, points, 2) [m], each from its start."""
-    directions, bends = limb_starts(pose.alpha, pose.heading)
-    starts = pose.markers[[1, 1, 1, 4, 4], None]
-    share = np.linspace(0, 1, points)
-    parts = np.outer(bends, share), np.outer(pose.ell, share)
-    return arc_end(starts, directions[:, None], *parts)
 
 
 # --- the pressure of an angle ---------------------------------------------------

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
@@ -49,38 +49,8 @@ def _of_actuators(section: str, name: str) -> np.ndarray:
 # --- actuators --------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class Bender:
-    """One bending actuator, or several as arrays.
-
-    Attributes:
-        stiffness: k [N/m]; the model file has it as a joint spring.
-        force_per_volt: C0 [N/V].
-        softening: dC [N/(V m)].
-        free_deflection: deflection of the free tip at the bias voltage [m].
-        bias: V_b [V].
-        orientation: o, +1 or -1.
-    """
-
-    stiffness: float
-    force_per_volt: float
-    softening: float
-    free_deflection: float
-    bias: float
-    orientation: float
-
-    def force(self, voltage, deflection):
-        """F [N] at a voltage [V] and a tip deflection [m]; broadcasts."""
-        return (
-            self.orientation * self.force_per_volt * (self.bias - 2 * voltage)
-            - self.bias * self.softening * deflection
-        )
-
-
-def bender(
-    carbon_thickness: float | np.ndarray, orientation: float | np.ndarray = 1.0
-) -> Bender:
-    """The constants of an actuator from its materials and sizes.
+    """One bending actuator, or several as arrays, from its materials and sizes.
 
     With r = l_ext/l, w_r the width ratio, t_p and t_c the thicknesses of piezo
     and carbon fibre (Jafferis et al. 2015):
@@ -95,36 +65,48 @@ def bender(
 
     Args:
         carbon_thickness: t_c [m], of one or of several.
-        orientation: o.
+        orientation: o, +1 or -1.
+
+    Attributes:
+        stiffness: k [N/m]; the model file has it as a joint spring.
+        force_per_volt: C0 [N/V].
+        softening: dC [N/(V m)].
+        free_deflection: deflection of the free tip at the bias voltage [m].
+        bias: V_b [V].
     """
 
-    def value(name: str) -> float:
-        return parameters().number("actuator", name)
+    def __init__(
+        self,
+        carbon_thickness: float | np.ndarray,
+        orientation: float | np.ndarray = 1.0,
+    ):
+        value = partial(parameters().number, "actuator")
+        length, width, wr = value("length"), value("width"), value("width_ratio")
+        r = value("extension") / length
+        tp, tc = value("thickness_piezo"), carbon_thickness
+        blocked, free = value("f31_blocked"), value("f31_free")
+        modulus_p, modulus_c = value("modulus_piezo"), value("modulus_carbon")
+        self.bias, self.orientation = value("bias"), orientation
+        slope = -6 * (wr - 1) * (-3 + 4 * r * (wr - 1) + 2 * wr)
+        curve = 3 * (-2 + 2 * r * (wr - 1) + wr) ** 2 * math.log((2 - wr) / wr)
+        geometry = 8 * (1 - wr) ** 3 * (1 + 2 * r) / (slope + curve)
+        rigidity = (
+            modulus_p * tp * (1.5 * tc**2 + 3 * tc * tp + 2 * tp**2) / 3
+            + modulus_c * tc**3 / 12
+        )
+        lever = 0.75 / length * width * (tp + tc) * geometry
+        bent = 0.25 * (1 + 2 * r) * free * length**2 * self.bias * (tp + tc) / rigidity
+        stiffness = 3 * (blocked / free) * (width / length**3) * geometry * rigidity
+        self.stiffness, self.free_deflection = stiffness / (1 + 2 * r), bent
+        self.force_per_volt = lever * blocked
+        self.softening = lever * (free - blocked) / bent
 
-    length, width, wr = value("length"), value("width"), value("width_ratio")
-    r = value("extension") / length
-    tp, tc = value("thickness_piezo"), carbon_thickness
-    blocked, free = value("f31_blocked"), value("f31_free")
-    modulus_p, modulus_c = value("modulus_piezo"), value("modulus_carbon")
-    bias = value("bias")
-    slope = -6 * (wr - 1) * (-3 + 4 * r * (wr - 1) + 2 * wr)
-    curve = 3 * (-2 + 2 * r * (wr - 1) + wr) ** 2 * math.log((2 - wr) / wr)
-    geometry = 8 * (1 - wr) ** 3 * (1 + 2 * r) / (slope + curve)
-    rigidity = (
-        modulus_p * tp * (1.5 * tc**2 + 3 * tc * tp + 2 * tp**2) / 3
-        + modulus_c * tc**3 / 12
-    )
-    deflection = 0.25 * (1 + 2 * r) * free * length**2 * bias * (tp + tc) / rigidity
-    lever = 0.75 / length * width * (tp + tc) * geometry
-    stiffness = 3 * (blocked / free) * (width / length**3) * geometry * rigidity
-    return Bender(
-        stiffness=stiffness / (1 + 2 * r),
-        force_per_volt=lever * blocked,
-        softening=lever * (free - blocked) / deflection,
-        free_deflection=deflection,
-        bias=bias,
-        orientation=orientation,
-    )
+    def force(self, voltage, deflection):
+        """F [N] at a voltage [V] and a tip deflection [m]; broadcasts."""
+        return (
+            self.orientation * self.force_per_volt * (self.bias - 2 * voltage)
+            - self.bias * self.softening * deflection
+        )
 
 
 @cache
@@ -133,7 +115,7 @@ def hamr_benders() -> Bender:
     signs = parameters().table("actuator", "orientation")
     orientation = np.array([signs[name] for name in ACTUATORS])
     thickness = _of_actuators("actuator", "thickness_carbon")
-    return bender(thickness, orientation)
+    return Bender(thickness, orientation)
 
 
 def check_voltages(voltages) -> np.ndarray:
@@ -265,10 +247,7 @@ class EncoderCircuit:
 @cache
 def hamr_encoder() -> EncoderCircuit:
     """The circuit with the constants of `params.yaml`."""
-
-    def value(name: str) -> float:
-        return parameters().number("encoder", name)
-
+    value = partial(parameters().number, "encoder")
     return EncoderCircuit(
         shunt=value("shunt_resistance"),
         resistance=value("resistance"),
@@ -307,15 +286,14 @@ class Encoder(Sampled):
     ):
         unit, circuit, joints = scaling, hamr_encoder(), driven_joints(plant)
         n = len(joints)
-        super().__init__("encoder", np.zeros(2 * n))
+        inputs = {"voltages": n, "state": plant.num_multibody_states()}
+        super().__init__("encoder", np.zeros(2 * n), **inputs)
         self._size = n
         self._rates = plant.num_positions() + np.array(
             [joint.velocity_start() for joint in joints]
         )
         self._current_per_rate = unit.velocity / circuit.velocity_per_current
         self._noise, self._random = noise, np.random.default_rng(seed)
-        self.DeclareVectorInputPort("voltages", n)
-        self.DeclareVectorInputPort("state", plant.num_multibody_states())
         self._declare_update(self._update, circuit.period / unit.time)
         self._declare_output("velocity", slice(n, 2 * n))
         self._declare_output("actuator_voltage", slice(0, n))
@@ -326,7 +304,6 @@ class Encoder(Sampled):
         rates = self._input(context, 1)[self._rates]
         u_act = circuit.settle(before, u_sig, self._current_per_rate * rates)
         measured = circuit.current(u_sig, u_act, before)
-        if self._noise:
-            measured = measured + self._noise * self._random.standard_normal(n)
+        measured = measured + self._noise * self._random.standard_normal(n)
         velocity = circuit.velocity_per_current * measured
         return np.concatenate([u_act, velocity])

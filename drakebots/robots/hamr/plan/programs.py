@@ -389,24 +389,13 @@ def jump_program(
     # At rest for an interval with the actuators in the middle, so that the first
     # knot is the equilibrium of standing and no energy is stored yet.
     b.bound("u", 0, BIAS / 2, BIAS / 2)
-    rest = b.add_rows("at_rest", 1, system.coordinates, lower=0.0, upper=0.0)
-    b.difference(q[1:2], q[:1], rest.indices)
-    rise = problem.rise / unit.length
-    b.cost(
-        "goal",
-        {"a": q[:1, 2:3], "b": q[-1:, 2:3]},
-        lambda a, b: weights.goal * (b - a - rise) ** 2,
-    )
-    b.cost(
-        "level",
-        {"q": q[1:, 3:6], "h": h},
-        lambda q, h: weights.level * h * ca.sumsqr(q),
-    )
-    b.cost(
-        "swing",
-        {"q": q[1:, system.inputs.tips[::2]], "h": h},
-        lambda q, h: weights.swing * h * ca.sumsqr(q) / 100,
-    )
+    b.difference(q[1:2], q[:1], b.equalities("at_rest", 1, system.coordinates))
+    rise, height = problem.rise / unit.length, {"a": q[:1, 2:3], "b": q[-1:, 2:3]}
+    b.cost("goal", height, lambda a, b: weights.goal * (b - a - rise) ** 2)
+    turned = {"q": q[1:, 3:6], "h": h}
+    b.cost("level", turned, lambda q, h: weights.level * h * ca.sumsqr(q))
+    swung = {"q": q[1:, system.inputs.tips[::2]], "h": h}
+    b.cost("swing", swung, lambda q, h: weights.swing * h * ca.sumsqr(q) / 100)
     _shared_costs(b, weights)
     return contact, b.build()
 
@@ -426,11 +415,6 @@ def _shared_costs(b: ContactImplicitBuilder, weights: GaitWeights | JumpWeights)
 def _mirror_inputs(b: ContactImplicitBuilder, u: np.ndarray) -> None:
     """V_left + V_right = V_b: mirrored actuators are mounted alike, so that the
     mirror image of a motion needs the opposite force."""
-    b.constraint(
-        "symmetric",
-        {"left": u[:, :4], "right": u[:, 4:]},
-        lambda left, right: left + right,
-        lower=BIAS,
-        upper=BIAS,
-        scale=100.0,
-    )
+    sides = {"left": u[:, :4], "right": u[:, 4:]}
+    bias = {"lower": BIAS, "upper": BIAS, "scale": 100.0}
+    b.constraint("symmetric", sides, lambda left, right: left + right, **bias)

@@ -7,6 +7,7 @@ x0 = packed(program, guess)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -135,17 +136,15 @@ def simulated_gait(problem: GaitProblem) -> Guess:
     """
     period = 1 / problem.frequency
     walk = _simulated(
-        Simulation(
-            gait=problem.gait,
-            frequency=problem.frequency,
-            friction=problem.mu,
-            phases=problem.start.phases,
-            cycles=_CYCLES,
-            swing_voltage=problem.start.voltage,
-            lift_voltage=problem.start.voltage,
-            time_step=float(np.clip(period / _STEPS, TIME_STEP, 1e-3)),
-            log_period=period / max(_SAMPLES, problem.knots - 1),
-        )
+        problem,
+        gait=problem.gait,
+        frequency=problem.frequency,
+        phases=problem.start.phases,
+        cycles=_CYCLES,
+        swing_voltage=problem.start.voltage,
+        lift_voltage=problem.start.voltage,
+        time_step=float(np.clip(period / _STEPS, TIME_STEP, 1e-3)),
+        log_period=period / max(_SAMPLES, problem.knots - 1),
     )
     end = float(walk.data.time.values[-1])
     reference = _recorded(walk, end - period, end, problem)
@@ -158,7 +157,7 @@ def simulated_jump(problem: JumpProblem) -> Guess:
     Raises:
         InvalidInput: when the simulation ends early.
     """
-    jump = _simulated(Simulation(gait="jump", friction=problem.mu))
+    jump = _simulated(problem, gait="jump")
     time = jump.data.time.values
     height = jump.data.base_position.values[:, 2]
     apex = float(time[height.argmax()])
@@ -171,8 +170,9 @@ def simulated_jump(problem: JumpProblem) -> Guess:
     return guess
 
 
-def _simulated(problem: Simulation) -> Result:
-    result = simulate(problem)
+def _simulated(problem: GaitProblem | JumpProblem, **gait: Any) -> Result:
+    """The simulation of an open-loop gait on a problem's ground."""
+    result = simulate(Simulation(friction=problem.mu, **gait))
     if not result.ok:
         raise InvalidInput(f"the warm start's simulation ended: {result.message}")
     return result

@@ -61,14 +61,14 @@ class MotionCapture(Sampled):
         # The state has a slot for every video frame that is taken and has not
         # appeared, by its number, and after them the one that is held.
         slots, size = int(np.ceil(LATENCY / FRAME_PERIOD)) + 1, _LEGS + 6 + 1
-        super().__init__("motion_capture", np.zeros((slots + 1) * size))
+        state = robot.plant.num_multibody_states()
+        super().__init__("motion_capture", np.zeros((slots + 1) * size), state=state)
         self._slots, self._size, self._robot = slots, size, robot
         self._body = find_body(robot.plant, CHASSIS)
         self._context = robot.plant.CreateDefaultContext()
         self._noise, self._random = noise, np.random.default_rng(seed)
         unit = robot.scaling.time
         self._period, self._latency = FRAME_PERIOD / unit, LATENCY / unit
-        self.DeclareVectorInputPort("state", robot.plant.num_multibody_states())
         self._declare_start(self._start)
         self._declare_update(self._take, self._period)
         self._declare_update(self._deliver, self._period, self._latency)
@@ -81,8 +81,7 @@ class MotionCapture(Sampled):
         robot, plant = self._robot, self._robot.plant
         plant.SetPositionsAndVelocities(self._context, self._input(context))
         legs = robot.points_positions(self._context, CHASSIS).ravel()
-        if self._noise:
-            legs = legs + self._noise * self._random.standard_normal(_LEGS)
+        legs = legs + self._noise * self._random.standard_normal(_LEGS)
         X_WB = plant.EvalBodyPoseInWorld(self._context, self._body)
         position = X_WB.translation() * robot.scaling.length
         angles = X_WB.rotation().ToRollPitchYaw().vector()
@@ -132,12 +131,10 @@ class LegEstimator(Sampled):
         past = int(np.ceil(oldest / period)) + 2
         # Rows: estimate, velocity, and the displacement up to each sample, newest
         # first; its differences are the sum above.
-        super().__init__("leg_estimator", np.zeros((2 + past) * _LEGS))
+        inputs = {"legs": _LEGS, "time": 1, "velocity": 8}
+        super().__init__("leg_estimator", np.zeros((2 + past) * _LEGS), **inputs)
         self._map, self._unit = hamr_leg_map(), time_unit
         self._period, self._past = period, past
-        self.DeclareVectorInputPort("legs", _LEGS)
-        self.DeclareVectorInputPort("time", 1)
-        self.DeclareVectorInputPort("velocity", 8)
         self._declare_update(self._update, period / time_unit)
         self._declare_output("legs", slice(0, _LEGS))
         self._declare_output("velocity", slice(_LEGS, 2 * _LEGS))
@@ -236,12 +233,10 @@ class LegController(Sampled):
     def __init__(self, command: Command, gains: Gains, time_unit: float = 1.0):
         # The state: number of samples so far, from -1. An output that depended on time
         # instead would be evaluated at every step of the plant.
-        super().__init__("leg_controller", [-1.0])
+        super().__init__("leg_controller", [-1.0], legs=_LEGS, velocity=_LEGS)
         self._command, self._gains = command, gains
         self._period, self._unit = hamr_encoder().period, time_unit
         self._signs = feedback_signs()
-        self.DeclareVectorInputPort("legs", 12)
-        self.DeclareVectorInputPort("velocity", 12)
         self._declare_update(self._tick, self._period / time_unit)
         needs = {self.all_input_ports_ticket()} | self._ticket
         self.DeclareVectorOutputPort("voltages", 8, self._calc, needs)

@@ -208,18 +208,11 @@ def build_tracking_diagram(problem: Tracking) -> TrackingDiagram:
     unit, plan = robot.scaling, problem.reference
     command = Command(plan, problem.ramp_cycles * plan.duration)
     controller = builder.AddSystem(LegController(command, problem.gains, unit.time))
-    ports = add_drive(
-        builder,
-        robot,
-        plant,
-        controller,
-        noise=problem.encoder_noise,
-        seed=problem.seed,
-    )
+    noise = {"noise": problem.encoder_noise, "seed": problem.seed}
+    ports = add_drive(builder, robot, plant, controller, **noise)
     # The frames' noise must differ from the encoders'.
-    frames = builder.AddSystem(
-        MotionCapture(robot, noise=problem.mocap_noise, seed=problem.seed + 1)
-    )
+    noise = {"noise": problem.mocap_noise, "seed": problem.seed + 1}
+    frames = builder.AddSystem(MotionCapture(robot, **noise))
     estimator = builder.AddSystem(LegEstimator(unit.time))
     ports |= {
         "contact": contact,
@@ -249,20 +242,13 @@ def _build_robot(
     other = problem.mismatch
     model = hamr_variant(other.stiffness, other.serial_stiffness)
     friction = other.friction * problem.reference.friction
+    step, how = problem.time_step, {"scaling": MM_G_MS, "base": "euler"}
     if problem.contact == "stepping":
-        robot = build_robot(model, time_step=0, scaling=MM_G_MS, base="euler")
-        plant = builder.AddSystem(
-            SteppedPlant(robot, problem.time_step, friction=friction)
-        )
+        robot = build_robot(model, time_step=0, **how)
+        plant = builder.AddSystem(SteppedPlant(robot, step, friction=friction))
         return robot, plant, plant.GetOutputPort("contact")
-    robot = build_robot(
-        model,
-        builder,
-        time_step=problem.time_step,
-        scaling=MM_G_MS,
-        base="euler",
-        ground=hamr_ground(friction),
-    )
+    ground = hamr_ground(friction)
+    robot = build_robot(model, builder, time_step=step, ground=ground, **how)
     return robot, robot.plant, contact_port(robot)
 
 

@@ -42,7 +42,7 @@ def test_a_straight_robot_is_a_cross_with_two_bars():
 @given(st.lists(angles, min_size=5, max_size=5), angles)
 def test_legs_end_in_their_feet_and_have_their_length(alpha, heading):
     pose = pose_at(ROBOT, alpha, heading, (0.3, -0.2))
-    curves = limb_curves(pose, 400)
+    curves = limb_curves(pose, points=400)
     assert np.allclose(curves[[0, 1, 3, 4], -1], pose.feet, atol=1e-14)
     lengths = np.linalg.norm(np.diff(curves, axis=1), axis=2).sum(axis=1)
     assert np.allclose(lengths, ROBOT.lengths, rtol=1e-5)
@@ -61,7 +61,7 @@ def test_mirrored_bending_gives_the_mirrored_robot(alpha, heading):
 def test_foot_headings_follow_the_tangents(alpha, heading):
     """phi differs from the leg's end tangent by a constant, +-90 degrees."""
     pose = pose_at(ROBOT, alpha, heading)
-    curves = limb_curves(pose, 3000)[[0, 1, 3, 4]]
+    curves = limb_curves(pose, points=3000)[[0, 1, 3, 4]]
     d = curves[:, -1] - curves[:, -2]
     tangent = np.arctan2(d[:, 1], d[:, 0])
     constant = np.pi / 2 * np.array([1, -1, -1, 1])

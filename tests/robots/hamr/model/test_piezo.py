@@ -20,7 +20,7 @@ from drakebots.robots.hamr.model import (
     check_voltages,
     hamr_benders,
 )
-from drakebots.robots.hamr.model.piezo import bender
+from drakebots.robots.hamr.model.piezo import Bender
 from tests.helpers.scripts import DATA, load_script
 
 HamrParameters = load_script("hamr_visuals.parameters").HamrParameters
@@ -39,7 +39,7 @@ tips = st.floats(-0.3e-3, 0.3e-3)
 @pytest.mark.parametrize("carbon", TABLE)
 def test_constants(carbon):
     stiffness, per_volt, blocked, softening, free = TABLE[carbon]
-    law = bender(1e-3 * carbon)
+    law = Bender(1e-3 * carbon)
     assert 1e-3 * law.stiffness == pytest.approx(stiffness, abs=6e-6)
     assert law.force_per_volt == pytest.approx(per_volt, abs=6e-10)
     assert law.force(0.0, 0.0) == pytest.approx(blocked, abs=6e-6)
@@ -143,7 +143,7 @@ def test_forces_of_the_authors_simulation():
     signs = hamr_benders().orientation
     for name, sign in zip(ACTUATORS, signs):
         # Their V2 variant has the swing actuator's carbon in both kinds.
-        law = bender(0.065e-3, sign)
+        law = Bender(0.065e-3, sign)
         tip = 1e-3 * rows[f"q_{name[:2]}q{name[2]}act"]
         error = np.abs(law.force(rows[f"V_{name}"], tip) - rows[f"F_{name}"])
         assert error.max() < 3e-9
