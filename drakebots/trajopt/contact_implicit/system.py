@@ -249,9 +249,8 @@ class ContactSystem:
                 motion = ca.substitute(motion, fixed, p_BC)
             distance.append(phi)
             speed.append(D.T @ motion)
-        return ca.Function(
-            "motion", [q, v], [ca.vertcat(*distance), ca.vertcat(*speed)]
-        )
+        found = [ca.vertcat(*distance), ca.vertcat(*speed)]
+        return ca.Function("motion", [q, v], found)
 
     def motion_of_intervals(
         self, q: np.ndarray, h: np.ndarray

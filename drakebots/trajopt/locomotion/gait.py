@@ -381,9 +381,8 @@ def _follow(standing: Standing, course: np.ndarray, feet: np.ndarray) -> np.ndar
     count = course.shape[0]
     function = ca.Function("rows", [symbol], [rows, ca.jacobian(rows, symbol)])
     mapped = function.map(count)
-    target = np.hstack(
-        [feet.reshape(count, -1), np.zeros((count, system.num_loop_rows))]
-    )
+    closed = np.zeros((count, system.num_loop_rows))
+    target = np.hstack([feet.reshape(count, -1), closed])
     plant = system.robot.plant
     low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
     # A first pose outside its limits may stay there.
@@ -438,9 +437,8 @@ def holding(
     driven = system.inputs(system.twin, symbol, still, u) + held
     carried = system.contact_force(symbol, f, ca.SX.zeros(4 * system.num_feet))
     unknown = ca.vertcat(u, lam)
-    function = ca.Function(
-        "statics", [symbol, f], [D1 + carried, ca.jacobian(driven, unknown)]
-    )
+    sums = [D1 + carried, ca.jacobian(driven, unknown)]
+    function = ca.Function("statics", [symbol, f], sums)
     found = []
     for pose, force in zip(q, gam):
         load, A = (np.array(a) for a in function(pose, force))

@@ -177,9 +177,8 @@ def _result(
 def _goes_on(attempts: list[Attempt], clock: Clock) -> bool:
     """Whether there is reason and time for another attempt."""
     last = attempts[-1]
-    return not (last.solution.ok or last.stopped) and (
-        clock.left is None or clock.left > 0
-    )
+    timely = clock.left is None or clock.left > 0
+    return timely and not (last.solution.ok or last.stopped)
 
 
 def _too_weak(problem: LocomotionProblem, standing: Standing) -> str:

@@ -258,10 +258,12 @@ class Program:
         return dict(sorted(worst.items(), key=lambda item: -item[1]))
 
     def __str__(self) -> str:
+        terms = (*self.terms, *self.costs)
+        jacobian = sum(len(t.block.jacobian_pattern[0]) * t.count for t in self.terms)
+        hessian = sum(len(t.block.hessian_pattern[0]) * t.count for t in terms)
         lines = [
             f"{self.name}: {self.num_variables} variables, {self.num_rows} rows, "
-            f"{self.jacobian_nonzeros} Jacobian and {self.hessian_nonzeros} Hessian "
-            "nonzeros"
+            f"{jacobian} Jacobian and {hessian} Hessian nonzeros"
         ]
         for title, groups in (("variables", self.variables), ("rows", self.rows)):
             lines.append(f"  {title}")
@@ -272,26 +274,13 @@ class Program:
                     f" in [{low:.4g}, {high:.4g}] {g.units if g.units != '1' else ''}"
                 )
         lines.append("  blocks")
-        for term in (*self.terms, *self.costs):
+        for term in terms:
             what = ", ".join(term.block.rows)
             kind = "cost" if term.rows is None else "rows"
             lines.append(
                 f"    {term.block.name:<16} {term.count:>4} uses, {kind} {what}"
             )
         return "\n".join(lines)
-
-    @cached_property
-    def jacobian_nonzeros(self) -> int:
-        """Number of Jacobian nonzeros of all uses of blocks."""
-        return sum(len(t.block.jacobian_pattern[0]) * t.count for t in self.terms)
-
-    @cached_property
-    def hessian_nonzeros(self) -> int:
-        """Number of Hessian nonzeros (upper triangle) of all uses of blocks."""
-        return sum(
-            len(t.block.hessian_pattern[0]) * t.count
-            for t in (*self.terms, *self.costs)
-        )
 
     def check(self) -> None:
         """Refuses bounds that exclude each other, before any solver runs.

@@ -27,6 +27,7 @@ from pydrake.solvers import (
     CommonSolverOption,
     IpoptSolver,
     SnoptSolver,
+    SolverId,
     SolverOptions,
 )
 
@@ -221,19 +222,21 @@ def _ipopt(lowered: Lowered, values, settings, watch: Watch, folder: Path):
     return result.get_x_val(), status, result.is_success(), log
 
 
+def _set(options: SolverOptions, solver: SolverId, name: str, value) -> None:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InvalidInput(f"option {name!r} must be a number or a text, got {value!r}")
+    options.SetOption(solver, name, value)
+
+
 def _guarded(solver, lowered: Lowered, values, settings, watch: Watch, printed=None):
     """(result, "") or (None, why it was stopped); `printed` is SNOPT's file."""
     options = SolverOptions()
     if printed is not None:
         options.SetOption(CommonSolverOption.kPrintFileName, str(printed))
     for name, value in settings.items():
-        if isinstance(value, np.generic):
-            value = value.item()
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise InvalidInput(
-                f"option {name!r} must be a number or a text, got {value!r}"
-            )
-        options.SetOption(solver.solver_id(), name, value)
+        _set(options, solver.solver_id(), name, value)
     try:
         return solver.Solve(lowered.prog, values, options), ""
     except BaseException as error:

@@ -293,11 +293,10 @@ class Lowered:
         """Physical values from those of Drake's decision variables."""
         return np.asarray(values, float) * self.unit
 
-    def view(self, variables: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    def view(self) -> dict[str, np.ndarray]:
         """The decision variables by the program's names, (count, labels)."""
-        x = self.x if variables is None else variables
         groups = self.program.variables.items()
-        return {n: x[g.start : g.stop].reshape(g.shape) for n, g in groups}
+        return {n: self.x[g.start : g.stop].reshape(g.shape) for n, g in groups}
 
 
 def lower(

@@ -39,14 +39,9 @@ from drakebots.core.errors import InvalidInput
 from drakebots.trajopt.program import Block, Group, Program, Term
 from drakebots.trajopt.solvers.mathematical_program import Key, Origin, key_of
 
-_REFUSED = (
-    "l2norm_costs",
-    "lorentz_cone_constraints",
-    "rotated_lorentz_cone_constraints",
-    "exponential_cone_constraints",
-    "positive_semidefinite_constraints",
-    "linear_matrix_inequality_constraints",
-)
+_REFUSED = """l2norm_costs lorentz_cone_constraints rotated_lorentz_cone_constraints
+exponential_cone_constraints positive_semidefinite_constraints
+linear_matrix_inequality_constraints""".split()
 
 
 class ReadBack:
@@ -122,19 +117,14 @@ class ReadBack:
             ones = np.ones(block.num_rows)
             term = Term(block, np.array(columns), where, ones, np.array(data))
             (self.costs if where is None else self.terms).append(term)
-        program = Program(
-            "MathematicalProgram",
-            {"x": self._variables()},
-            {"rows": self._group("rows", self.labels, *self._stacked())},
-            tuple(self.terms),
-            tuple(self.costs),
-        )
+        parts = (self.lower, self.upper, self.scale)
+        stacked = [np.concatenate([np.zeros(0), *part]) for part in parts]
+        rows = {"rows": self._group("rows", self.labels, *stacked)}
+        terms = tuple(self.terms), tuple(self.costs)
+        groups = {"x": self._variables()}, rows
+        program = Program("MathematicalProgram", *groups, *terms)
         program.check()
         return program
-
-    def _stacked(self):
-        parts = (self.lower, self.upper, self.scale)
-        return [np.concatenate(p) if p else np.zeros(0) for p in parts]
 
     @staticmethod
     def _group(name, labels, lower, upper, scale) -> Group:
