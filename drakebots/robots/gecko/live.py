@@ -83,9 +83,8 @@ class Walking(Part):
         ]
         if not live.headless:
             corner = np.array([REACH, REACH, 0.04])
-            stage = make_stage(
-                -corner * [1, 1, 0], corner, ground_height=0.0, port=live.port
-            )
+            low = -corner * [1, 1, 0]
+            stage = make_stage(low, corner, ground_height=0.0, port=live.port)
             self.meshcat = stage.meshcat
             draw_grid(self.meshcat, stage.low, stage.high)
             self._body = Body(self.meshcat, self._start, None)

@@ -41,9 +41,8 @@ class Drive(Live, OnSurface):
             raise InvalidInput(f"live: {self.gait} does not repeat; choose a gait")
 
     def _simulation(self) -> Simulation:
-        return Simulation(
-            gait=self.gait, surface=self.surface, friction=self.friction, log_period=1.0
-        )
+        own = {n: getattr(self, n) for n in ("gait", "surface", "friction")}
+        return Simulation(log_period=1.0, **own)
 
 
 class Gait(SimulatedPart):
@@ -77,10 +76,8 @@ class Gait(SimulatedPart):
         wave, what = self._source.waveform, name.partition(" ")[0]
         if what == "frequency":
             # Legs go on from where they are.
-            turned = (
-                2 * np.pi * (wave.frequency - value) * self._source.since(self.root)
-            )
-            self._shift = self._shift + turned
+            slower, since = wave.frequency - value, self._source.since(self.root)
+            self._shift = self._shift + 2 * np.pi * slower * since
         if what != "phase":
             wave = replace(wave, **{what: value})
         shares = [self.panel.values[f"phase {leg}"] for leg in LEGS]

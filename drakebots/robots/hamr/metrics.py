@@ -167,9 +167,8 @@ def cycle_poses(data: xr.Dataset, rhythm: Rhythm | Waveform) -> xr.Dataset:
     """The base's pose at the start of every cycle after the ramp."""
     cycles = cycle_starts(data.time.values, rhythm)
     table = data[["base_position", "base_rpy"]].isel(time=cycles)
-    return table.rename(
-        time="cycle_time", base_position="cycle_position", base_rpy="cycle_rpy"
-    )
+    names = {"base_position": "cycle_position", "base_rpy": "cycle_rpy"}
+    return table.rename(time="cycle_time", **names)
 
 
 def cycle_starts(time: np.ndarray, rhythm: Rhythm | Waveform) -> np.ndarray:
@@ -282,9 +281,8 @@ def _legs_when_estimated(data: xr.Dataset) -> np.ndarray:
     # What is logged at a time is from before that time's own update.
     sample = (np.ceil(time / period - 1e-6) - 1) * period
     legs = data.leg_position.values.reshape(len(time), -1).T
-    return np.column_stack([np.interp(sample, time, leg) for leg in legs]).reshape(
-        -1, 4, 3
-    )
+    found = np.column_stack([np.interp(sample, time, leg) for leg in legs])
+    return found.reshape(-1, 4, 3)
 
 
 def _rise_mm(position: np.ndarray) -> float:

@@ -89,11 +89,9 @@ class _Fold:
             panel.plot(1e3 * self.time, values, color=color, label=label, lw=1.2)
             return
         starts = self.start + self.period * np.arange(self.cycles)
-        table = np.array(
-            [np.interp(t + self.share * self.period, self.time, values) for t in starts]
-        )
+        moments = starts[:, None] + self.share * self.period
+        table = np.interp(moments, self.time, values)
         mean, spread = table.mean(axis=0), table.std(axis=0)
         panel.plot(self.share, mean, color=color, label=label, lw=1.2)
-        panel.fill_between(
-            self.share, mean - spread, mean + spread, color=color, alpha=0.25, lw=0
-        )
+        band = mean - spread, mean + spread
+        panel.fill_between(self.share, *band, color=color, alpha=0.25, lw=0)

@@ -18,7 +18,7 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.units import MM_G_MS
 from drakebots.model import Loop, Point
 from drakebots.multibody import TimeStepper, solve_lcp
-from drakebots.robots.hamr.model.piezo import bender
+from drakebots.robots.hamr.model.piezo import Bender
 from tests.helpers.scripts import DATA
 from tests.helpers.step_residual import step_residual
 
@@ -69,7 +69,7 @@ def test_white_noise_in_air(variant):
     robot = build_robot(variant, scaling=MM_G_MS, base="fixed", time_step=0)
     stepper = TimeStepper(robot, 0.4)
     tips = np.argmax(stepper.actuation, axis=0)
-    piezo = bender(0.065e-3)
+    piezo = Bender(0.065e-3)
     mount = np.array([-1, -1, 1, 1, -1, -1, 1, 1.0])
     gain, softening = piezo.force_per_volt, piezo.softening * 1e-3  # N/V, N/(V mm)
     q, v, ours = np.zeros(32), np.zeros(32), []

@@ -302,9 +302,7 @@ class PressureControl(Sampled):
         raw_sum = g.angle_p * error + tried
         added = np.clip(raw_sum, -g.correction, g.correction)
         p_ref = np.clip(forward + added, self._low, self._curve.limit)
-        stuck = (p_ref - forward != raw_sum) & (
-            (raw_sum - (p_ref - forward)) * error > 0
-        )
+        stuck = (raw_sum - (p_ref - forward)) * error > 0
         rows[:3] = np.where(stuck, integral, tried), p_ref, model
         return x
 

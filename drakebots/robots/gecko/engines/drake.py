@@ -172,9 +172,8 @@ def _add_pressure(
 ) -> PressureControl:
     """Adds the low-level control between desired angles and the limbs."""
     one_sided = np.isin(np.arange(len(LIMBS)), LEGS)
-    control = builder.AddSystem(
-        PressureControl(Calibration(), Gains(), one_sided, start.alpha)
-    )
+    control = PressureControl(Calibration(), Gains(), one_sided, start.alpha)
+    builder.AddSystem(control)
     angles = _of_state(builder, body, body.limbs.sum_matrix, "angles")
     builder.Connect(desired, control.GetInputPort("desired_bending"))
     builder.Connect(angles, control.GetInputPort("bending"))

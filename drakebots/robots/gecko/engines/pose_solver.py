@@ -296,29 +296,14 @@ def project(x, fixed, anchors, back, S):
 
 
 @njit(cache=True)
-def inside(x, step, lo, hi):
-    """Largest share of a step, at most 1, that stays inside the bounds."""
+def inside(room, change):
+    """Largest share of a change, at most 1, that keeps what it changes (2, 10) > 0."""
     longest = 1.0
-    for j in range(NUM_BOUNDED):
-        if step[j] < 0:
-            longest = min(longest, -KEEP * (x[j] - lo[j]) / step[j])
-        if step[j] > 0:
-            longest = min(longest, KEEP * (hi[j] - x[j]) / step[j])
-    return longest
-
-
-@njit(cache=True)
-def move_bound_duals(gaps, step, z, d):
-    """z += dz with dz from z gap = d linearised, gaps (2, 10) to the bounds; z > 0."""
-    moved = np.empty((2, NUM_BOUNDED))
-    moved[0], moved[1] = step[:NUM_BOUNDED], -step[:NUM_BOUNDED]
-    dz = (d - z * moved) / gaps - z
-    shrink = 1.0
     for k in range(2):
         for j in range(NUM_BOUNDED):
-            if dz[k, j] < 0:
-                shrink = min(shrink, -KEEP * z[k, j] / dz[k, j])
-    z += shrink * dz
+            if change[k, j] < 0:
+                longest = min(longest, -KEEP * room[k, j] / change[k, j])
+    return longest
 
 
 # --- the method ----------------------------------------------------------------
@@ -384,7 +369,9 @@ def solve(x, target, weights, fixed, anchors, lo, hi, max_iterations):
                 H[j, j] += z[0, j] / gaps[0, j] + z[1, j] / gaps[1, j]
                 gradient[j] += d / gaps[1, j] - d / gaps[0, j]
             step, new_lam, back, S = newton_step(H, J, gradient, c)
-            longest, slope = inside(x, step, lo, hi), (gradient * step).sum()
+            moved = np.empty_like(gaps)
+            moved[0], moved[1] = step[:NUM_BOUNDED], -step[:NUM_BOUNDED]
+            longest, slope = inside(gaps, moved), (gradient * step).sum()
             moves = feasibility > 10 * TOUCH
             x, share = line_search(
                 x, step, longest, (back, S), problem, d, slope, moves
@@ -392,7 +379,9 @@ def solve(x, target, weights, fixed, anchors, lo, hi, max_iterations):
             if share == 0.0:
                 break
             turn_norm_duals(A, r, s, y, step, share)
-            move_bound_duals(gaps, step, z, d)
+            # z gap = d, linearised.
+            dz = (d - z * moved) / gaps - z
+            z += inside(z, dz) * dz
             gaps[0], gaps[1] = x[:NUM_BOUNDED] - lo, hi - x[:NUM_BOUNDED]
             lam += share * (new_lam - lam)
     return x, (iterations, stationarity, feasibility)

@@ -124,9 +124,8 @@ def pose_step(robot: Gecko, pose: Pose, alpha_ref, fixation) -> Step:
     start = np.concatenate([pose.alpha, pose.ell / CM, [pose.heading], [0.0, 0.0]])
     # Coordinates relative to p1: far from the origin digits would be lost.
     headings = np.where(fixed, pose.foot_headings - _REAR_TURN, 0.0)
-    target = np.concatenate(
-        [weights[0] * lengths, weights[1] * headings, weights[2] * alpha_ref]
-    )
+    wanted = weights[0] * lengths, weights[1] * headings, weights[2] * alpha_ref
+    target = np.concatenate(wanted)
     feet = fixed, (pose.feet - pose.position) / CM
     x, iterations, stationarity, drift = _within_bounds(
         start, lo, hi, target, weights, feet

@@ -213,9 +213,8 @@ def _visible(nodes, polygons, clearance: float) -> csr_array:
         for at in range(0, len(first), _CHUNK):
             part = slice(at, at + _CHUNK)
             ends = nodes[first[part]], nodes[second[part]]
-            free[part] &= _segment_distance(*ends, a, b).min(axis=1) >= (
-                clearance - _SLACK
-            )
+            near = _segment_distance(*ends, a, b).min(axis=1)
+            free[part] &= near >= clearance - _SLACK
     i, j, length = first[free], second[free], length[free]
     return csr_array((length, (i, j)), shape=(len(nodes),) * 2)
 

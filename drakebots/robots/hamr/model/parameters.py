@@ -39,9 +39,8 @@ a swing force, up (+1) for a lift force. A test compares them with the transmiss
 
 def mirror(leg: str) -> np.ndarray:
     """The signs (3,) that take a position of the front-left leg to `leg`."""
-    return np.array(
-        [1.0 if leg[0] == "F" else -1.0, 1.0 if leg[1] == "L" else -1.0, 1.0]
-    )
+    fore, left = leg[0] == "F", leg[1] == "L"
+    return np.array([1.0 if fore else -1.0, 1.0 if left else -1.0, 1.0])
 
 
 def parameters() -> Parameters:

@@ -40,10 +40,8 @@ _KINDS = {"s": "swing", "l": "lift"}
 
 def _of_actuators(section: str, name: str) -> np.ndarray:
     """A parameter of the swings and of the lifts, for each actuator (8,)."""
-    table = parameters()
-    return np.array(
-        [table.number(section, f"{name}_{_KINDS[each[-1]]}") for each in ACTUATORS]
-    )
+    names = [f"{name}_{_KINDS[each[-1]]}" for each in ACTUATORS]
+    return np.array([parameters().number(section, each) for each in names])
 
 
 # --- actuators --------------------------------------------------------------
@@ -289,9 +287,8 @@ class Encoder(Sampled):
         inputs = {"voltages": n, "state": plant.num_multibody_states()}
         super().__init__("encoder", np.zeros(2 * n), **inputs)
         self._size = n
-        self._rates = plant.num_positions() + np.array(
-            [joint.velocity_start() for joint in joints]
-        )
+        rates = [joint.velocity_start() for joint in joints]
+        self._rates = plant.num_positions() + np.array(rates)
         self._current_per_rate = unit.velocity / circuit.velocity_per_current
         self._noise, self._random = noise, np.random.default_rng(seed)
         self._declare_update(self._update, circuit.period / unit.time)

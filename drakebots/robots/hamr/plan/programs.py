@@ -69,14 +69,7 @@ from drakebots.trajopt.contact_implicit import (
 from drakebots.trajopt.program import Block, Program
 
 SCALES = Scales(
-    position=1.0,
-    force=0.01,
-    loop_force=0.1,
-    input=100.0,
-    speed=0.1,
-    slack=1e-3,
-    momentum=0.01,
-    gap=1.0,
+    force=0.01, loop_force=0.1, input=100.0, speed=0.1, slack=1e-3, momentum=0.01
 )
 """Typical sizes in mm, g, ms (N, V): a foot carries 4 mN, strides 0.1 mm/ms."""
 

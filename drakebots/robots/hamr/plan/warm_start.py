@@ -67,9 +67,8 @@ def first_gait(problem: GaitProblem) -> Guess:
     guess = executed_gait(problem) if start.run else simulated_gait(problem)
     if start.seed:
         random = np.random.default_rng(start.seed)
-        guess.u[:] = np.clip(
-            guess.u + 5.0 * random.standard_normal(guess.u.shape), 0.0, BIAS
-        )
+        other = guess.u + 5.0 * random.standard_normal(guess.u.shape)
+        guess.u[:] = np.clip(other, 0.0, BIAS)
         guess.q[:, 6:] += 0.01 * random.standard_normal((1, guess.q.shape[1] - 6))
     return guess
 
@@ -211,13 +210,6 @@ def packed(program: Program, guess: Guess) -> np.ndarray:
     system = hamr_system()
     weight = system.robot.model.summary.mass * GRAVITY / system.robot.scaling.force
     h = np.diff(guess.time)
-    return program.pack(
-        {
-            "h": h[:, None],
-            "q": guess.q,
-            "v0": (guess.q[1] - guess.q[0]) / h[0],
-            "u": guess.u,
-            "gam": weight / system.num_feet,
-            "s": _SLACK,
-        }
-    )
+    parts = {"q": guess.q, "u": guess.u, "h": h[:, None], "s": _SLACK}
+    parts |= {"v0": (guess.q[1] - guess.q[0]) / h[0], "gam": weight / system.num_feet}
+    return program.pack(parts)

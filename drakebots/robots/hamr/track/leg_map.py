@@ -12,7 +12,7 @@ Range and size of the table are the authors'.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from pydrake.multibody.tree import JacobianWrtVariable
@@ -182,10 +182,9 @@ class _InverseKinematics:
         return np.linalg.norm(away, axis=1)
 
     def _close(self, tips: np.ndarray) -> None:
+        given = dict(zip(self._chain.joints, tips.ravel()))
         try:
-            self._chain.solve(
-                self._context, dict(zip(self._chain.joints, tips.ravel()))
-            )
+            self._chain.solve(self._context, given)
         except NoSolution as error:
             # Far out its tolerance is finer than rounding allows.
             if max(error.worst.values()) > _CLOSED:
@@ -193,10 +192,8 @@ class _InverseKinematics:
 
     def columns(self) -> np.ndarray:
         """H here (4, 3, 2)."""
-        T = self._chain.tangent(self._context)
-        return np.array(
-            [J @ T[:, 2 * leg : 2 * leg + 2] for leg, J in enumerate(self._jacobians())]
-        )
+        T, slopes = self._chain.tangent(self._context), enumerate(self._jacobians())
+        return np.array([J @ T[:, 2 * leg : 2 * leg + 2] for leg, J in slopes])
 
     def tips(self) -> np.ndarray:
         """Positions of the tips (4, 2)."""
@@ -204,19 +201,12 @@ class _InverseKinematics:
         return q[self._tips].reshape(4, 2)
 
     def _positions(self) -> np.ndarray:
-        plant, context = self._robot.plant, self._context
-        return np.array(
-            [
-                plant.CalcPointsPositions(context, frame, p, self._chassis).ravel()
-                for frame, p in self._markers
-            ]
-        )
+        points = partial(self._robot.plant.CalcPointsPositions, self._context)
+        found = [points(frame, p, self._chassis) for frame, p in self._markers]
+        return np.array(found)[..., 0]
 
     def _jacobians(self) -> list[np.ndarray]:
-        plant, context, chassis = self._robot.plant, self._context, self._chassis
-        return [
-            plant.CalcJacobianTranslationalVelocity(
-                context, JacobianWrtVariable.kV, frame, p, chassis, chassis
-            )
-            for frame, p in self._markers
-        ]
+        slope = self._robot.plant.CalcJacobianTranslationalVelocity
+        slope = partial(slope, self._context, JacobianWrtVariable.kV)
+        chassis = self._chassis, self._chassis
+        return [slope(frame, p, *chassis) for frame, p in self._markers]

@@ -151,10 +151,8 @@ class Tracking(HamrRun):
     @property
     def duration(self) -> float:
         """Duration of the run [s]: whole samples."""
-        length = self.reference.duration
-        length = (
-            self.cycles * length if self.reference.periodic else length + self.after
-        )
+        plan, length = self.reference, self.reference.duration
+        length = self.cycles * length if plan.periodic else length + self.after
         samples = (self.start + length) / self.sample_period
         # A little longer, so that the last sample is taken.
         return float((np.ceil(samples - 1e-6) + 1e-6) * self.sample_period)
@@ -308,9 +306,8 @@ def _dataset(built: TrackingDiagram, context: Context) -> xr.Dataset:
     names = data.coordinate.values.tolist()
     pose = np.column_stack([position[:, names.index(name)] for name in _BASE])
     times = data.time.values
-    planned = command.reference.poses_at(
-        np.array([command.reference.phase(command.plan_time(t)) for t in times])
-    )
+    moments = [command.reference.phase(command.plan_time(t)) for t in times]
+    planned = command.reference.poses_at(np.array(moments))
     plant_context, legs = robot.plant.CreateDefaultContext(), []
     for q in position / robot.position_units():
         robot.plant.SetPositions(plant_context, q)
