@@ -44,8 +44,8 @@ from drakebots.identify.stepper import (
     Run,
     chosen_parameters,
 )
-from drakebots.model import Model, with_joints
-from drakebots.multibody import GROUND_FRICTION, Robot, build_robot, find_posture
+from drakebots.model import Model
+from drakebots.multibody import GROUND_FRICTION, build_robot, find_posture
 from drakebots.results import Result
 
 GAPS = (1.0, 1e-2, 1e-4)
@@ -166,8 +166,11 @@ class Fit:
 
     def _guess(self) -> np.ndarray:
         """States at the starts of segments (m, 2 nv), from what was measured there."""
-        nv, states = self.stepper.nv, []
-        state = np.concatenate([_standing(self.robot, self.model), np.zeros(nv)])
+        nv, plant, states = self.stepper.nv, self.robot.plant, []
+        context = plant.CreateDefaultContext()
+        if self.model.summary.bases:  # which the file need not have standing
+            find_posture(self.model).put(self.robot, context, base=True)
+        state = np.concatenate([plant.GetPositions(context), np.zeros(nv)])
         for k, edge in enumerate(self.edges[:-1]):
             if k:
                 state = self._segment(k - 1, self.x, states[-1]).states[-1].copy()
@@ -347,18 +350,6 @@ class Fit:
         self.sigma = np.maximum(np.sqrt(np.nanmean(off**2, axis=0)), self.least)
         self.gap, self.cost, self.damping = later[0], np.inf, 1e-6
         return None
-
-
-def _standing(robot: Robot, model: Model) -> np.ndarray:
-    """Positions to begin with (nv,): as the file has them; standing, of a free one."""
-    context = robot.plant.CreateDefaultContext()
-    if not model.summary.bases:
-        return robot.plant.GetPositions(context)
-    posture = find_posture(model)
-    robot.set_base_pose(context, posture.X_WB)
-    return with_joints(
-        robot.plant, robot.plant.GetPositions(context), dict(posture.joints)
-    )
 
 
 @timed("build")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw
 from pydrake.multibody.tree import Joint, JointIndex
-from pydrake.systems.framework import DiagramBuilder
+from pydrake.systems.framework import Context, DiagramBuilder
 
 from drakebots.core.errors import InvalidInput, check_names, some
 from drakebots.model import (
@@ -32,6 +32,7 @@ from drakebots.model import (
     point_jacobian,
     single_joints,
     slides,
+    with_joints,
 )
 from drakebots.multibody.extent import covers, lowest_points
 from drakebots.multibody.plant import Robot, build_robot
@@ -63,6 +64,20 @@ class Posture:
     residuals: Mapping[str, float] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
     passive: tuple[str, ...] = ()
+
+    def put(self, robot: Robot, context: Context, *, base: bool) -> None:
+        """Puts a robot of its model, in any units, into it.
+
+        Args:
+            robot: the robot.
+            context: context of its plant.
+            base: whether to place its base, too.
+        """
+        plant, units = robot.plant, robot.position_units()
+        q = with_joints(plant, units * plant.GetPositions(context), self.joints)
+        plant.SetPositions(context, q / units)
+        if base:
+            robot.set_base_pose(context, self.X_WB)
 
     @property
     def stands(self) -> bool:

@@ -50,10 +50,10 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
-from drakebots.core.run import Progress, RunEnd, Verdict
+from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.formats import load, robot_alone
-from drakebots.model import Model, actuators_of, gravity, with_joints
+from drakebots.model import Model, actuators_of, gravity
 from drakebots.multibody import (
     Finding,
     Flat,
@@ -255,9 +255,7 @@ class Run(ControlRun):
     kind = "legged.mpc"
 
     def __init__(
-        self,
-        problem: Control,
-        controller: Callable[[Run], Controller] | None = None,
+        self, problem: Control, controller: Callable[[Run], Controller] | None = None
     ):
         self.model = _loaded(problem)
         self.base = "euler" if floats(self.model) else "quaternion"
@@ -269,7 +267,8 @@ class Run(ControlRun):
             )
         self.posture = find_posture(self.model)
         self.context = own.plant.CreateDefaultContext()
-        standing = self._standing()
+        self.posture.put(own, self.context, base=self.base == "euler")
+        standing = own.plant.GetPositions(self.context)
         self._body = base_body(own.plant)
         self._stood = self._body.EvalPoseInWorld(self.context).translation()[2]
         com = own.plant.CalcCenterOfMassPositionInWorld(self.context)
@@ -369,15 +368,6 @@ class Run(ControlRun):
             q[axes["z"]] += deep.max()
         return q
 
-    def _standing(self) -> np.ndarray:
-        """Positions (nq,) of the posture, which is left in the context."""
-        plant, context = self.own.plant, self.context
-        q = with_joints(plant, plant.GetPositions(context), self.posture.joints)
-        plant.SetPositions(context, q)
-        if self.base == "euler":
-            self.own.set_base_pose(context, self.posture.X_WB)
-        return plant.GetPositions(context)
-
     # --- what came of it ---
 
     def keep(self, time: float, *, last: bool) -> None:
@@ -405,14 +395,12 @@ class Run(ControlRun):
         """
         times, states, efforts = (np.array(x) for x in zip(*self._samples_kept))
         data = trajectory_dataset(self.plant.robot, times, states)
-        plant = self.plant.plant
-        motors = actuators_of(plant)
-        order = [motor.input_start() for motor in motors]
+        motors = actuators_of(self.plant.plant)
         dt, none = self.plant.time_step, np.zeros(3)
         force = [sum((p.at(t, dt) for p in self.pushes), none) for t in times]
         data = data.assign_coords(motor=[motor.name() for motor in motors])
         data = data.assign(
-            torque=(("time", "motor"), efforts[:, order], {"units": "N m or N"}),
+            torque=(("time", "motor"), efforts, {"units": "N m or N"}),
             push=(("time", "axis"), force, {"units": "N"}),
         )
         log = self.controller.log
@@ -473,7 +461,23 @@ class Run(ControlRun):
 
     def verdict(self, figures: dict, findings: list[Finding]) -> tuple[Verdict, str]:
         """The verdict, and one line on what happened."""
-        return _judge(self.problem, self.end, figures, findings)
+        problem = self.problem
+        doing = "it walks" if problem.speed or problem.turn else "it stands"
+        verdict, message = judged(self.end, findings, doing)
+        if self.end.verdict is Verdict.FAILED:
+            return verdict, message
+        words = [message]
+        if verdict is Verdict.FAILED and figures["fell"] and problem.start != "side":
+            words += _advice(problem)
+        if verdict is not Verdict.FAILED and "goal_distance_m" in figures:
+            words.append(f"{figures['goal_distance_m']:.2g} m from its goal")
+        if figures["upright_at_s"] is not None:
+            words.append(f"upright from {figures['upright_at_s']:.2g} s on")
+        words.append(f"solved at {figures['solve_hz']:.3g} Hz in the median")
+        # A period that begins before the last answer acts has no solve of its own.
+        if late := figures["solve_late"]:
+            words.append(f"{late} of {late + figures['solves']} periods passed over")
+        return verdict, "; ".join(words)
 
 
 def _loaded(problem: Control) -> Model:
@@ -489,28 +493,6 @@ def _loaded(problem: Control) -> Model:
         touching = tuple(point for point in model.points if point.radius > 0)
         model = replace(model, feet=model.feet + touching)
     return model
-
-
-def _judge(
-    problem: Control, end: RunEnd, figures: dict, findings: list[Finding]
-) -> tuple[Verdict, str]:
-    """The verdict, and one line on what happened."""
-    doing = "it walks" if problem.speed or problem.turn else "it stands"
-    verdict, message = judged(end, findings, doing)
-    if end.verdict is Verdict.FAILED:
-        return verdict, message
-    words = [message]
-    if verdict is Verdict.FAILED and figures["fell"] and problem.start != "side":
-        words += _advice(problem)
-    if verdict is not Verdict.FAILED and "goal_distance_m" in figures:
-        words.append(f"{figures['goal_distance_m']:.2g} m from its goal")
-    if figures["upright_at_s"] is not None:
-        words.append(f"upright from {figures['upright_at_s']:.2g} s on")
-    words.append(f"solved at {figures['solve_hz']:.3g} Hz in the median")
-    # A period that begins before the last answer acts has no solve of its own.
-    if late := figures["solve_late"]:
-        words.append(f"{late} of {late + figures['solves']} periods passed over")
-    return verdict, "; ".join(words)
 
 
 def _advice(problem: Control) -> list[str]:

@@ -7,13 +7,12 @@ result = simulate(Simulation("robot.urdf", passive=True))  # a ragdoll
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import xarray as xr
-from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Context, DiagramBuilder
 
@@ -30,7 +29,7 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.formats import load
-from drakebots.model import Model, actuators_of, sliding_motors
+from drakebots.model import Model, actuators_of, bodies_of, sliding_motors
 from drakebots.multibody import (
     GROUND_FRICTION,
     LEANING,
@@ -188,7 +187,9 @@ class HeldRun(DiagramRun):
         self._notes += filter_overlaps(self.robot, self._root)
         if self.held is not None and stance.can_be_lowered() and problem.nudge:
             rate = problem.nudge * np.sqrt(stance.gravity / stance.size)
-            nudge(self.robot, context, _base_of(stance), posture.passive, rate)
+            # The free body that carries the robot, or that on its slides.
+            base = (stance.base or base_body(stance.plant)).scoped_name().get_full()
+            nudge(self.robot, context, base, posture.passive, rate)
         self.simulator.Initialize()
 
     def dataset(self) -> xr.Dataset:
@@ -198,8 +199,7 @@ class HeldRun(DiagramRun):
         _, torques = self._log.logged(self._root, "efforts")
         data = data.assign(_torques(self.robot, torques[keep]))
         context = self.robot.plant.GetMyContextFromRoot(self._root)
-        foot_load = _foot_load(self.robot, context, self.stance)
-        self.standing = _standing(self.robot, states, data, self.stance, foot_load)
+        self.standing = _Standing(self.robot, context, states, data, self.stance)
         return data
 
     def metrics(self, data: xr.Dataset) -> dict:
@@ -312,9 +312,15 @@ def _build(
 # --- what came of it ---
 
 
-@dataclass(frozen=True)
 class _Standing:
     """Quantities of standing over time (T,).
+
+    Args:
+        robot: the robot.
+        context: context of its plant, in the end.
+        states: of its plant (T, nq + nv).
+        data: the motion.
+        stance: the posed robot.
 
     Attributes:
         times: of all of them [s].
@@ -328,16 +334,29 @@ class _Standing:
         limits: largest efforts of its motors (nu,) [N m, N].
     """
 
-    times: np.ndarray
-    height: np.ndarray
-    drift: np.ndarray
-    tilt: np.ndarray
-    can_fall: bool
-    foot_load: float
-    size: float
-    gravity: float
-    own: np.ndarray
-    limits: np.ndarray
+    def __init__(
+        self,
+        robot: Robot,
+        context: Context,
+        states: np.ndarray,
+        data: xr.Dataset,
+        stance: Stance,
+    ):
+        plant, probe = robot.plant, robot.plant.CreateDefaultContext()
+        names = {body.scoped_name().get_full() for body in stance.bodies}
+        every = bodies_of(plant)
+        bodies = [body for body in every if body.scoped_name().get_full() in names]
+        com = np.empty((len(states), 3))
+        for k, state in enumerate(states):
+            plant.SetPositionsAndVelocities(probe, state)
+            com[k] = centre_of_mass(plant, probe, bodies)
+        self.times, self.height = data.time.values, com[:, 2]
+        self.drift = np.linalg.norm(com[:, :2] - com[0, :2], axis=1)
+        self.tilt = tilt(data.base_rpy.values, data.base_rpy.values[:1])
+        self.can_fall = stance.can_be_lowered()
+        self.foot_load = _foot_load(robot, context, stance)
+        self.size, self.gravity = stance.size, stance.gravity
+        self.own, self.limits = stance.own_velocities(), plant.GetEffortUpperLimits()
 
     @property
     def share(self) -> np.ndarray:
@@ -380,37 +399,6 @@ class _Standing:
         ]
 
 
-def _base_of(stance: Stance) -> str:
-    """Full name of the free body that carries the robot, or of that on its slides."""
-    base = base_body(stance.plant) if stance.base is None else stance.base
-    return base.scoped_name().get_full()
-
-
-def _standing(
-    robot: Robot, states: np.ndarray, data: xr.Dataset, stance: Stance, foot_load: float
-) -> _Standing:
-    plant, context = robot.plant, robot.plant.CreateDefaultContext()
-    names = {body.scoped_name().get_full() for body in stance.bodies}
-    every = map(plant.get_body, map(BodyIndex, range(plant.num_bodies())))
-    bodies = [body for body in every if body.scoped_name().get_full() in names]
-    com = np.empty((len(states), 3))
-    for k, state in enumerate(states):
-        plant.SetPositionsAndVelocities(context, state)
-        com[k] = centre_of_mass(plant, context, bodies)
-    return _Standing(
-        times=data.time.values,
-        height=com[:, 2],
-        drift=np.linalg.norm(com[:, :2] - com[0, :2], axis=1),
-        tilt=tilt(data.base_rpy.values, data.base_rpy.values[:1]),
-        can_fall=stance.can_be_lowered(),
-        foot_load=foot_load,
-        size=stance.size,
-        gravity=stance.gravity,
-        own=stance.own_velocities(),
-        limits=plant.GetEffortUpperLimits(),
-    )
-
-
 def _foot_load(robot: Robot, context: Context, stance: Stance) -> float:
     """The share of the ground's push that acts near the feet; 1 without any."""
     feet = robot.feet_positions(context)
@@ -445,10 +433,9 @@ def _torques(robot: Robot, values: np.ndarray) -> dict:
         return {}
     names = [motor.name() for motor in motors]
     slides = sliding_motors(plant)
-    order = [motor.input_start() for motor in motors]
     return {
         "torque": xr.DataArray(
-            values[:, order],
+            values,
             dims=("time", "motor"),
             coords={
                 "motor": names,

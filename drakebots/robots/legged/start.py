@@ -18,7 +18,6 @@ from drakebots.model import (
     is_floating,
     joints_of,
     point_jacobian,
-    with_joints,
 )
 from drakebots.multibody import Flat, Robot, Terrain, covers, lowest_points
 from drakebots.multibody.posture import Posture
@@ -49,12 +48,10 @@ def place(
     if robot.scaling != SI:
         raise ValueError("a posture is placed in SI")
     plant = robot.plant
-    q = with_joints(plant, plant.GetPositions(context), posture.joints)
-    plant.SetPositions(context, q)
-    floating = [joint for joint in joints_of(plant) if is_floating(joint)]
-    if len(floating) != 1:
+    floats = sum(map(is_floating, joints_of(plant))) == 1
+    posture.put(robot, context, base=floats)
+    if not floats:
         return
-    robot.set_base_pose(context, posture.X_WB)
     p, given = posture.X_WB.translation(), height
     if height is None:
         shapes = covers(plant, robot.scene_graph)
@@ -146,13 +143,13 @@ def steady_light_links(robot: Robot, context: Context) -> list[str]:
         body.index(): central_inertia(body.CalcSpatialInertiaInBodyFrame(context))[2]
         for body in bodies
     }
-    light = []
+    light = 0
     for body in bodies:
         joined = {other.index() for other in plant.GetBodiesWeldedTo(body)}
         joined &= set(inertia)  # the world has none
-        if all(np.linalg.eigvalsh(inertia[i])[0] < least for i in joined):
-            light.append(body)
-    for body in light:
+        if any(np.linalg.eigvalsh(inertia[i])[0] >= least for i in joined):
+            continue
+        light += 1
         M = body.CalcSpatialInertiaInBodyFrame(context)
         moments = inertia[body.index()] + least * np.eye(3)
         changed = SpatialInertia.MakeFromCentralInertia(
@@ -166,8 +163,7 @@ def steady_light_links(robot: Robot, context: Context) -> list[str]:
     if not light:
         return []
     return [
-        f"{len(light)} massless links given {least:.1g} kg m^2 ({LIGHT:.0e} of the "
-        "robot's)"
+        f"{light} massless links given {least:.1g} kg m^2 ({LIGHT:.0e} of the robot's)"
     ]
 
 

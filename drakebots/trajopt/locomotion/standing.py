@@ -21,7 +21,7 @@ from pydrake.multibody.tree import JacobianWrtVariable
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.units import Scaling
 from drakebots.formats import robot_alone
-from drakebots.model import Model, driven_joints, joints_of, with_joints
+from drakebots.model import Model, driven_joints, joints_of
 from drakebots.multibody import (
     Flat,
     Posture,
@@ -171,12 +171,8 @@ def stand(
 
 def _posed(robot: Robot, posture: Posture):
     """A context in a posture, over the origin."""
-    plant, context = robot.plant, robot.plant.CreateDefaultContext()
-    units = robot.position_units()
-    q = with_joints(plant, units * plant.GetPositions(context), posture.joints)
-    plant.SetPositions(context, q / units)
-    if not posture.X_WB.IsNearlyIdentity(1e-12):
-        robot.set_base_pose(context, posture.X_WB)
+    context = robot.plant.CreateDefaultContext()
+    posture.put(robot, context, base=not posture.X_WB.IsNearlyIdentity(1e-12))
     return context
 
 

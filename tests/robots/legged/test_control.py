@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from drakebots.core.run import RunEnd, Verdict
 from drakebots.multibody import Step, fell_at, tilted
 from drakebots.results import load_result
 from drakebots.robots.legged import Control, Gait, Mpc, Push, Rigid, control
-from drakebots.robots.legged.control import INTERVAL, SIZE, SPEED, Run, _judge
+from drakebots.robots.legged.control import INTERVAL, SIZE, SPEED, Run
 from tests.helpers.scripts import is_picture, load_script
 from tests.helpers.starts import first_that_holds
 
@@ -273,7 +274,8 @@ def judged(problem, figures, end=DONE, tilt=0.0):
     problem, figures = problem.sized(1.0, 1), STOOD | figures
     fell = fell_at(figures["fell_at_s"])
     found = [fell, *course_findings(figures, problem, 1.0), tilted(tilt)]
-    return _judge(problem, end, figures, found)
+    run = SimpleNamespace(problem=problem, end=end)
+    return Run.verdict(run, figures, found)
 
 
 def test_who_stands_still_has_not_gone_to_its_goal():
