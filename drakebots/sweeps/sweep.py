@@ -87,127 +87,111 @@ def sweep(
         folder = make_folder(spare if out is None else out)
         check_output(folder / "sweep.nc")
         stack.enter_context(claimed([folder / "sweep.nc"]))
-        found, stopped = _found(cases, folder), False
-        outcomes = dict(found)
+        own, stopped = _Sweep(problem, cases, folder), False
         try:
-            _solve(run, cases, outcomes, folder, scheduler or count, progress)
+            own.solve(run, scheduler or count, progress)
         except KeyboardInterrupt as error:
             stopped = True
             ended_by(error)
             # A file may be there of which nobody could tell any more.
-            outcomes = _found(cases, folder) | outcomes
-        table = _table(problem, cases, outcomes, len(found), stopped)
+            own.outcomes = own.stored() | own.outcomes
+        table = own.table(stopped)
         if out is not None:
-            _save(table, folder)
+            with saving():
+                table.save(folder / "sweep.nc")
+                with replacing(folder / "sweep.csv") as part:
+                    table.data.drop_vars("time").to_dataframe().to_csv(part)
     return table
 
 
-def _solve(
-    run: str,
-    cases: Sequence[Case],
-    outcomes: dict[int, Outcome],
-    folder: Path,
-    where: Any,
-    progress: Progress | None,
-) -> None:
-    """Adds the outcomes of the cases that have none, each as soon as it is kept.
+class _Sweep:
+    """The cases of a sweep, the folder of their results, and what they came to.
 
-    `where` is the number of processes of this machine, or a cluster's scheduler, from
-    which results come back.
+    Attributes:
+        outcomes: by the number of the case, of those that are done.
+        found: number of results that the folder had.
     """
-    missing = [k for k in range(len(cases)) if k not in outcomes]
-    here = isinstance(where, int)
-    jobs = [
-        Job(run, cases[k].problem, _path(folder, cases[k]) if here else None)
-        for k in missing
-    ]
-    solved = run_here(jobs, where) if here else run_on_cluster(jobs, where)
-    report = progress or (lambda *_: None)
-    with closing(solved):
-        report("cases", len(outcomes), len(cases))
-        for at, outcome in solved:
-            k = missing[at]
-            outcomes[k] = _kept(outcome, folder, cases[k])
-            report("cases", len(outcomes), len(cases))
 
+    def __init__(self, problem: Any, cases: Sequence[Case], folder: Path):
+        self.problem, self.cases, self.folder = problem, cases, folder
+        self.outcomes = self.stored()
+        self.found = len(self.outcomes)
 
-def _save(table: Result, folder: Path) -> None:
-    with saving():
-        table.save(folder / "sweep.nc")
-        with replacing(folder / "sweep.csv") as part:
-            table.data.drop_vars("time").to_dataframe().to_csv(part)
+    def stored(self) -> dict[int, Outcome]:
+        """Outcomes of the cases whose results are in the folder, whole."""
+        found = {}
+        for k in range(len(self.cases)):
+            with suppress(ResultProblem):  # not there, or damaged: make it (again)
+                result = load_result(self._path(k))
+                found[k] = Outcome.of(result, sum(result.timings.values()), np.nan)
+        return found
 
+    def _path(self, k: int) -> str:
+        return str(self.folder / f"{self.cases[k].key}.nc")
 
-def _path(folder: Path, case: Case) -> str:
-    return str(folder / f"{case.key}.nc")
+    def solve(self, run: str, where: Any, progress: Progress | None) -> None:
+        """Adds the outcomes of the cases that have none, each as soon as it is kept.
 
+        `where` is the number of processes of this machine, or a cluster's scheduler,
+        from which results come back.
+        """
+        count, here = len(self.cases), isinstance(where, int)
+        missing = [k for k in range(count) if k not in self.outcomes]
+        jobs = [
+            Job(run, self.cases[k].problem, self._path(k) if here else None)
+            for k in missing
+        ]
+        solved = run_here(jobs, where) if here else run_on_cluster(jobs, where)
+        report = progress or (lambda *_: None)
+        with closing(solved):
+            report("cases", len(self.outcomes), count)
+            for at, outcome in solved:
+                if outcome.result is not None:  # which came back from a cluster
+                    outcome.result.save(self._path(missing[at]))
+                    outcome = replace(outcome, result=None)
+                self.outcomes[missing[at]] = outcome
+                report("cases", len(self.outcomes), count)
 
-def _found(cases: Sequence[Case], folder: Path) -> dict[int, Outcome]:
-    """Outcomes of the cases whose results are in the folder, whole."""
-    found = {}
-    for k, case in enumerate(cases):
-        with suppress(ResultProblem):  # it is not there, or damaged: make it (again)
-            result = load_result(_path(folder, case))
-            found[k] = Outcome.of(result, sum(result.timings.values()), np.nan)
-    return found
-
-
-def _kept(outcome: Outcome, folder: Path, case: Case) -> Outcome:
-    """The outcome, with its result saved where it came back from a cluster."""
-    if outcome.result is None:
-        return outcome
-    outcome.result.save(_path(folder, case))
-    return replace(outcome, result=None)
-
-
-# --- the table --------------------------------------------------------------
-
-
-def _table(
-    problem: Any,
-    cases: Sequence[Case],
-    outcomes: Mapping[int, Outcome],
-    found: int,
-    stopped: bool,
-) -> Result:
-    missing = Outcome("missing", "not computed")
-    rows = [outcomes.get(k, missing) for k in range(len(cases))]
-    good = sum(row.verdict == Verdict.SUCCESS for row in rows)
-    verdict, message = Verdict.SUCCESS, f"{len(cases)} cases, {found} found"
-    if stopped:
-        verdict = Verdict.INTERRUPTED
-        message = (
-            f"{len(outcomes)} of {len(cases)} cases are done; sweep again to go on"
+    def table(self, stopped: bool) -> Result:
+        """One row a case, those that are not done included."""
+        problem, cases, outcomes = self.problem, self.cases, self.outcomes
+        found, missing = self.found, Outcome("missing", "not computed")
+        rows = [outcomes.get(k, missing) for k in range(len(cases))]
+        bad = [k for k, row in enumerate(rows) if row.verdict != Verdict.SUCCESS]
+        verdict, message = Verdict.SUCCESS, f"{len(cases)} cases, {found} found"
+        if stopped:
+            verdict = Verdict.INTERRUPTED
+            message = (
+                f"{len(outcomes)} of {len(cases)} cases are done; sweep again to go on"
+            )
+        elif bad:
+            verdict = Verdict.FAILED
+            message = (
+                f"{len(bad)} of {len(cases)} cases are no success; "
+                f"{cases[bad[0]].label}: {rows[bad[0]].message}"
+            )
+        named = [row for row in rows if row.model]
+        kind = type(problem).__qualname__
+        options = {"problem": kind, "keys": [case.key for case in cases]}
+        return Result(
+            kind=KIND,
+            model=named[0].model if named else kind,
+            verdict=verdict,
+            message=message,
+            data=_dataset(problem, cases, rows),
+            residuals={},
+            timings=spent(),
+            metrics={
+                "of": named[0].kind if named else kind,
+                "cases": len(cases),
+                "succeeded": len(cases) - len(bad),
+                "computed": len(outcomes) - found,
+                "found": found,
+                "cases_wall_s": float(sum(row.wall for row in rows)),
+                "cases_processor_s": float(np.nansum([row.cpu for row in rows])),
+            },
+            provenance=provenance(None, options),
         )
-    elif good < len(cases):
-        first = next(k for k, row in enumerate(rows) if row.verdict != Verdict.SUCCESS)
-        verdict = Verdict.FAILED
-        message = (
-            f"{len(cases) - good} of {len(cases)} cases are no success; "
-            f"{cases[first].label}: {rows[first].message}"
-        )
-    named = [row for row in rows if row.model]
-    kind = type(problem).__qualname__
-    options = {"problem": kind, "keys": [case.key for case in cases]}
-    return Result(
-        kind=KIND,
-        model=named[0].model if named else kind,
-        verdict=verdict,
-        message=message,
-        data=_dataset(problem, cases, rows),
-        residuals={},
-        timings=spent(),
-        metrics={
-            "of": named[0].kind if named else kind,
-            "cases": len(cases),
-            "succeeded": good,
-            "computed": len(outcomes) - found,
-            "found": found,
-            "cases_wall_s": float(sum(row.wall for row in rows)),
-            "cases_processor_s": float(np.nansum([row.cpu for row in rows])),
-        },
-        provenance=provenance(None, options),
-    )
 
 
 def _dataset(problem: Any, cases: Sequence[Case], rows: Sequence[Outcome]):

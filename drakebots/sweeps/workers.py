@@ -12,7 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -64,10 +64,8 @@ class Outcome:
     result: Result | None = None
 
     @classmethod
-    def of(
-        cls, result: Result, wall: float, cpu: float, *, whole: bool = False
-    ) -> Outcome:
-        """The outcome of a job with a result; `whole` keeps the result itself."""
+    def of(cls, result: Result, wall: float, cpu: float) -> Outcome:
+        """The outcome of a job with a result, which it does not hold."""
         figures = result.metrics.items()
         return cls(
             str(result.verdict),
@@ -77,7 +75,6 @@ class Outcome:
             {n: v for n, v in figures if isinstance(v, str | int | float)},
             wall,
             cpu,
-            result if whole else None,
         )
 
 
@@ -90,10 +87,11 @@ def run_job(job: Job) -> Outcome:
 
     try:
         result = resolve(job.run)(job.problem)
-        used = spent()
-        if job.path is not None:
-            result.save(job.path)
-        return Outcome.of(result, *used, whole=job.path is None)
+        outcome = Outcome.of(result, *spent())
+        if job.path is None:
+            return replace(outcome, result=result)
+        result.save(job.path)
+        return outcome
     # Drake's failed assertions reach Python as SystemExit.
     except (Exception, SystemExit) as error:
         kind = "" if isinstance(error, DrakebotsError) else f"{type(error).__name__}: "
