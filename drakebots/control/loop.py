@@ -110,8 +110,8 @@ class Controller(Protocol):
         """The motors' command at a time [s]."""
 
 
-class Law:
-    """A controller that plans nothing: a function of time and state.
+class Law(Controller):
+    """A controller that begins and plans nothing: a function of time and state.
 
     Args:
         name: of the controller.
@@ -123,12 +123,6 @@ class Law:
     ):
         self.name, self.command = name, command
         self.period, self.log = None, MpcLog()
-
-    def start(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Nothing is to begin."""
-
-    def update(self, time: float, q: np.ndarray, v: np.ndarray) -> None:
-        """Nothing is to plan."""
 
 
 class Plant(Protocol):

@@ -14,8 +14,8 @@ with the multipliers y of the step, for which it is a descent (Nocedal and Wrigh
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
+from time import thread_time
 
 import numpy as np
 
@@ -135,7 +135,7 @@ class MpcSolver:
             InvalidInput: for a state or a reference that is not finite or not within
                 the range of numbers, or a reference of another shape.
         """
-        began = _clock()
+        began = thread_time()  # of this processor: other work does not count
         q = check_value("mpc: q", q, array((self._sizes["nq"],)))
         v = check_value("mpc: v", v, array((self._sizes["nv"],)))
         wanted = self._wanted(reference, time, q, v)
@@ -363,7 +363,7 @@ class MpcSolver:
             gains=gains,
             cost=cost,
             residuals=residuals,
-            seconds=_clock() - began,
+            seconds=thread_time() - began,
             ok=bool(ok and finite and near),
         )
 
@@ -405,11 +405,6 @@ def is_measurement(q: np.ndarray, v: np.ndarray) -> bool:
     what a plant gives that has blown up."""
     largest = RANGES[""][1]
     return bool((np.abs(q) < largest).all() and (np.abs(v) < largest).all())
-
-
-def _clock() -> float:
-    """Processor time of this thread [s]; other work on the machine does not count."""
-    return time.thread_time()
 
 
 class _Mapped:

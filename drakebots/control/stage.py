@@ -34,7 +34,6 @@ base; every other coordinate follows in the same order in q and d.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import casadi as ca
@@ -48,41 +47,32 @@ from drakebots.multibody import Twin
 from drakebots.trajopt.program import compiled
 
 
-@dataclass(frozen=True)
 class Stage:
     """The rows of all intervals of a problem at once.
 
     Args:
         problem: the problem.
 
+    Attributes:
+        twin: the plant as CasADi expressions.
+        sizes: nq, nv, nu, nc feet and nl loop rows.
+        bases: first position and velocity of every free base with a quaternion (n, 2).
+        symbols: q, v, a, f (3 nc: t1, t2, n of each foot) and l.
+
     Raises:
         InvalidInput: for a joint whose positions are no tangent space of ours.
     """
 
-    problem: MpcProblem
-
-    @cached_property
-    def twin(self) -> Twin:
-        """The plant as CasADi expressions."""
-        return Twin(self.problem.robot.plant)
-
-    @cached_property
-    def sizes(self) -> dict[str, int]:
-        """nq, nv, nu, nc feet and nl loop rows."""
-        robot = self.problem.robot
-        return {
-            "nq": self.twin.nq,
-            "nv": self.twin.nv,
-            "nu": robot.plant.num_actuators(),
-            "nc": len(self.problem.feet),
-            "nl": robot.closure.num_rows,
-        }
-
-    @cached_property
-    def bases(self) -> np.ndarray:
-        """First position and velocity of every free base with a quaternion (n, 2)."""
+    def __init__(self, problem: MpcProblem):
+        self.problem, robot = problem, problem.robot
+        self.twin = twin = Twin(robot.plant)
+        nc, nl = len(problem.feet), robot.closure.num_rows
+        nu = robot.plant.num_actuators()
+        self.sizes = {"nq": twin.nq, "nv": twin.nv, "nu": nu, "nc": nc, "nl": nl}
+        sizes = {"q": twin.nq, "v": twin.nv, "a": twin.nv, "f": 3 * nc, "l": nl}
+        self.symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
         found = []
-        for link in self.twin.links:
+        for link in twin.links:
             a, b = joint_slices(link.joint)
             kind = link.joint.type_name()
             if kind == "quaternion_floating":
@@ -92,15 +82,7 @@ class Stage:
                     f"joint {link.joint.name()!r} of type {kind!r} has no tangent "
                     "space in mpc; build the robot with base 'quaternion' or 'euler'"
                 )
-        return np.array(found, int).reshape(-1, 2)
-
-    @cached_property
-    def symbols(self) -> dict[str, ca.SX]:
-        """q, v, a, f (3 nc: t1, t2, n of each foot) and l."""
-        n = self.sizes
-        sizes = {"q": n["nq"], "v": n["nv"], "a": n["nv"]}
-        sizes |= {"f": 3 * n["nc"], "l": n["nl"]}
-        return {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+        self.bases = np.array(found, int).reshape(-1, 2)
 
     @cached_property
     def rows(self) -> dict[str, ca.SX]:

@@ -42,10 +42,7 @@ class GeckoEnv(RobotEnv):
     )
 
     def __init__(
-        self,
-        epsilon: float = 0.05,
-        size: str = "small",
-        render_mode: str | None = None,
+        self, epsilon: float = 0.05, size: str = "small", render_mode: str | None = None
     ):
         self.epsilon = check_value("epsilon", epsilon, positive("m"))
         self.robot = gecko(size)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -44,9 +43,17 @@ CONFIDENCE = 0.95
 """Probability that an interval shall hold the true value."""
 
 
-@dataclass(frozen=True)
 class Estimate:
-    """How sure the parameters x are.
+    """How sure a fit's parameters x are, from its Jacobian at the end.
+
+    With J = [Jx, Js] of parameters and states, and Jx' the part of Jx across the
+    columns of Js, the covariance is s^2 (Jx'^T Jx')^-1, s^2 the variance of the
+    residuals, times (1 + rho) / (1 - rho) where they repeat themselves from sample to
+    sample (the effective number of samples; Bayley and Hammersley 1946). What half the
+    steps, and cubic splines between the inputs' samples, change of the residuals moves
+    x; the square of that is added to its variance (Richardson's estimate). A direction
+    of Jx' whose own standard deviation is above :data:`UNKNOWN`, without the priors, is
+    not determined.
 
     Attributes:
         half: the intervals are x +- half (n,).
@@ -58,52 +65,35 @@ class Estimate:
             against.
     """
 
-    half: np.ndarray
-    steps: np.ndarray
-    correlation: np.ndarray
-    rho: float
-    undetermined: dict[str, tuple[str, ...]]
-
-
-def estimate(fit) -> Estimate:
-    """How sure a fit's parameters are, from its Jacobian at the end.
-
-    With J = [Jx, Js] of parameters and states, and Jx' the part of Jx across the
-    columns of Js, the covariance is s^2 (Jx'^T Jx')^-1, s^2 the variance of the
-    residuals, times (1 + rho) / (1 - rho) where they repeat themselves from sample to
-    sample (the effective number of samples; Bayley and Hammersley 1946). What half the
-    steps, and cubic splines between the inputs' samples, change of the residuals moves
-    x; the square of that is added to its variance (Richardson's estimate). A direction
-    of Jx' whose own standard deviation is above :data:`UNKNOWN`, without the priors, is
-    not determined.
-    """
-    n, names, at = len(fit.x), [p.name for p in fit.parameters], (fit.x, fit.states)
-    J, r = fit.jacobian(*at, fit.runs), fit.residuals(*at, fit.runs)
-    try:
-        finer = fit.residuals(*at, fit.run(*at, parts=2)) - r
-    except NoSolution:  # of a step in contact: the intervals are not known
-        finer = np.full_like(r, np.nan)
-    freedom = max(1, np.isfinite(fit.y).sum() - n - fit.states.shape[1])
-    samples = r[: fit.y.size].reshape(fit.y.shape)
-    square = max(float((samples**2).sum()), 1e-300)
-    rho = float(np.clip((samples[1:] * samples[:-1]).sum() / square, 0.0, 0.99))
-    s = np.sqrt(square / freedom * (1 + rho) / (1 - rho))
-    rows = len(J) - len(fit.problem.prior)
-    across = _across(J[:rows], n)
-    full = np.vstack([across, s * J[rows:, :n]])
-    _, values, V = np.linalg.svd(across, full_matrices=False)
-    open_ = {}
-    for direction in V[s / np.maximum(values, 1e-300) > UNKNOWN]:
-        part = [names[i] for i in np.flatnonzero(np.abs(direction) > 0.3)]
-        open_ |= {name: tuple(o for o in part if o != name) for name in part}
-    for name in fit.problem.prior:
-        open_.pop(name, None)
-    inverse = np.linalg.pinv(full.T @ full, rcond=1e-14, hermitian=True)
-    size = np.sqrt(np.maximum(np.diag(inverse), 1e-300))
-    quantile = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
-    steps = quantile * np.abs(inverse @ across.T @ finer[:rows])
-    half = np.hypot(quantile * s * size, steps)
-    return Estimate(half, steps, inverse / np.outer(size, size), rho, open_)
+    def __init__(self, fit):
+        n, names, at = len(fit.x), [p.name for p in fit.parameters], (fit.x, fit.states)
+        J, r = fit.jacobian(*at, fit.runs), fit.residuals(*at, fit.runs)
+        try:
+            finer = fit.residuals(*at, fit.run(*at, parts=2)) - r
+        except NoSolution:  # of a step in contact: the intervals are not known
+            finer = np.full_like(r, np.nan)
+        freedom = max(1, np.isfinite(fit.y).sum() - n - fit.states.shape[1])
+        samples = r[: fit.y.size].reshape(fit.y.shape)
+        square = max(float((samples**2).sum()), 1e-300)
+        rho = float(np.clip((samples[1:] * samples[:-1]).sum() / square, 0.0, 0.99))
+        s = np.sqrt(square / freedom * (1 + rho) / (1 - rho))
+        rows = len(J) - len(fit.problem.prior)
+        across = _across(J[:rows], n)
+        full = np.vstack([across, s * J[rows:, :n]])
+        _, values, V = np.linalg.svd(across, full_matrices=False)
+        open_ = {}
+        for direction in V[s / np.maximum(values, 1e-300) > UNKNOWN]:
+            part = [names[i] for i in np.flatnonzero(np.abs(direction) > 0.3)]
+            open_ |= {name: tuple(o for o in part if o != name) for name in part}
+        for name in fit.problem.prior:
+            open_.pop(name, None)
+        inverse = np.linalg.pinv(full.T @ full, rcond=1e-14, hermitian=True)
+        size = np.sqrt(np.maximum(np.diag(inverse), 1e-300))
+        quantile = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+        steps = quantile * np.abs(inverse @ across.T @ finer[:rows])
+        self.half, self.steps = np.hypot(quantile * s * size, steps), steps
+        self.correlation = inverse / np.outer(size, size)
+        self.rho, self.undetermined = rho, open_
 
 
 def _across(J: np.ndarray, n: int) -> np.ndarray:
@@ -118,7 +108,7 @@ def result_of(fit, end: RunEnd) -> Result:
     """The result of an identification."""
     if fit.runs is None:
         raise NoSolution(f"identify: ended before its first step: {end.message}")
-    found, problem, model = estimate(fit), fit.problem, fit.model
+    found, problem, model = Estimate(fit), fit.problem, fit.model
     off = fit.predicted(fit.runs) - fit.y
     rms = np.sqrt(np.nanmean(off**2, axis=0))
     gaps = [run.states[-1] - s for run, s in zip(fit.runs, fit.states[1:])]

@@ -84,6 +84,7 @@ class Part:
         controls: its sliders and buttons.
         meters: sliders that only show :meth:`readings`.
         meshcat: server of its page; None without one.
+        robot: the robot that it is, if it is one; others say an origin of their own.
         panel: of its controls, once it runs.
     """
 
@@ -96,6 +97,7 @@ class Part:
     controls: Sequence[Slider | Button] = ()
     meters: Sequence[Slider] = ()
     meshcat: Meshcat | None = None
+    robot: Robot | None = None
     panel: Panel
 
     def advance(self, time: float) -> Stop | None:
@@ -130,7 +132,10 @@ class Part:
 
     def origin(self, live: Live, data: xr.Dataset) -> dict[str, Any]:
         """Residuals and provenance of the result."""
-        return {"residuals": {}, "provenance": provenance(None, as_yaml(live))}
+        if self.robot is None:
+            return {"residuals": {}, "provenance": provenance(None, as_yaml(live))}
+        made = model_provenance(self.robot.model, as_yaml(live))
+        return {"residuals": closure_residuals(data), "provenance": made}
 
 
 class Loop:
@@ -262,14 +267,6 @@ def run_live(live: Live, part: Part, progress: Progress | None = None) -> Result
 
 
 # --- robots -------------------------------------------------------------------
-
-
-def robot_origin(part: Any, live: Live, data: xr.Dataset) -> dict[str, Any]:
-    """:meth:`Part.origin` of a part with a `robot`."""
-    return {
-        "residuals": closure_residuals(data),
-        "provenance": model_provenance(part.robot.model, as_yaml(live)),
-    }
 
 
 def restarted(part: Any) -> None:
@@ -433,8 +430,6 @@ class SimulatedPart(Part):
 
     def dataset(self) -> xr.Dataset:
         return trajectory_dataset(self.robot, *map(np.array, zip(*self._kept)))
-
-    origin = robot_origin
 
 
 # --- simulated time beside the wall clock ----------------------------------------

@@ -20,7 +20,7 @@ import xarray as xr
 
 from drakebots.core.run import Progress
 from drakebots.core.stages import timed
-from drakebots.live.loop import Part, RobotPage, robot_origin, run_live
+from drakebots.live.loop import Part, RobotPage, run_live
 from drakebots.live.panel import Slider
 from drakebots.live.script import Live
 from drakebots.model import Model, coupled_joints, slides
@@ -181,8 +181,6 @@ class Posed(Part):
     def dataset(self) -> xr.Dataset:
         times = self.period * np.arange(len(self._states))
         return trajectory_dataset(self.robot, times, np.array(self._states))
-
-    origin = robot_origin
 
 
 @timed("load")

@@ -88,9 +88,9 @@ def shaded(
     solids = _beside(groups)
     opaque = [x for x in solids if x.opacity >= 1]
     clear = [x for x in solids if x.opacity < 1]
-    parts = [_Scene.of(some) for some in (opaque, clear) if some]
+    parts = [_Scene(some) for some in (opaque, clear) if some]
     points = np.concatenate([x.vertices for x in solids])
-    camera = _Camera.of(points, (size[0] * _FINE, size[1] * _FINE))
+    camera = _Camera(points, (size[0] * _FINE, size[1] * _FINE))
     light = _Light.of(points, parts[0])  # light passes what is clear
     pixels = _ground(camera, light)
     near = np.zeros(pixels.shape[:2])
@@ -113,50 +113,38 @@ def _beside(groups):
     return out
 
 
-@dataclass(frozen=True)
 class _Scene:
     """Triangles of some solids: corners' normals (m, 3, 3), linear colours (n, 3)."""
 
-    vertices: np.ndarray
-    triangles: np.ndarray
-    normals: np.ndarray
-    colours: np.ndarray
-    opacity: np.ndarray
-
-    @classmethod
-    def of(cls, solids):
+    def __init__(self, solids):
         counts = np.cumsum([0] + [len(s.vertices) for s in solids])
-        vertices = np.concatenate([s.vertices for s in solids])
-        triangles = np.concatenate(
+        self.vertices = np.concatenate([s.vertices for s in solids])
+        self.triangles = np.concatenate(
             [np.asarray(s.triangles, np.int64) + k for s, k in zip(solids, counts)]
         )
+        least = np.cos(np.radians(CREASE))
+        self.normals = _corner_normals(self.vertices, self.triangles, least)
         colours = [np.broadcast_to(s.colour, np.shape(s.vertices)) for s in solids]
+        self.colours = np.concatenate(colours) ** 2.2
         opacity = [np.full(len(s.triangles), s.opacity) for s in solids]
-        return cls(
-            vertices,
-            triangles,
-            _corner_normals(vertices, triangles, np.cos(np.radians(CREASE))),
-            np.concatenate(colours) ** 2.2,
-            np.concatenate(opacity),
-        )
+        self.opacity = np.concatenate(opacity)
 
 
-@dataclass(frozen=True)
 class _Camera:
-    """A pinhole: R takes the world to (right, up, back); pixels per tangent."""
+    """A pinhole so far away that all points are in the picture.
 
-    eye: np.ndarray
-    R: np.ndarray
-    scale: float
-    size: tuple[int, int]
+    Attributes:
+        eye: its place (3,) [m].
+        R: takes the world to (right, up, back).
+        scale: pixels per tangent.
+        size: of the picture [pixels].
+    """
 
-    @classmethod
-    def of(cls, points, size):
-        """Camera so far away that all points are in the picture."""
+    def __init__(self, points, size):
         e = np.radians(_ELEVATION)
-        R = axes_of_view([0, -np.cos(e), np.sin(e)])
-        w, h = size
-        p = points @ R.T
+        self.R = axes_of_view([0, -np.cos(e), np.sin(e)])
+        self.size = w, h = size
+        p = points @ self.R.T
         middle = (p.min(axis=0) + p.max(axis=0)) / 2
         half = np.ptp(p, axis=0) / 2
         distance = _AWAY * max(half[0], half[1] * w / h, half[2])
@@ -165,8 +153,8 @@ class _Camera:
             projected = (p - middle)[:, :2] / depth[:, None]
             low, high = projected.min(axis=0), projected.max(axis=0)
             middle[:2] += distance * (low + high) / 2
-        scale = 0.46 * min(w / (high - low)[0], 0.93 * h / (high - low)[1]) * 2
-        return cls((middle + np.array([0, 0, distance])) @ R, R, scale, size)
+        self.scale = 0.46 * min(w / (high - low)[0], 0.93 * h / (high - low)[1]) * 2
+        self.eye = (middle + np.array([0, 0, distance])) @ self.R
 
     def project(self, points):
         """Pixels (n, 2) and the inverse of the depth (n,)."""

@@ -67,7 +67,10 @@ def write_mcap(result: Result, path: str | Path, model: Model | None = None) -> 
                 f"MCAP takes times from 0 to {LATEST:.3g} s, not {name} from "
                 f"{times.min():g} to {times.max():g} s; write --csv"
             )
-    messages = _sorted(result, model)
+    data, motion = result.data, []
+    with suppress(DrakebotsError):  # of a model that is gone, or without joints
+        motion = list(_motion(data, model or model_of(result)))
+    messages = sorted([*_series(data), *motion, *_skin(data)], key=lambda sent: sent[0])
     with replacing(path) as part, open(part, "wb") as file:
         writer, channels = Writer(file), {}
         writer.start(profile="", library="drakebots")
@@ -85,15 +88,6 @@ def write_mcap(result: Result, path: str | Path, model: Model | None = None) -> 
             writer.add_message(channels[topic], stamp, data, stamp, count)
         writer.finish()
     return Path(path)
-
-
-def _sorted(result: Result, model: Model | None) -> list[Message]:
-    """All messages by time."""
-    data, motion = result.data, []
-    with suppress(DrakebotsError):  # of a model that is gone, or without joints
-        motion = list(_motion(data, model or model_of(result)))
-    messages = [*_series(data), *motion, *_skin(data)]
-    return sorted(messages, key=lambda message: message[0])
 
 
 Message = tuple[float, str, str, dict[str, str], dict[str, Any]]

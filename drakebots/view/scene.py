@@ -27,7 +27,7 @@ from pydrake.geometry import (
 )
 from pydrake.math import RigidTransform, RotationMatrix
 from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, MultibodyPlant
-from pydrake.multibody.tree import BodyIndex, RigidBody
+from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.framework import Context, Diagram, DiagramBuilder
 
 from drakebots.core.errors import InvalidInput
@@ -458,10 +458,6 @@ def _ends(
             ends[body.index()].append(foot.p_BF)
     for body in bodies:
         if not ends[body.index()]:
-            ends[body.index()].append(_com(body))
+            com = np.array(body.default_com())
+            ends[body.index()].append(com if np.isfinite(com).all() else np.zeros(3))
     return starts, ends
-
-
-def _com(body: RigidBody) -> np.ndarray:
-    p = np.array(body.default_com())
-    return p if np.isfinite(p).all() else np.zeros(3)

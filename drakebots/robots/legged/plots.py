@@ -10,12 +10,11 @@ from matplotlib.axes import Axes
 from drakebots.core.errors import InvalidInput
 from drakebots.plots import (
     COLOURS,
-    check_ending,
     draw_lines,
     legend_below,
     literal,
     panels,
-    write_figure,
+    save,
 )
 from drakebots.results import Result
 from drakebots.robots.legged.view import check_controlled
@@ -35,7 +34,6 @@ def plot_track(run: Result, path: str | Path) -> Path:
         InvalidInput: for a result that is not an executed plan, or another ending.
         FileProblem: when the file cannot be written.
     """
-    path = check_ending(path)
     if "foot_force_planned" not in run.data:
         raise InvalidInput(
             f"needs an executed plan, got a {run.kind}; make one with `drakebots track`"
@@ -50,7 +48,7 @@ def plot_track(run: Result, path: str | Path) -> Path:
         f"{literal(run.model)}: {how}, mu = {facts['friction']:.3g}. "
         + literal(run.message)
     )
-    return write_figure(figure, path)
+    return save(figure, path)
 
 
 def _strides(panel: Axes, run: Result) -> None:
@@ -136,7 +134,6 @@ def plot_control(result: Result, path: str | Path) -> Path:
         InvalidInput: for another result, or another ending.
         FileProblem: when the file cannot be written.
     """
-    path = check_ending(path)
     check_controlled(result)
     data, time, facts = result.data, result.data.time.values, result.metrics
     figure, axes = panels(6, 3, (4.0, 3.5))
@@ -167,4 +164,4 @@ def plot_control(result: Result, path: str | Path) -> Path:
         f"{literal(result.model)} under {facts['controller']}: "
         + literal(result.message)
     )
-    return write_figure(figure, path)
+    return save(figure, path)

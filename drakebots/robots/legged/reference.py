@@ -27,9 +27,12 @@ _PADDING = 4
 """Number of knots of the next and last cycle that shape a foot's path at the wrap."""
 
 
-@dataclass(frozen=True)
 class Sample:
     """A plan at one time, in the plant's units.
+
+    Args:
+        plan: the plan.
+        time: not before its start.
 
     Attributes:
         q, v, vdot: coordinates, their rates and accelerations (nq,).
@@ -44,21 +47,28 @@ class Sample:
         landing: time until it lands (nc,), 0 while loaded.
     """
 
-    q: np.ndarray
-    v: np.ndarray
-    vdot: np.ndarray
-    base: np.ndarray
-    com: np.ndarray
-    com_velocity: np.ndarray
-    com_acceleration: np.ndarray
-    feet: np.ndarray
-    feet_velocity: np.ndarray
-    feet_acceleration: np.ndarray
-    input: np.ndarray
-    force: np.ndarray
-    loaded: np.ndarray
-    swing: np.ndarray
-    landing: np.ndarray
+    def __init__(self, plan: Reference, time: float):
+        cycle, phase = plan._phase(time)
+        n, nc = plan.q.shape[1], plan.feet.shape[1]
+        moving, still = plan._curves
+        x, dx, ddx = moving(phase), moving(phase, 1), moving(phase, 2)
+        p, dp, ddp = still(phase), still(phase, 1), still(phase, 2)
+        if not plan.periodic and time >= plan.duration:
+            dx, ddx, dp, ddp = 0 * dx, 0 * ddx, 0 * dp, 0 * ddp
+        x = x + cycle * (np.concatenate([plan.q[-1] - plan.q[0], plan._stride]))
+        self.q, self.com = x[:n], x[n:]
+        self.v, self.com_velocity = dx[:n], dx[n:]
+        self.vdot, self.com_acceleration = ddx[:n], ddx[n:]
+        p = p.reshape(-1, 3) + cycle * plan._stride
+        self.feet, self.base = p[:nc], p[nc]
+        self.feet_velocity = dp.reshape(-1, 3)[:nc]
+        self.feet_acceleration = ddp.reshape(-1, 3)[:nc]
+        k = int(np.searchsorted(plan.time, phase, "right")) - 1
+        k = min(max(k, 0), len(plan.time) - 2)
+        share = (phase - plan.time[k]) / (plan.time[k + 1] - plan.time[k])
+        self.input = plan.input[k]
+        self.force = (1 - share) * plan.force[k] + share * plan.force[k + 1]
+        self.loaded, self.swing, self.landing = plan._contacts(phase)
 
 
 @dataclass(frozen=True)
@@ -103,36 +113,7 @@ class Reference:
 
     def at(self, time: float) -> Sample:
         """The plan at a time >= 0."""
-        cycle, phase = self._phase(time)
-        n, nc = self.q.shape[1], self.feet.shape[1]
-        moving, still = self._curves
-        x, dx, ddx = moving(phase), moving(phase, 1), moving(phase, 2)
-        p, dp, ddp = still(phase), still(phase, 1), still(phase, 2)
-        if not self.periodic and time >= self.duration:
-            dx, ddx, dp, ddp = 0 * dx, 0 * ddx, 0 * dp, 0 * ddp
-        x = x + cycle * (np.concatenate([self.q[-1] - self.q[0], self._stride]))
-        p = p.reshape(-1, 3) + cycle * self._stride
-        k = int(np.searchsorted(self.time, phase, "right")) - 1
-        k = min(max(k, 0), len(self.time) - 2)
-        share = (phase - self.time[k]) / (self.time[k + 1] - self.time[k])
-        loaded, swing, landing = self._contacts(phase)
-        return Sample(
-            q=x[:n],
-            v=dx[:n],
-            vdot=ddx[:n],
-            base=p[nc],
-            com=x[n:],
-            com_velocity=dx[n:],
-            com_acceleration=ddx[n:],
-            feet=p[:nc],
-            feet_velocity=dp.reshape(-1, 3)[:nc],
-            feet_acceleration=ddp.reshape(-1, 3)[:nc],
-            input=self.input[k],
-            force=(1 - share) * self.force[k] + share * self.force[k + 1],
-            loaded=loaded,
-            swing=swing,
-            landing=landing,
-        )
+        return Sample(self, time)
 
     def _phase(self, time: float) -> tuple[int, float]:
         """Cycles before a time, and the time within its cycle."""
@@ -186,22 +167,17 @@ class Reference:
         found = []
         for loaded in self.loaded.T:
             swings: dict[int, tuple[float, float]] = {}
-            for k in np.flatnonzero(~loaded):
-                a, b, start, end = k, k, first[k], last[k]
-                while a > 0 and not loaded[a - 1]:
-                    a -= 1
-                    start = first[a]
-                while b < N - 1 and not loaded[b + 1]:
-                    b += 1
-                    end = last[b]
+            turns = np.flatnonzero(np.diff(loaded, prepend=True, append=True))
+            for a, after in turns.reshape(-1, 2).tolist():
+                start, end = first[a], last[after - 1]
                 if self.periodic and loaded.any():
                     if a == 0:
                         before = N - 1 - int(np.argmax(loaded[::-1]))
                         start = first[before + 1] - T if before < N - 1 else 0.0
-                    if b == N - 1:
-                        after = int(np.argmax(loaded))
-                        end = first[after] + T if after > 0 else T
-                swings[int(k)] = (float(start), float(end))
+                    if after == N:
+                        next_down = int(np.argmax(loaded))
+                        end = first[next_down] + T if next_down > 0 else T
+                swings |= dict.fromkeys(range(a, after), (float(start), float(end)))
             found.append(swings)
         return found
 

@@ -191,17 +191,14 @@ class _Run(ControlRun):
     def step(self, k: int) -> Stop | None:
         """Step k = 1, 2, ..., with the push."""
         if self.problem.push and k == self.steps // 3:
-            self._push()
+            if "y" not in self.axes:
+                raise InvalidInput(
+                    f"{self.model.name} cannot move to the left; leave push out"
+                )
+            q, v = self.plant.state()
+            v[self.axes["y"]] += self.problem.push
+            self.plant.start(q, v)
         return super().step(k)
-
-    def _push(self) -> None:
-        if "y" not in self.axes:
-            raise InvalidInput(
-                f"{self.model.name} cannot move to the left; leave push out"
-            )
-        q, v = self.plant.state()
-        v[self.axes["y"]] += self.problem.push
-        self.plant.start(q, v)
 
     def fall(self, time: float) -> str:
         """Description of a fall, looked for as often as samples are stored."""

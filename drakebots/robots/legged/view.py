@@ -57,7 +57,12 @@ class _Marks:
 
     def __init__(self, scene: Scene, result: Result):
         self.scene, self.data = scene, result.data
-        _draw_goal(scene, result)
+        if (goal := result.metrics.get("goal_m")) is not None:
+            place = [*(result.data.base_position.values[0, :2] + goal), 1e-3]
+            scene.caption.add(_GOAL, "the goal")
+            disc = Cylinder(0.12 * scene.reach, 2e-3)
+            scene.meshcat.SetObject(f"{ROOT}/goal", disc, _GOAL)
+            scene.meshcat.SetTransform(f"{ROOT}/goal", RigidTransform(place))
         self.arrows, self.paths = _arrows(scene, result), _paths(scene, result.data)
 
     def show(self, k: int, time: float) -> None:
@@ -126,13 +131,3 @@ def draw_horizon(scene: Scene, path: str, points: np.ndarray) -> None:
         np.asfortranarray(p.reshape(-1, 3).T) for p in (points[:-1], points[1:])
     )
     scene.meshcat.SetLineSegments(path, starts, ends, 3.0, _PATH)
-
-
-def _draw_goal(scene: Scene, result: Result) -> None:
-    goal = result.metrics.get("goal_m")
-    if goal is not None:
-        start = result.data.base_position.values[0, :2]
-        scene.caption.add(_GOAL, "the goal")
-        path = f"{ROOT}/goal"
-        scene.meshcat.SetObject(path, Cylinder(0.12 * scene.reach, 2e-3), _GOAL)
-        scene.meshcat.SetTransform(path, RigidTransform([*(start + goal), 1e-3]))

@@ -25,13 +25,15 @@ robot.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 import scipy.linalg
+from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import JacobianWrtVariable
+from pydrake.systems.framework import Context
 
 from drakebots.core.checks import non_negative, positive
 from drakebots.core.fields import checked
@@ -120,13 +122,17 @@ class _Task:
     weight: float
 
 
-@dataclass(frozen=True)
 class _Feet:
     """Kinematics of the feet's centres: p_WF (nc, 3), J (nc, 3, nv), Jdot v (nc, 3)."""
 
-    p: np.ndarray
-    J: np.ndarray
-    bias: np.ndarray
+    def __init__(self, plant: MultibodyPlant, context: Context, feet: Sequence[tuple]):
+        p, J, bias, world = [], [], [], plant.world_frame()
+        for frame, at in feet:
+            args = context, JacobianWrtVariable.kV, frame, at, world, world
+            p.append(plant.CalcPointsPositions(context, frame, at, world).ravel())
+            J.append(plant.CalcJacobianTranslationalVelocity(*args))
+            bias.append(plant.CalcBiasTranslationalAcceleration(*args).ravel())
+        self.p, self.J, self.bias = np.array(p), np.array(J), np.array(bias)
 
 
 class WholeBodyControl:
@@ -195,7 +201,7 @@ class WholeBodyControl:
         """
         ref = self._plan.at(time)
         a, A = self.dynamics(q, v)
-        feet = self._feet_motion()
+        feet = _Feet(self._plant, self._context, self._feet)
         _, phi, normal = self._terrain.near(feet.p, np.inf)
         down = self._down(ref, phi, touching)
         cone = _friction_rows(self._B.shape[1], self._friction, contact_axes(normal))
@@ -243,16 +249,6 @@ class WholeBodyControl:
         gap = -C @ free
         gap[:, 0] += wanted
         return free + MiC @ (S @ gap)
-
-    def _feet_motion(self) -> _Feet:
-        plant, context, world = self._plant, self._context, self._plant.world_frame()
-        p, J, bias = [], [], []
-        for frame, at in self._feet:
-            args = context, JacobianWrtVariable.kV, frame, at, world, world
-            p.append(plant.CalcPointsPositions(context, frame, at, world).ravel())
-            J.append(plant.CalcJacobianTranslationalVelocity(*args))
-            bias.append(plant.CalcBiasTranslationalAcceleration(*args).ravel())
-        return _Feet(np.array(p), np.array(J), np.array(bias))
 
     # --- what touches, and where feet land ---
 

@@ -184,36 +184,31 @@ def record_skin(
         return record_motion(result, model=model, slow=slow, **playback)
     slow = 1.0 if slow is None else slow
     check_playback(slow=slow, frames_per_second=frames_per_second)
-    data = check_skin(result)
+    data = result.data
+    require(data, _NEEDED, "skinned run to show")
+    require(data, "", "motion to show", time=2, skin_time=2)
     rate, moments = frame_times(data.time.values, slow, frames_per_second, MAX_FRAMES)
     scene = make_scene(model or model_of(result), ground_height=0.0, port=port)
     whole = _with_skin(scene, data, colour, opacity, slow=slow, rate=rate)
     draw_ground(whole, result)
     if "desired_foot" in data:
         draw_requested(whole, data)
-    _record(whole, moments)
+
+    def show(frame: int, time: float) -> None:
+        whole.show(whole._pose(moments[frame]), time)
+        whole.arrows.show(int(np.abs(whole.times - moments[frame]).argmin()), time)
+
+    # Published with the page only: a served scene is drawn by `at`, which a
+    # playing animation would overrule.
+    start = whole.times[0]
+    play(whole, rate, len(moments), show, start=start, slow=slow, publish=False)
     skins = whole.positions[:: -(-len(whole.positions) // LOOKS), whole.view.vertices]
     look_at_motion(whole, whole.q, VIEW, skins.reshape(-1, 3))
     return whole
 
 
-def check_skin(result: Result) -> xr.Dataset:
-    """The data of a skinned run.
-
-    Raises:
-        InvalidInput: when there is no skin, or no motion of it.
-    """
-    require(result.data, _NEEDED, "skinned run to show")
-    require(result.data, "", "motion to show", time=2, skin_time=2)
-    return result.data
-
-
 def _with_skin(
-    scene: Scene,
-    data: xr.Dataset,
-    colour: str | None,
-    opacity: float,
-    **pace: float,
+    scene: Scene, data: xr.Dataset, colour: str | None, opacity: float, **pace: float
 ) -> SkinScene:
     """The scene scaled for skeleton and skin, on the ground, with the skin at rest."""
     if colour is None:
@@ -240,17 +235,6 @@ def _with_skin(
         arrows=LoggedForces(scene, data),
         **pace,
     )
-
-
-def _record(scene: SkinScene, moments: np.ndarray) -> None:
-    def show(frame: int, time: float) -> None:
-        scene.show(scene._pose(moments[frame]), time)
-        scene.arrows.show(int(np.abs(scene.times - moments[frame]).argmin()), time)
-
-    # Published with the page only: a served scene is drawn by `at`, which a
-    # playing animation would overrule.
-    start, slow = scene.times[0], scene.slow
-    play(scene, scene.rate, len(moments), show, start=start, slow=slow, publish=False)
 
 
 # --- the requested motion -----------------------------------------------------
