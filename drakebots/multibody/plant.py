@@ -30,7 +30,7 @@ from pydrake.multibody.plant import (
     MultibodyPlant,
     MultibodyPlantConfig,
 )
-from pydrake.multibody.tree import Frame
+from pydrake.multibody.tree import Frame, RigidBody
 from pydrake.systems.framework import Context, DiagramBuilder
 
 from drakebots.core.checks import check_value, each, instance, non_negative, text
@@ -236,6 +236,24 @@ class Robot:
             X_WB.rotation(), X_WB.translation() / self.scaling.length
         )
         set_base_pose(self.plant, context, scaled)
+
+    def overlapping(self, root: Context, least: float = 0.0) -> list[list[RigidBody]]:
+        """Pairs of bodies whose collision shapes reach into one another.
+
+        Args:
+            root: context of the diagram of plant and scene graph.
+            least: smallest depth that counts, plant units.
+        """
+        graph = self.scene_graph
+        inspector = graph.model_inspector()
+        query = graph.get_query_output_port().Eval(graph.GetMyContextFromRoot(root))
+        found = []
+        for pair in query.ComputePointPairPenetration():
+            if pair.depth >= least:
+                frames = map(inspector.GetFrameId, (pair.id_A, pair.id_B))
+                bodies = map(self.plant.GetBodyFromFrameId, frames)
+                found.append(sorted(bodies, key=lambda body: int(body.index())))
+        return found
 
     def put_onto(
         self, context: Context, terrain: Terrain, soles: np.ndarray | None = None

@@ -297,20 +297,8 @@ class Stance:
 
     def overlaps(self) -> set[tuple[str, str]]:
         """Names of the bodies whose collision shapes overlap by more than a graze."""
-        scene_graph, plant = self.robot.scene_graph, self.plant
-        context = scene_graph.GetMyContextFromRoot(self.diagram_context)
-        inspector = scene_graph.model_inspector()
-        found = set()
-        query = scene_graph.get_query_output_port().Eval(context)
-        for pair in query.ComputePointPairPenetration():
-            if pair.depth < GRAZE * self.size:
-                continue
-            bodies = [
-                plant.GetBodyFromFrameId(inspector.GetFrameId(shape)).name()
-                for shape in (pair.id_A, pair.id_B)
-            ]
-            found.add(tuple(sorted(bodies)))
-        return found
+        pairs = self.robot.overlapping(self.diagram_context, GRAZE * self.size)
+        return {tuple(sorted(body.name() for body in pair)) for pair in pairs}
 
     def base_pose(self) -> RigidTransform:
         """X_WB of the free base; the identity without one."""

@@ -181,19 +181,11 @@ def filter_overlaps(robot: Robot, root_context: Context) -> list[str]:
     """
     plant, scene_graph = robot.plant, robot.scene_graph
     context = scene_graph.GetMyMutableContextFromRoot(root_context)
-    port = scene_graph.get_query_output_port()
-    inspector = scene_graph.model_inspector()
-
-    def body_of(shape):
-        return plant.GetBodyFromFrameId(inspector.GetFrameId(shape))
-
-    pairs = {}
-    for found in port.Eval(context).ComputePointPairPenetration():
-        bodies = [body_of(found.id_A), body_of(found.id_B)]
-        if plant.world_body() in bodies:
-            continue
-        bodies.sort(key=lambda body: int(body.index()))
-        pairs[tuple(body.name() for body in bodies)] = bodies
+    pairs = {
+        tuple(body.name() for body in bodies): bodies
+        for bodies in robot.overlapping(root_context)
+        if plant.world_body() not in bodies
+    }
     manager = scene_graph.collision_filter_manager(context)
     for first, second in pairs.values():
         manager.Apply(

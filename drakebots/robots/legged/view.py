@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import xarray as xr
 from pydrake.geometry import Cylinder, Rgba
 from pydrake.math import RigidTransform, RotationMatrix
 
@@ -63,15 +62,31 @@ class _Marks:
             disc = Cylinder(0.12 * scene.reach, 2e-3)
             scene.meshcat.SetObject(f"{ROOT}/goal", disc, _GOAL)
             scene.meshcat.SetTransform(f"{ROOT}/goal", RigidTransform(place))
-        self.arrows, self.paths = _arrows(scene, result), _paths(scene, result.data)
+        pushes = result.metrics["pushes"]
+        strongest = max((abs(push["force"]) for push in pushes), default=1.0)
+        # An arrow's tip is at its origin, and it points along +z.
+        self.arrows: dict[str, dict] = {}
+        for i, push in enumerate(pushes):
+            length = scene.reach * abs(push["force"]) / max(strongest, 1e-12)
+            self.arrows[f"{ROOT}/push/{i}"] = push
+            draw_arrow(scene, f"{ROOT}/push/{i}", length, _PUSH)
+            scene.caption.add(_PUSH, "a push, while it acts")
+        self.paths: list[str] = []
+        horizons = self.data.horizon.values if "horizon" in self.data else ()
+        for i, path in enumerate(horizons):
+            scene.caption.add(_PATH, "planned paths of base and feet")
+            self.paths.append(f"{ROOT}/horizon/{i}")
+            draw_horizon(scene, self.paths[-1], path)
+            scene.meshcat.SetProperty(self.paths[-1], "visible", False)
 
     def show(self, k: int, time: float) -> None:
         meshcat, data = self.scene.meshcat, self.data
         now = data.time.values[k]
-        for path, push in self.arrows:
+        for path, push in self.arrows.items():
             acts = push["time"] <= now < push["time"] + max(push["duration"], SEEN)
             if acts:
-                R = _towards(push)
+                ahead = RotationMatrix.MakeZRotation(push["direction"])
+                R = ahead @ RotationMatrix.MakeYRotation(np.pi / 2)  # from +z
                 tip = data.base_position.values[k] - 0.3 * self.scene.reach * R.col(2)
                 meshcat.SetTransform(path, RigidTransform(R, tip), time)
             meshcat.SetProperty(path, "visible", bool(acts), time)
@@ -88,41 +103,6 @@ def check_controlled(result: Result) -> None:
             f"needs a controlled run, got a {result.kind}; make one with "
             "`drakebots mpc`"
         )
-
-
-def _towards(push: dict) -> RotationMatrix:
-    """Turns +z to where a push points."""
-    return RotationMatrix(
-        RotationMatrix.MakeZRotation(push["direction"]).matrix()
-        @ RotationMatrix.MakeYRotation(np.pi / 2).matrix()
-    )
-
-
-def _arrows(scene: Scene, result: Result) -> list[tuple[str, dict]]:
-    """An arrow for every push, its tip at the frame's origin, along +z; hidden."""
-    pushes = result.metrics["pushes"]
-    strongest = max((abs(push["force"]) for push in pushes), default=1.0)
-    found = []
-    for i, push in enumerate(pushes):
-        length = scene.reach * abs(push["force"]) / max(strongest, 1e-12)
-        path = f"{ROOT}/push/{i}"
-        draw_arrow(scene, path, length, _PUSH)
-        scene.caption.add(_PUSH, "a push, while it acts")
-        found.append((path, push))
-    return found
-
-
-def _paths(scene: Scene, data: xr.Dataset) -> list[str]:
-    """The planned paths of base and feet, a hidden object for every stored horizon."""
-    paths = []
-    if "horizon" not in data:
-        return paths
-    scene.caption.add(_PATH, "planned paths of base and feet")
-    for i, path in enumerate(data.horizon.values):
-        paths.append(f"{ROOT}/horizon/{i}")
-        draw_horizon(scene, paths[-1], path)
-        scene.meshcat.SetProperty(paths[-1], "visible", False)
-    return paths
 
 
 def draw_horizon(scene: Scene, path: str, points: np.ndarray) -> None:

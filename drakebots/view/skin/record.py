@@ -13,7 +13,6 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +57,14 @@ VIEW = (0.35, -0.95, 0.42)
 _NEEDED = "skin_position skin_rest skin_triangle position"
 
 
-@dataclass(frozen=True)
 class SkinScene(Scene):
-    """A skinned run in Meshcat.
+    """A skinned run in Meshcat, scaled for skeleton and skin, on the ground.
+
+    Args:
+        scene: of the skeleton.
+        data: of the run.
+        colour, opacity: as of :func:`record_skin`.
+        slow, rate: see below.
 
     Attributes:
         view: draws the skin.
@@ -72,15 +76,34 @@ class SkinScene(Scene):
         arrows: forces of the ground at the times of the run.
     """
 
-    view: SkinView
-    times: np.ndarray = field(repr=False)
-    q: np.ndarray = field(repr=False)
-    skin_times: np.ndarray = field(repr=False)
-    positions: np.ndarray = field(repr=False)
-    values: np.ndarray = field(repr=False)
-    slow: float
-    rate: float
-    arrows: LoggedForces
+    def __init__(
+        self,
+        scene: Scene,
+        data: xr.Dataset,
+        colour: str | None,
+        opacity: float,
+        *,
+        slow: float,
+        rate: float,
+    ):
+        if colour is None:
+            colour = "stress" if "skin_stress" in data else "displacement"
+        self.values = skin_values(data, colour)
+        scale = colour_scale(colour, self.values)
+        places = data.skin_position.transpose("skin_time", "vertex", "axis").values
+        if not np.isfinite(places).all():
+            raise InvalidInput("the skin's positions must be finite")
+        rest, triangles = data.skin_rest.values, data.skin_triangle.values
+        self.view = SkinView(scene.meshcat, rest, triangles, scale, opacity=opacity)
+        first = places[0, self.view.vertices]
+        low = np.minimum(scene.low, first.min(axis=0))
+        high = np.maximum(scene.high, first.max(axis=0))
+        stage = set_stage(scene.meshcat, low, high, min(0.0, float(low[2])))
+        stage.caption.scale = scale
+        super().__init__(**vars(scene) | vars(stage))
+        self.times, self.q = data.time.values, positions_in_order(scene, data)
+        self.skin_times, self.positions = data.skin_time.values, places
+        self.arrows, self.slow, self.rate = LoggedForces(scene, data), slow, rate
 
     @property
     def length(self) -> float:
@@ -189,7 +212,7 @@ def record_skin(
     require(data, "", "motion to show", time=2, skin_time=2)
     rate, moments = frame_times(data.time.values, slow, frames_per_second, MAX_FRAMES)
     scene = make_scene(model or model_of(result), ground_height=0.0, port=port)
-    whole = _with_skin(scene, data, colour, opacity, slow=slow, rate=rate)
+    whole = SkinScene(scene, data, colour, opacity, slow=slow, rate=rate)
     draw_ground(whole, result)
     if "desired_foot" in data:
         draw_requested(whole, data)
@@ -205,36 +228,6 @@ def record_skin(
     skins = whole.positions[:: -(-len(whole.positions) // LOOKS), whole.view.vertices]
     look_at_motion(whole, whole.q, VIEW, skins.reshape(-1, 3))
     return whole
-
-
-def _with_skin(
-    scene: Scene, data: xr.Dataset, colour: str | None, opacity: float, **pace: float
-) -> SkinScene:
-    """The scene scaled for skeleton and skin, on the ground, with the skin at rest."""
-    if colour is None:
-        colour = "stress" if "skin_stress" in data else "displacement"
-    values = skin_values(data, colour)
-    scale = colour_scale(colour, values)
-    places = data.skin_position.transpose("skin_time", "vertex", "axis").values
-    if not np.isfinite(places).all():
-        raise InvalidInput("the skin's positions must be finite")
-    rest, triangles = data.skin_rest.values, data.skin_triangle.values
-    view = SkinView(scene.meshcat, rest, triangles, scale, opacity=opacity)
-    low = np.minimum(scene.low, places[0, view.vertices].min(axis=0))
-    high = np.maximum(scene.high, places[0, view.vertices].max(axis=0))
-    stage = set_stage(scene.meshcat, low, high, min(0.0, float(low[2])))
-    stage.caption.scale = scale
-    return SkinScene(
-        **vars(scene) | vars(stage),
-        view=view,
-        times=data.time.values,
-        q=positions_in_order(scene, data),
-        skin_times=data.skin_time.values,
-        positions=places,
-        values=values,
-        arrows=LoggedForces(scene, data),
-        **pace,
-    )
 
 
 # --- the requested motion -----------------------------------------------------
