@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         LARGEST,
         Result,
         check_layout,
+        in_order,
         load_result,
         require,
         with_units,

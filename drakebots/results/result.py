@@ -6,7 +6,7 @@ import html
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -345,6 +345,28 @@ def require(data: xr.Dataset, names: str, what: str, **least: int) -> None:
     lost += [f"{n} of {dim}" for dim, n in least.items() if data.sizes.get(dim, 0) < n]
     if lost:
         raise InvalidInput(f"the result holds no {what}: it lacks {lost[0]}")
+
+
+def in_order(
+    values: np.ndarray, have: Sequence[str], wanted: Sequence[str]
+) -> np.ndarray:
+    """Columns of a result's variable in the order of a plant's coordinates.
+
+    Args:
+        values: values (T, n).
+        have: names of their columns.
+        wanted: names of the plant's coordinates; other columns are left out.
+
+    Raises:
+        InvalidInput: for a result of another model.
+    """
+    missing = [name for name in wanted if name not in have]
+    if missing:
+        raise InvalidInput(
+            f"the result has no coordinate {missing[0]!r}: it is of another model or "
+            f"another version of it; {AGAIN}"
+        )
+    return values[:, [have.index(name) for name in wanted]]
 
 
 def with_units(variables: Mapping[str, tuple[Any, Any, str]]) -> dict[str, tuple]:

@@ -20,11 +20,11 @@ from pydrake.geometry import (
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 
 from drakebots.core.checks import check_value, positive
-from drakebots.core.errors import DrakebotsError, InvalidInput
+from drakebots.core.errors import DrakebotsError
 from drakebots.formats import model_of, terrain_of
 from drakebots.model import Model, joints_of
 from drakebots.multibody import COLOUR, Flat, Terrain
-from drakebots.results import Result, require
+from drakebots.results import Result, in_order, require
 from drakebots.view.scene import ROOT, Scene, Stage, make_scene
 
 
@@ -122,13 +122,7 @@ def positions_in_order(scene: Scene, data: xr.Dataset) -> np.ndarray:
         # The run may hold its base by other coordinates (a plan by roll, pitch
         # and yaw); its pose says the same.
         have, recorded = [*base, *have], np.hstack([*base.values(), recorded])
-    missing = [name for name in wanted if name not in have]
-    if missing:
-        raise InvalidInput(
-            f"the result has no coordinate {missing[0]!r}: it is of another model or "
-            "another version of it; simulate again"
-        )
-    return recorded[:, [have.index(name) for name in wanted]]
+    return in_order(recorded, have, wanted)
 
 
 def position_names(data: xr.Dataset) -> list[str]:
@@ -153,11 +147,7 @@ def _free_base(
     """Columns (T, 1) of the scene's only floating joint from the base's pose."""
     plant = scene.plant
     names = plant.GetPositionNames(always_add_suffix=False)
-    floating = [
-        joint
-        for joint in joints_of(plant)
-        if joint.type_name() == "quaternion_floating"
-    ]
+    floating = [j for j in joints_of(plant) if j.type_name() == "quaternion_floating"]
     if len(floating) != 1 or "base_rpy" not in data:
         return {}
     start = floating[0].position_start()

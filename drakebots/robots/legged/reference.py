@@ -14,10 +14,9 @@ from functools import cached_property
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
-from drakebots.core.errors import InvalidInput
 from drakebots.model import gravity
 from drakebots.multibody import Robot
-from drakebots.results import Result
+from drakebots.results import Result, in_order
 
 LOADED = 0.02
 """A foot carries load where its planned normal force exceeds this share of the
@@ -151,22 +150,19 @@ class Reference:
         middles = (self.time[1:] + self.time[:-1]) / 2
         knot = int(np.searchsorted(middles, phase))
         loaded = self.loaded[knot].copy()
-        swing, landing = np.zeros((2, len(loaded)))
-        for foot in np.flatnonzero(~loaded):
-            start, end = self._swings[foot][knot]
-            swing[foot] = np.clip((phase - start) / (end - start), 0.0, 1.0)
-            landing[foot] = max(end - phase, 0.0)
-        return loaded, swing, landing
+        start, end = self._swings[:, knot].T
+        swing = np.clip((phase - start) / (end - start), 0.0, 1.0)
+        landing = np.maximum(end - phase, 0.0)
+        return loaded, np.where(loaded, 0.0, swing), np.where(loaded, 0.0, landing)
 
     @cached_property
-    def _swings(self) -> list[dict[int, tuple[float, float]]]:
-        """Swings by foot and knot in the air: start and end of the swing around it."""
+    def _swings(self) -> np.ndarray:
+        """Start and end of the swing around each knot (nc, N, 2); NaN on the ground."""
         middles = (self.time[1:] + self.time[:-1]) / 2
         T, N = self.duration, len(self.time)
         first, last = np.r_[0.0, middles], np.r_[middles, T]
-        found = []
-        for loaded in self.loaded.T:
-            swings: dict[int, tuple[float, float]] = {}
+        swings = np.full((*self.loaded.T.shape, 2), np.nan)
+        for foot, loaded in enumerate(self.loaded.T):
             turns = np.flatnonzero(np.diff(loaded, prepend=True, append=True))
             for a, after in turns.reshape(-1, 2).tolist():
                 start, end = first[a], last[after - 1]
@@ -177,9 +173,8 @@ class Reference:
                     if after == N:
                         next_down = int(np.argmax(loaded))
                         end = first[next_down] + T if next_down > 0 else T
-                swings |= dict.fromkeys(range(a, after), (float(start), float(end)))
-            found.append(swings)
-        return found
+                swings[foot, a:after] = start, end
+        return swings
 
 
 def reference(plan: Result, robot: Robot) -> Reference:
@@ -194,8 +189,10 @@ def reference(plan: Result, robot: Robot) -> Reference:
     """
     data, plant = plan.data, robot.plant
     context = plant.CreateDefaultContext()
-    q = _in_order(data, "position", "coordinate", plant.GetPositionNames, robot)
-    v = _in_order(data, "velocity", "rate", plant.GetVelocityNames, robot)
+    names = plant.GetPositionNames(always_add_suffix=False)
+    q = in_order(data.position.values, data.coordinate.values.tolist(), names)
+    names = plant.GetVelocityNames(always_add_suffix=False)
+    v = in_order(data.velocity.values, data.rate.values.tolist(), names)
     q, v = q / robot.position_units(), v / robot.velocity_units()
     com, rate = np.zeros((2, len(q), 3))
     feet = np.zeros((len(q), len(robot.model.feet), 3))
@@ -222,16 +219,3 @@ def reference(plan: Result, robot: Robot) -> Reference:
         turn=float(yaw[-1] - yaw[0]),
         periodic=bool(plan.metrics["periodic"]),
     )
-
-
-def _in_order(data, variable: str, axis: str, names, robot: Robot) -> np.ndarray:
-    """A variable of a plan in the order of the plant's coordinates (N, n)."""
-    have = [str(name) for name in data[axis].values]
-    wanted = list(names(always_add_suffix=False))
-    missing = [name for name in wanted if name not in have]
-    if missing:
-        raise InvalidInput(
-            f"the plan has no coordinate {missing[0]}; it is not of the model "
-            f"{robot.model.name} as it is now"
-        )
-    return data[variable].values[:, [have.index(name) for name in wanted]]
