@@ -527,7 +527,7 @@ class ReferenceMotion:
             table.append([])
             for leg in self._legs:
                 J, asked = np.concatenate(rows[leg]), np.kron(lifts[leg], up)
-                damped = J @ J.T + DAMPING * np.sum(J**2) * np.eye(len(J))
+                damped = J @ J.T + max(DAMPING * np.sum(J**2), 1e-12) * np.eye(len(J))
                 table[-1].append((T @ J.T @ np.linalg.solve(damped, asked)).T)
         return np.array(table)
 
