@@ -27,7 +27,7 @@ from drakebots.core.checks import Rule
 from drakebots.core.convert import changed_by_word, from_word, item_of, subclasses
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.fields import Field, checked, declared
-from drakebots.core.files import check_output, claimed
+from drakebots.core.files import check_output, claimed, with_ending
 from drakebots.plots import check_ending
 from drakebots.robots import plot, record
 
@@ -505,8 +505,8 @@ def claimed_outputs(args: argparse.Namespace) -> Iterator[None]:
                 value, "is read and would be overwritten; write to another file"
             )
     for entry, path in wanted(args):
-        if entry.endings and not path.name.lower().endswith(entry.endings):
-            raise FileProblem(path, f"needs the ending {' or '.join(entry.endings)}")
+        if entry.endings:
+            with_ending(path, entry.endings)
     checkpoint = getattr(args, "checkpoint", None)
     kept = [] if checkpoint is None else [check_output(checkpoint)]
     with claimed(sorted({*taken, *kept})):

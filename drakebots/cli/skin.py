@@ -14,7 +14,7 @@ from drakebots.core.checks import known, one_of
 from drakebots.core.convert import field_words
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.fields import checked
-from drakebots.core.files import check_output
+from drakebots.core.files import check_output, with_ending
 from drakebots.fem.material import SILICONE, Material
 from drakebots.formats import load
 from drakebots.model import skin_path
@@ -85,9 +85,7 @@ def attach_skin(args: argparse.Namespace) -> int:
         out = skin_path(load(args.skeleton).path)
         if os.path.exists(out):
             raise FileProblem(out, "is there already; name another file with -o")
-    elif not out.name.endswith(".skin.yaml"):
-        raise FileProblem(out, "needs the ending .skin.yaml")
-    check_output(out)
+    check_output(with_ending(out, [".skin.yaml"]))
     found = attach(
         args.skeleton, args.skin, glue, material=how.material, unit=how.units, path=out
     )

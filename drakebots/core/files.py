@@ -354,6 +354,17 @@ def write_csv(path: str | Path, heads: Iterable[str], rows: Iterable[Iterable]) 
     return Path(path)
 
 
+def with_ending(path: str | Path, endings: Iterable[str]) -> Path:
+    """The path, where its name has one of some endings, in letters of any case.
+
+    Raises:
+        FileProblem: for another ending.
+    """
+    if not str(path).lower().endswith(tuple(endings)):
+        raise FileProblem(path, f"needs the ending {' or '.join(endings)}")
+    return Path(path)
+
+
 def check_output(path: str | Path) -> Path:
     """Checks that a file can be written at `path`; call it before long work.
 

@@ -39,6 +39,10 @@ An exception that the function raises ends the work: KeyboardInterrupt as Ctrl-C
 any other by passing through."""
 
 
+def silent(stage: str, done: float, end: float) -> None:
+    """A :data:`Progress` that nobody follows."""
+
+
 class Verdict(StrEnum):
     """Outcome of a simulation or a plan."""
 
@@ -123,7 +127,7 @@ def run_steps(
     """
     began = time.perf_counter()
     limit = math.inf if time_limit is None else time_limit
-    until = float(count) if until is None else until
+    until, progress = float(count) if until is None else until, progress or silent
     done, keeper = 0, _keeper
 
     def end(verdict: Verdict, message: str) -> RunEnd:
@@ -138,8 +142,7 @@ def run_steps(
                 done = k
             if stopped is not None:
                 return end(stopped.verdict, stopped.message)
-            if progress is not None:
-                progress(stage, until * k / count, until)
+            progress(stage, until * k / count, until)
             stop.check()
             if seen is not None and _watcher is not None:
                 _watcher.look(seen)

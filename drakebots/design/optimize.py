@@ -27,7 +27,7 @@ from scipy.optimize import brentq
 
 from drakebots.core.checks import between, check_value
 from drakebots.core.errors import DrakebotsError, NoSolution
-from drakebots.core.run import Progress, Verdict, check_stop, ended_by
+from drakebots.core.run import Progress, Verdict, check_stop, ended_by, silent
 from drakebots.design.file import write_design
 from drakebots.design.pipeline import design_robot
 from drakebots.design.problem import Design, DesignProblem
@@ -195,7 +195,8 @@ class _Search:
 
     def __init__(self, problem, folder, planner, reduction, progress):
         self.problem, self.folder = problem, folder
-        self.planner, self.reduction, self.progress = planner, reduction, progress
+        self.planner, self.reduction = planner, reduction
+        self.progress = progress or silent
         self.variables = design_variables(problem)
         self.steps: list[dict[str, Any]] = []
         self.slopes: dict[str, float] = {}
@@ -282,9 +283,7 @@ class _Search:
         reporting = self._reporting(one.path.parent.name)
         return replace(one, plan=self.planner.plan(one.path, stored, reporting))
 
-    def _reporting(self, name: str) -> Progress | None:
-        if self.progress is None:
-            return None
+    def _reporting(self, name: str) -> Progress:
         return lambda stage, done, end: self.progress(f"{name}, {stage}", done, end)
 
     def approach(self, model: TorqueModel, values, aim: float) -> _Tried:

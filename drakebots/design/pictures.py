@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from drakebots.core.files import replacing
 from drakebots.core.lazy import late
 from drakebots.design.fabrication import Fabrication
 from drakebots.design.geometry import Surface
@@ -29,6 +27,7 @@ from drakebots.plots import (
     save,
     shaded,
     turned,
+    write_figure,
 )
 
 trimesh = late("trimesh")
@@ -132,7 +131,7 @@ def draw_cut(path: Path, design: Design) -> Path:
     ax.set(
         aspect="equal", xlabel="x [m]", ylabel="z [m]", title=f"wall at y = {y:.3f} m"
     )
-    return _save(figure, path)
+    return write_figure(figure, path, "figure")
 
 
 def draw_fabrication(path: Path, made: Fabrication) -> Path:
@@ -212,13 +211,4 @@ def _draw(path: Path, solids: Sequence, title: str, notes: str = "") -> Path:
     figure.figimage(shaded(groups, (1100, 500)), zorder=-1)
     figure.suptitle(title)
     figure.text(0.02, 0.02, notes, color=_RED)
-    return _save(figure, path)
-
-
-def _save(figure, path):
-    path = Path(path)
-    with matplotlib.rc_context({"svg.hashsalt": "drakebots"}), replacing(path) as part:
-        kind = path.suffix.lower()[1:]
-        metadata = {"Software": None} if kind == "png" else None
-        figure.savefig(part, format=kind, metadata=metadata)
-    return path
+    return write_figure(figure, path, "figure")

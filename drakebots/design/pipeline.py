@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.core.run import Progress
+from drakebots.core.run import Progress, silent
 from drakebots.core.stages import spent, stage, timed
 from drakebots.design.animal import Animal, stand
 from drakebots.design.bracing import (
@@ -119,8 +119,7 @@ def design_robot(
         def begin(name: str) -> None:
             stack.close()
             stack.enter_context(stage(name, remedy=_REMEDY))
-            if progress is not None:
-                progress(name, STAGES.index(name), len(STAGES))
+            (progress or silent)(name, STAGES.index(name), len(STAGES))
 
         def show(name: str, made: Any) -> None:
             if watch is not None:

@@ -16,14 +16,15 @@ positions move with p.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
 from drakebots.design.problem import Design, DesignProblem
-from drakebots.design.skeleton import Plate, Skeleton, edit, parameter
+from drakebots.design.skeleton import Link, Plate, Skeleton, edit, parameter
 from drakebots.design.skin import in_folds, teeth
 from drakebots.fem.assembly import build_model, force_and_tangent
 from drakebots.fem.mesh import TetMesh
@@ -249,8 +250,9 @@ def fold_velocity(design: Design) -> np.ndarray:
 
 def _with_plates(skeleton: Skeleton, braced: Skeleton) -> Skeleton:
     """A skeleton with the bracing plates of another one."""
-    links = []
-    for link in skeleton.links:
-        plates = (s for s in braced.link(link.name).solids if isinstance(s, Plate))
-        links.append(replace(link, solids=(*link.solids, *plates)))
-    return replace(skeleton, links=tuple(links))
+
+    def solids(link: Link) -> Iterator[Any]:
+        yield from link.solids
+        yield from (s for s in braced.link(link.name).solids if isinstance(s, Plate))
+
+    return skeleton.with_solids(solids)

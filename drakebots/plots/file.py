@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+matplotlib = late("matplotlib")
 transforms, figures = late("matplotlib.transforms"), late("matplotlib.figure")
 
 COLOURS = (
@@ -125,16 +126,24 @@ def check_ending(path: str | Path) -> Path:
     return path
 
 
-def write_figure(figure: Figure, path: str | Path) -> Path:
+def write_figure(figure: Figure, path: str | Path, dpi: float | str = 130) -> Path:
     """Writes a figure atomically, in the format its name asks for, else as a PNG.
+
+    A PNG does not say matplotlib's version, and names in an SVG stay the same.
+
+    Args:
+        figure: the figure.
+        path: the file.
+        dpi: pixels per inch, or "figure" for the figure's own.
 
     Raises:
         FileProblem: when the file cannot be written.
     """
     path = Path(path)
     kind = path.suffix.lower().lstrip(".") or "png"
-    with replacing(path) as part:
-        figure.savefig(part, format=kind, dpi=130)
+    metadata = {"Software": None} if kind == "png" else None
+    with matplotlib.rc_context({"svg.hashsalt": "drakebots"}), replacing(path) as part:
+        figure.savefig(part, format=kind, dpi=dpi, metadata=metadata)
     return path
 
 

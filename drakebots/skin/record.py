@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 
 from drakebots.core.convert import as_yaml
-from drakebots.core.errors import DrakebotsError, FileProblem
-from drakebots.core.files import check_output, make_folder, write_text
+from drakebots.core.errors import DrakebotsError
+from drakebots.core.files import check_output, make_folder, with_ending, write_text
 from drakebots.fem.assembly import FemModel, von_mises
 from drakebots.fem.mesh import check_mesh, read_mesh, surface_triangles, write_cells
 from drakebots.formats import model_of
@@ -291,10 +291,9 @@ def write_vtu(result: Result, path: str | Path, model: Model | None = None) -> P
         InvalidInput: for a result without a skin.
         FileProblem: for another ending, or a file that cannot be written.
     """
-    path, data = Path(path), result.data
+    data = result.data
     require(data, "skin_position skin_triangle", "skin to write")
-    if path.suffix.lower() != ".pvd":
-        raise FileProblem(path, "needs the ending .pvd")
+    path = with_ending(path, [".pvd"])
     check_output(path)
     folder = make_folder(path.with_suffix(""))
     rest = data.skin_rest.values

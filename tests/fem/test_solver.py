@@ -372,9 +372,13 @@ def break_engine(patch, engine, part, by):
         x.flat[x.size // 2] += by * np.abs(x).max()
         return x
 
-    plain = getattr(engine, part)
+    def put(self, S):
+        vars(self)["schur"] = S
+
+    plain = getattr(engine, part, None)
     if part == "schur":
-        patch.setattr(engine, part, property(lambda self: wrong(plain.fget(self))))
+        broken = property(lambda self: wrong(vars(self)["schur"]), put)
+        patch.setattr(engine, part, broken, raising=False)
     elif part == "reduce":
 
         def reduce(self, b):

@@ -54,15 +54,8 @@ def glue_by_link(
     inner[np.unique(mesh.tets[in_folds(mesh)])] = False
     ids = np.flatnonzero(inner)
     inner[ids] = around_limbs(mesh.vertices[ids], skeleton)
-    glue = brace_vertices(
-        mesh.vertices,
-        skeleton,
-        skin.glue,
-        touch=TOUCH * mean_edge(shell.inner),
-        joint_clearance=skin.folds.length / 2 + 0.004,
-        inner=inner,
-        fewer=fewer,
-    )
+    touch = TOUCH * mean_edge(shell.inner)
+    glue = brace_vertices(mesh.vertices, skeleton, skin, touch, inner, fewer)
     count, notes = sum(map(len, glue.values())), []
     bare = [link.name for link in skeleton.links if link.name not in glue]
     bare = [name for name in bare if not name.endswith("_hip")]
@@ -78,10 +71,8 @@ def glue_by_link(
 def brace_vertices(
     vertices: np.ndarray,
     skeleton: Skeleton,
-    target: int,
-    *,
-    touch: float = 0.01,
-    joint_clearance: float = 0.025,
+    skin: SkinSettings,
+    touch: float,
     inner: np.ndarray | bool = True,
     fewer: bool = False,
 ) -> dict[str, np.ndarray]:
@@ -90,14 +81,13 @@ def brace_vertices(
     Args:
         vertices: vertices of the skin, in the robot's frame at rest (n, 3) [m].
         skeleton: skeleton inside it, with plates.
-        target: number of vertices to glue; met exactly where there are as many.
+        skin: settings of the skin: the number of vertices to glue, met exactly where
+            there are as many, and the length of folding regions, which they leave out.
         touch: largest distance of a vertex from the plate it is glued to [m]; about
             an edge of the mesh.
-        joint_clearance: distance kept from a joint, along the axes of the links that
-            meet there [m]; half the length of a folding region.
         inner: whether a vertex lies on the skin's inside, where plates touch it (n,);
             all by default.
-        fewer: whether fewer vertices than `target`, and none on a link, will do.
+        fewer: whether fewer vertices than that, and none on a link, will do.
 
     Returns:
         By link, the vertices glued to it, ascending; each on one link.
@@ -106,15 +96,15 @@ def brace_vertices(
         InvalidInput: for fewer vertices near the plates than requested (gives their
             number and the remedy), or for none near the plates of a link.
     """
-    owner, able = _at_plates(vertices, skeleton, touch, joint_clearance)
-    candidates = np.flatnonzero(able & inner)
+    owner, able = _at_plates(vertices, skeleton, touch, skin.folds.length / 2 + 0.004)
+    candidates, target = np.flatnonzero(able & inner), skin.glue
     if fewer and len(candidates):
         target = min(target, len(candidates))
     if len(candidates) < target:
         raise InvalidInput(
             f"bracing: {len(candidates)} vertices lie near the plates of "
             f"{skeleton.name}, and {target} are requested; use a touch larger than "
-            f"{touch:.3g} m, a smaller joint_clearance or a finer skin"
+            f"{touch:.3g} m, shorter folds or a finer skin"
         )
     groups = [candidates[owner[candidates] == k] for k in range(len(skeleton.links))]
     for link, group in zip(skeleton.links, groups):

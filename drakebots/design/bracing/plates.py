@@ -14,8 +14,8 @@ thick as the rings, `build.rib`; their masses follow.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -100,12 +100,12 @@ def with_plates(
             with its place).
     """
     cutter = _Cutter(skeleton, inside, gap, drop)
-    links = []
-    for link in skeleton.links:
-        new = cutter.plates_of(link)
-        solids = [s for s in link.solids if isinstance(s, Plate) or s.kind != "rib"]
-        links.append(replace(link, solids=(*solids, *new)))
-    skeleton = replace(skeleton, links=tuple(links))
+
+    def solids(link: Link) -> Iterator[Solid | Plate]:
+        yield from (s for s in link.solids if isinstance(s, Plate) or s.kind != "rib")
+        yield from cutter.plates_of(link)
+
+    skeleton = skeleton.with_solids(solids)
     return Braced(skeleton, cutter.share, tuple(cutter.dropped))
 
 

@@ -23,14 +23,15 @@ vertices and on its faces at most SAMPLE apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 import manifold3d as m
 
 from drakebots.design.bracing import sections
 from drakebots.design.geometry import Surface, distances, to_surface
-from drakebots.design.skeleton import Build, Link, Skeleton, Solid, trimmed
+from drakebots.design.skeleton import Build, Link, Plate, Skeleton, Solid, trimmed
 
 WALL = 1.2e-3
 """Thinnest wall that is left around a servo, a pilot hole or a cavity [m]: stereo-
@@ -79,17 +80,16 @@ def trim_to_skin(skeleton: Skeleton, inside: Surface, build: Build) -> Skeleton:
     body = sections.inside_of(inside)
     free = sections.inside_of(_shrunk(inside, _CLEARANCE))
     resting = sections.inside_of(_shrunk(inside, _RESTS))
-    links = []
-    for link in skeleton.links:
-        solids = []
+
+    def solids(link: Link) -> Iterator[Solid | Plate]:
         for solid in link.solids:
             sole = link.name.endswith("_foot") and solid.name == "plate"
             room = resting if sole else free
             printed = isinstance(solid, Solid) and solid.kind == "shell"
             one = _trimmed(link, solid, body, room, build) if printed else None
-            solids.append(one or solid)
-        links.append(replace(link, solids=tuple(solids)))
-    return replace(skeleton, links=tuple(links))
+            yield one or solid
+
+    return skeleton.with_solids(solids)
 
 
 def _shrunk(surface: Surface, distance: float) -> Surface:

@@ -20,7 +20,7 @@ import numpy as np
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing, write_csv
 from drakebots.core.installed import extra, version_of
-from drakebots.core.run import Progress
+from drakebots.core.run import Progress, silent
 from drakebots.design.fabrication.moulds import Mould, two_part_mould
 from drakebots.design.fabrication.pieces import SkinPiece, limbs_of, skin_pieces
 from drakebots.design.geometry import Surface, frame_of, to_surface, write_surface
@@ -94,21 +94,16 @@ def fabricate(
         FileProblem: when a file cannot be written.
     """
     folder, skeleton, build = Path(folder), design.skeleton, design.template.build
-    end = len(limbs_of(skeleton)) + 4
-
-    def step(stage, done):
-        if progress is not None:
-            progress(stage, done, end)
-
-    step("skin pieces", 0)
+    end, progress = len(limbs_of(skeleton)) + 4, progress or silent
+    progress("skin pieces", 0, end)
     shell, mesh = design.shell, design.shell.mesh
     folds = mesh.vertices[mesh.tets[in_folds(mesh)]]
     pieces = skin_pieces(shell.outer, shell.inner, skeleton, folds)
     moulds = {}
     for k, (name, piece) in enumerate(pieces.items(), 1):
-        step(f"mould {name}", k)
+        progress(f"mould {name}", k, end)
         moulds[name] = two_part_mould(piece)
-    step("files", end - 1)
+    progress("files", end - 1, end)
     # Nothing is written before all of it is made.
     bodies = {folder / "skin" / f"{k}.stl": piece.skin for k, piece in pieces.items()}
     for name, mould in moulds.items():

@@ -60,7 +60,7 @@ class DistanceGrid(NamedTuple):
         """
         origin, shape = _extent(np.array(body.bounds()), spacing)
         raw = body.on_grid(origin, spacing, shape)
-        surface = _level_set(raw, origin, spacing, 0.0)
+        surface = cls(raw, origin, spacing, 0.0).level_set()
         return cls._measured(surface, raw < 0, origin, spacing, _BAND)
 
     @classmethod
@@ -155,7 +155,20 @@ class DistanceGrid(NamedTuple):
         Raises:
             InvalidInput: when there is nothing at that level.
         """
-        return _level_set(self.values, self.origin, self.spacing, level)
+        values, h = self.values, self.spacing
+        if not values.min() < level < values.max():
+            raise InvalidInput(
+                f"body: there is nothing at the level {level * 1e3:g} mm on a grid of "
+                f"{h * 1e3:g} mm; the body is too thin there or cut away"
+            )
+        # A node exactly on the level would make triangles without area.
+        shifted = values - level
+        tiny = 1e-4 * h
+        shifted = np.where(
+            np.abs(shifted) < tiny, np.where(shifted < 0, -tiny, tiny), shifted
+        )
+        x, f, _, _ = marching_cubes(shifted, 0.0, allow_degenerate=False)
+        return Surface(x.astype(float) * h + self.origin, f.astype(np.int64))
 
 
 def _around(triangles):
@@ -186,22 +199,6 @@ def _extent(points, h):
             "use a larger spacing or check the unit of the surface"
         )
     return origin, shape
-
-
-def _level_set(values, origin, h, level):
-    if not values.min() < level < values.max():
-        raise InvalidInput(
-            f"body: there is nothing at the level {level * 1e3:g} mm on a grid of "
-            f"{h * 1e3:g} mm; the body is too thin there or cut away"
-        )
-    # A node exactly on the level would make triangles without area.
-    shifted = values - level
-    tiny = 1e-4 * h
-    shifted = np.where(
-        np.abs(shifted) < tiny, np.where(shifted < 0, -tiny, tiny), shifted
-    )
-    x, f, _, _ = marching_cubes(shifted, 0.0, allow_degenerate=False)
-    return Surface(x.astype(float) * h + origin, f.astype(np.int64))
 
 
 # Kernels: triangles onto nodes, inside by winding numbers, interpolation.

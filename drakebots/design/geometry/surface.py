@@ -19,7 +19,7 @@ import trimesh
 
 from drakebots.core.checks import check_value, direction, one_of
 from drakebots.core.errors import FileProblem, InvalidInput
-from drakebots.core.files import replacing
+from drakebots.core.files import replacing, with_ending
 from drakebots.core.kernels import cross, dot, minus, njit
 from drakebots.fem import MAX_CELLS, triangle_grid
 from drakebots.fem.mesh import checked_arrays, connected_pieces, enclosed_volume
@@ -157,9 +157,8 @@ def read_surface(
             which suggests another unit.
         UnknownName: for an unknown unit.
     """
-    path = Path(path)
     check_value("unit", unit or "m", one_of("surface unit", UNITS))
-    _check_suffix(path)
+    with_ending(path, SUFFIXES)
     if not os.path.isfile(path):
         raise FileProblem(path, "no such surface file")
     try:
@@ -204,21 +203,13 @@ def write_surface(path: str | Path, surface: Surface, unit: str = "m") -> None:
         FileProblem: for another suffix, or a place that cannot be written.
         UnknownName: for an unknown unit.
     """
-    path = Path(path)
-    _check_suffix(path)
+    path = with_ending(path, SUFFIXES)
     check_value("unit", unit, one_of("surface unit", UNITS))
     mesh = trimesh.Trimesh(
         surface.vertices / UNITS[unit], surface.triangles, process=False
     )
     with replacing(path) as part:
         mesh.export(part, file_type=path.suffix.lower()[1:])
-
-
-def _check_suffix(path):
-    if path.suffix.lower() not in SUFFIXES:
-        raise FileProblem(
-            path, f"suffix {path.suffix!r} is none of {', '.join(SUFFIXES)}"
-        )
 
 
 # Checks: closed, oriented, in one piece, without crossings.

@@ -19,7 +19,6 @@ from pydrake.math import RotationMatrix
 
 from drakebots.core.files import write_text
 from drakebots.design.geometry import Surface
-from drakebots.design.skeleton.links import axes
 from drakebots.design.skeleton.skeleton import (
     Hinge,
     Link,
@@ -205,25 +204,18 @@ def _box(kind, name, p, R, size, rgba=None):
 
 def _collisions(link: Link, sole) -> list[SdfGeometry]:
     """Boxes around the link's printed parts; of a foot, its sole with the skin."""
-    p_BA, p_BB = link.p_WA - link.origin, link.p_WB - link.origin
     if sole is not None:
         middle = sole.p_BP[4] + [0.0, 0.0, _SOLE_THICKNESS / 2]
         size = np.array([*sole.size, _SOLE_THICKNESS])
         box = _box("collision", "sole", middle, np.eye(3), size)
         return [replace(box, friction=_SOLE_FRICTION, modulus=_SOLE_MODULUS)]
-    if link.parent is None:
-        frame = next(s for s in link.solids if s.name == "frame")
-        return [_box("collision", "frame", frame.p_BG, frame.R_BG, frame.size)]
-    bays = [s for s in link.solids if s.name.endswith("_bay")]
-    made = [_box("collision", "bay", s.p_BG, s.R_BG, s.size) for s in bays]
-    beam = next((s for s in link.solids if s.name == "beam"), None)
-    if beam is not None:
-        made.append(_box("collision", "beam", beam.p_BG, beam.R_BG, beam.size))
-    if not made:
-        R = axes(p_BB - p_BA, np.array([0.0, 1.0, 0.0]))
-        size = np.array([link.depth, link.width, link.length])
-        made.append(_box("collision", "beam", (p_BA + p_BB) / 2, R, size))
-    return made
+    shapes = ("frame",) if link.parent is None else ("bay", "beam")
+    named = [(solid.name.rpartition("_")[2], solid) for solid in link.solids]
+    return [
+        _box("collision", name, solid.p_BG, solid.R_BG, solid.size)
+        for name, solid in named
+        if name in shapes
+    ]
 
 
 def _tidy(values) -> np.ndarray:

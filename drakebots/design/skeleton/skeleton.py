@@ -7,7 +7,7 @@ origin of a link is at its joint, that of the torso in the middle of its box.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -213,10 +213,7 @@ class Plate:
         """Volume of the plate [m^3]."""
         return self.area * self.thickness
 
-    @property
-    def p_BGcm(self) -> np.ndarray:
-        """Its centre of mass in the link (3,) [m]."""
-        return self.p_BG
+    p_BGcm = Solid.p_BGcm
 
     @cached_property
     def inertia(self) -> np.ndarray:
@@ -491,6 +488,11 @@ class Skeleton:
         """All solids, or those of a kind, as Plate or Trimmed, with their links."""
         pairs = [(link, solid) for link in self.links for solid in link.solids]
         return [(link, solid) for link, solid in pairs if isinstance(solid, kind)]
+
+    def with_solids(self, of: Callable[[Link], Iterable[Any]]) -> Skeleton:
+        """The skeleton with the solids that a function gives for each link."""
+        links = (replace(link, solids=tuple(of(link))) for link in self.links)
+        return replace(self, links=tuple(links))
 
     def hinge_columns(
         self, links: Sequence[str], p: np.ndarray, joints: Sequence[str]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ import meshio
 import numpy as np
 
 from drakebots.core.errors import FileProblem, InvalidInput
-from drakebots.core.files import replacing
+from drakebots.core.files import replacing, with_ending
 from drakebots.fem.mesh.mesh import (
     EDGES,
     TetMesh,
@@ -45,10 +44,7 @@ def read_mesh(path: str | Path) -> TetMesh:
             read or holds no linear tets.
         InvalidInput: for positions that are not finite.
     """
-    path = Path(path)
-    _check_suffix(path)
-    if not os.path.isfile(path):
-        raise FileProblem(path, "no such mesh file")
+    path = with_ending(path, FORMATS)
     points, cells, cell_data = _meshio_read(path)
     blocks = [i for i, (kind, _) in enumerate(cells) if kind == "tetra"]
     if not blocks:
@@ -78,9 +74,7 @@ def write_mesh(path: str | Path, mesh: TetMesh, *, small: bool = False) -> None:
     Raises:
         FileProblem: for an unknown suffix or a file that cannot be written.
     """
-    path = Path(path)
-    _check_suffix(path)
-    suffix = path.suffix.lower()
+    suffix = with_ending(path, FORMATS).suffix.lower()
     name = {".msh": "gmsh:physical", ".mesh": "medit:ref"}.get(suffix, "region")
     region = mesh.region.astype(np.int32)
     data, options = {name: region}, {}
@@ -125,13 +119,6 @@ def write_cells(
     """
     with replacing(path) as part:
         _meshio_write(part, points, cells, "vtu", point_data=values)
-
-
-def _check_suffix(path):
-    if path.suffix.lower() not in FORMATS:
-        raise FileProblem(
-            path, f"suffix {path.suffix!r} is not a tet mesh: use {', '.join(FORMATS)}"
-        )
 
 
 # --- checks -----------------------------------------------------------------------

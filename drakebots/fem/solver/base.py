@@ -31,10 +31,12 @@ class Engine(ABC):
         kept: dofs of the Schur complement (k,), in the caller's order.
         exact: whether answers have the accuracy of float64; those of single
             precision need refinement (:mod:`drakebots.skin.coupled.solver`).
+        schur: S (k, k) of the last factorization, in the order of `kept`.
     """
 
     name = ""
     exact = True
+    schur: np.ndarray
 
     def __init__(self, pattern: SymmetricPattern, kept: np.ndarray):
         self.pattern, self.kept = pattern, kept
@@ -47,11 +49,6 @@ class Engine(ABC):
             NoSolution: when A is singular or, for an engine of positive definite
                 matrices, not positive definite.
         """
-
-    @property
-    @abstractmethod
-    def schur(self) -> np.ndarray:
-        """S (k, k) of the last factorization, in the order of `kept`."""
 
     @abstractmethod
     def reduce(self, b: np.ndarray) -> tuple[object, np.ndarray]:

@@ -234,7 +234,6 @@ class MumpsEngine(Engine):
         self._column = (np.asarray(pattern.indices) + 1).astype(np.int32)
         self._listed = (self.kept + 1).astype(np.int32)
         k = len(self.kept)
-        self._schur = np.zeros((k, k))
         self._above = np.triu(np.ones((k, k), bool), 1)
         self._values = self._held = None
 
@@ -245,8 +244,8 @@ class MumpsEngine(Engine):
         data = self._data
         data.a = self._values.ctypes.data
         # A new array: whoever holds the last complement keeps it.
-        self._schur = np.zeros_like(self._schur)
-        data.schur = self._schur.ctypes.data
+        S = self.schur = np.zeros(self._above.shape)
+        data.schur = S.ctypes.data
         while (error := self._call(FACTOR)) in TOO_SMALL and data.icntl[SPACE] < 1000:
             data.icntl[SPACE] *= 2
         self._check(error, "factorization")
@@ -263,11 +262,7 @@ class MumpsEngine(Engine):
             )
         # MUMPS writes the lower triangle and leaves above it whatever its work array
         # held, NaN included: that must be overwritten, and take part in no sum.
-        np.copyto(self._schur, self._schur.T, where=self._above)
-
-    @property
-    def schur(self):
-        return self._schur
+        np.copyto(S, S.T, where=self._above)
 
     def reduce(self, b):
         b = np.array(b, float, order="F")

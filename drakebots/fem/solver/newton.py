@@ -195,6 +195,23 @@ class _Objective:
         scale = max(*(np.abs(f).max() for f in (force, self.b, q)), 1e-300)
         return r, float(np.abs(r[self.free]).max(initial=0.0)), float(scale)
 
+    def length(self, d, step, now: float, slope: float) -> float | None:
+        """Length t of a step by backtracking (Armijo); None where none is accepted.
+
+        Args:
+            d, step: point, and direction of the step (3 N,) [m].
+            now, slope: Phi at d, and its slope along the step. Where `now` is
+                infinite, any finite Phi is accepted.
+        """
+        t = 1.0
+        for _ in range(HALVINGS):
+            trial = self(d + t * step)
+            enough = now + ARMIJO * t * slope + 1e-13 * abs(now)
+            if np.isfinite(trial) and (np.isinf(now) or trial <= enough):
+                return t
+            t *= 0.5
+        return None
+
 
 def minimise(
     model: FemModel,
@@ -248,7 +265,7 @@ def minimise(
         # Until the prescribed positions are reached they do work on the skin, so its
         # energy may grow; it must only stay finite.
         now = phi(d) if reached else np.inf
-        t = _step_length(phi, d, step, now, -(r @ step))
+        t = phi.length(d, step, now, -(r @ step))
         if t is None:
             message = "no step along the search direction lowers the energy"
             break
@@ -265,31 +282,6 @@ def minimise(
         node = int(np.argmax(left) // 3)
         message += f"; worst tet {tet} (det F {ratio:.3g}), worst node {node}"
     return NewtonResult(d, converged, iterations, worst, tet, ratio, message)
-
-
-def _step_length(
-    merit: Callable[[np.ndarray], float],
-    d: np.ndarray,
-    step: np.ndarray,
-    now: float,
-    slope: float,
-) -> float | None:
-    """Length t of a step by backtracking (Armijo); None where none is accepted.
-
-    Args:
-        merit: function to lower; infinite where it is not allowed.
-        d, step: point, and direction of the step (3 N,) [m].
-        now, slope: merit at d, and its slope along the step. Where `now` is infinite,
-            any finite merit is accepted.
-    """
-    t = 1.0
-    for _ in range(HALVINGS):
-        trial = merit(d + t * step)
-        enough = now + ARMIJO * t * slope + 1e-13 * abs(now)
-        if np.isfinite(trial) and (np.isinf(now) or trial <= enough):
-            return t
-        t *= 0.5
-    return None
 
 
 def _direction(model, solver, x, Q, r, boundary, remaining):

@@ -67,11 +67,10 @@ class PardisoEngine(Engine):
             self._iparm[35] = 2
             # MKL returns S in increasing order of dofs.
             self._order = np.argsort(np.argsort(self.kept))
-        self._values = self._schur = None
+        self._values = None
 
     def factor(self, values):
         self._values = values.astype(self._real, copy=False)
-        self._schur = None
         k = len(self.kept)
         S = np.zeros((k, k) if k else 1, self._real)
         if not self._analysed:
@@ -81,11 +80,7 @@ class PardisoEngine(Engine):
         self._check_pivots()
         if k:
             S = S[np.ix_(self._order, self._order)].astype(float)
-            self._schur = (S + S.T) / 2
-
-    @property
-    def schur(self):
-        return self._schur
+            self.schur = (S + S.T) / 2
 
     def reduce(self, b):
         given = np.asarray(b, float)

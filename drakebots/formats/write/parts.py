@@ -35,7 +35,7 @@ from pydrake.multibody.tree import (
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots.core.errors import DrakebotsWarning, FileProblem, InvalidInput
-from drakebots.core.files import check_output, write_text
+from drakebots.core.files import check_output, with_ending, write_text
 from drakebots.core.lazy import late
 from drakebots.formats import load, obj_mesh
 from drakebots.formats.read.tree import write_tree
@@ -207,9 +207,7 @@ def opened(
     Raises:
         FileProblem: for another ending, or a file that cannot be written.
     """
-    if path.suffix.lower() not in endings:
-        raise FileProblem(path, f"needs the ending {endings[0]}")
-    check_output(path)
+    check_output(with_ending(path, endings))
     robot = plain_robot(model if isinstance(model, Model) else load(model))
     for note in robot.model.notes:
         if "acts in simulations" in note:

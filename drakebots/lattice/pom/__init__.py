@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ElasticPOM,
         agreement,
         compare,
+        error_bound,
         frame_motion,
         frame_response,
         without_rigid_motion,

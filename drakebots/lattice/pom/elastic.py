@@ -272,9 +272,6 @@ HOLDS = 0.1
 class Bound:
     """Error bound of a reduced model with these actuators.
 
-    Each actuator's share of a node's error is known from the frame, so their sum
-    bounds the node's error in every pose within the stroke.
-
     Attributes:
         error: largest error of a node in any pose within the stroke, as a share of
             the stroke.
@@ -288,8 +285,13 @@ class Bound:
         return f"off by up to {self.error:.1%} of the stroke, at voxel {self.voxel}"
 
 
-def _bound(lattice: Lattice, model: np.ndarray, frame: np.ndarray) -> Bound:
-    """The bound of a model by its and the frame's motions per unit (M, N, 3)."""
+def error_bound(lattice: Lattice, model: np.ndarray, frame: np.ndarray) -> Bound:
+    """The bound of a model by its and the frame's motions (M, N, 3).
+
+    Each actuator's share of a node's error is known from motions per unit of its
+    displacement, so their sum bounds the node's error in every pose within the stroke.
+    For the motion in one pose (1, N, 3) the error is that in the pose [m].
+    """
     off = np.zeros(len(lattice.nodes))
     for expected, actual in zip(model, frame):
         gap = without_rigid_motion(lattice, actual, expected) - expected
@@ -363,6 +365,6 @@ def compare(
         agree(planes),
         agree(elastic.displacement),
         float(error),
-        _bound(lattice, planes, moved),
-        _bound(lattice, elastic.displacement, moved),
+        error_bound(lattice, planes, moved),
+        error_bound(lattice, elastic.displacement, moved),
     )

@@ -25,7 +25,7 @@ from scipy.optimize import lsq_linear
 
 from drakebots.core.checks import between, check_value, positive, whole
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.core.run import Progress
+from drakebots.core.run import Progress, silent
 from drakebots.lattice.pom.elastic import ElasticPOM
 from drakebots.lattice.pom.pom import Control, extension_rows, table
 from drakebots.lattice.shape import (
@@ -198,8 +198,7 @@ class _Space:
                 chosen = self.best_of(combinations(everything, size))
             else:
                 exact, chosen = False, self.grown(best[1])
-            if progress is not None:
-                progress("sets of actuators", size, most)
+            (progress or silent)("sets of actuators", size, most)
             if size == 1 or chosen[0] < best[0]:
                 best = chosen
             if chosen[0] <= allowed:

@@ -40,10 +40,18 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from drakebots.core.checks import array, between, check_value, numeric, one_of, positive
-from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.checks import array, between, check_value, one_of, positive
+from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
-from drakebots.core.files import TOP, Fields, number, parse_yaml, reading, write_text
+from drakebots.core.files import (
+    TOP,
+    Fields,
+    number,
+    parse_yaml,
+    reading,
+    with_ending,
+    write_text,
+)
 from drakebots.core.units import quantity
 from drakebots.model import is_identified
 
@@ -121,34 +129,33 @@ BEAMS = np.array(
 """The nodes of a voxel's beams (12, 2)."""
 
 
+LAST_VOXEL = 999_999
+"""Largest index of a voxel."""
+
+
 @checked(eq=False)
 class Lattice:
     """A set of voxels.
 
     Raises:
-        InvalidInput: for no voxel, an index < 0, a voxel given twice, or a
-            pitch that is not > 0.
+        InvalidInput: for no voxel, an index that is not whole or out of range, a voxel
+            given twice, or a pitch that is not > 0.
     """
 
-    voxels: np.ndarray
-    """Indices (i, j, k) >= 0 of the voxels (V, 3), in the order given."""
+    voxels: Annotated[
+        np.ndarray, array((None, 3), of=int, entry=between(0, LAST_VOXEL))
+    ]
+    """Indices (i, j, k) of the voxels (V, 3), in the order given."""
     pitch: Annotated[float, positive("m")] = 0.0762
     """Edge of a voxel."""
 
     def __post_init__(self):
-        given = check_value("voxels", self.voxels, numeric())
-        if given.ndim != 2 or given.shape[1] != 3 or not len(given):
-            raise InvalidInput(f"voxels must be (n, 3), n >= 1, got {given.shape}")
-        voxels = given.astype(int)
-        if (voxels != given).any() or voxels.min() < 0:
-            bad = given[((voxels != given) | (voxels < 0)).any(axis=1)][0]
-            raise InvalidInput(f"voxel {tuple(bad.tolist())}: indices are whole, >= 0")
-        unique, counts = np.unique(voxels, axis=0, return_counts=True)
+        if not len(self.voxels):
+            raise InvalidInput("voxels must be one or more")
+        unique, counts = np.unique(self.voxels, axis=0, return_counts=True)
         if (counts > 1).any():
             twice = tuple(unique[counts > 1][0].tolist())
             raise InvalidInput(f"voxel {twice} is given twice; leave one out")
-        voxels.setflags(write=False)
-        object.__setattr__(self, "voxels", voxels)
         object.__setattr__(self, "pitch", float(self.pitch))
 
     @property
@@ -268,10 +275,8 @@ def load_lattice(path: str | Path) -> LatticeSpec:
         FileProblem: when the file is missing, malformed or of another kind; one line
             that names the entry and what it must be.
     """
-    path = Path(path)
+    path = with_ending(path, ENDINGS)
     ending = path.suffix.lower()
-    if ending not in ENDINGS:
-        raise FileProblem(path, f"a lattice's file ends in {', '.join(ENDINGS)}")
     with reading(path):
         if ending.startswith(".vx"):
             return LatticeSpec(parse_vxa(path.read_bytes()), path=path)
@@ -291,9 +296,8 @@ def parse_lattice(raw: Any) -> LatticeSpec:
     if ("voxels" in top) == ("array" in top):
         raise InvalidInput("give either voxels, a list of [i, j, k], or array, 0/1")
     key = "voxels" if "voxels" in top else "array"
-    values = _whole_numbers(top.get(key), key)
     pitch = _quantity(top.get("pitch", Lattice.pitch), "pitch")
-    lattice = (Lattice if key == "voxels" else from_array)(values, pitch)
+    lattice = (Lattice if key == "voxels" else from_array)(top.get(key), pitch)
     strut = top.get("strut", None)
     if strut is None:
         return LatticeSpec(lattice)
@@ -313,9 +317,7 @@ def save_lattice(
     Raises:
         FileProblem: when it cannot be written; nothing is left behind.
     """
-    path = Path(path)
-    if path.suffix.lower() != ".json":
-        raise FileProblem(path, "lattices are saved as .json; rename it")
+    path = with_ending(path, [".json"])
     rows = ",\n    ".join(json.dumps(v) for v in lattice.voxels.tolist())
     made_of = f',\n  "strut": {json.dumps(asdict(strut))}' if strut else ""
     text = (
@@ -337,18 +339,6 @@ def _quantity(node: Any, where: str) -> float:
     if isinstance(node, Mapping):
         return quantity(node, where)
     return number(node, where)
-
-
-def _whole_numbers(node: Any, key: str) -> np.ndarray:
-    try:
-        array = np.array(node)
-    except ValueError as error:  # rows of several lengths
-        raise InvalidInput(f"{key}: all rows must have the same length") from error
-    if array.dtype.kind not in "iub" or not isinstance(node, Sequence):
-        raise InvalidInput(f"{key} must hold whole numbers only")
-    if array.size and np.abs(array).max() >= 10**6:
-        raise InvalidInput(f"{key}: indices must be below a million")
-    return array.astype(int)
 
 
 # --- VoxCAD -----------------------------------------------------------------

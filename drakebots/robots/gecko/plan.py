@@ -18,7 +18,7 @@ from drakebots.core.checks import array, check_value, flag, in_unit, whole
 from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
-from drakebots.core.run import Progress, Verdict
+from drakebots.core.run import Progress, Verdict, silent
 from drakebots.core.stages import spent, timed
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.engines import (
@@ -104,8 +104,7 @@ def plan(problem: Problem = Problem(), *, progress: Progress | None = None) -> R
     for done, gait in enumerate(gaits, 1):
         options = {"settle": problem.settle, "limited": problem.pressure}
         cycles.append(cycle_motion(robot, *gait, **options))
-        if progress is not None:
-            progress("velocity space", done, len(gaits))
+        (progress or silent)("velocity space", done, len(gaits))
     data = _dataset(problem, cycles)
     fit = fit_motion(data, problem.order)
     return Result(

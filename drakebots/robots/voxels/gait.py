@@ -24,8 +24,15 @@ from pathlib import Path
 import numpy as np
 
 from drakebots.core.checks import check_value, positive
-from drakebots.core.errors import FileProblem, InvalidInput, check_names
-from drakebots.core.files import TOP, Fields, read_yaml, reading, write_csv
+from drakebots.core.errors import InvalidInput, check_names
+from drakebots.core.files import (
+    TOP,
+    Fields,
+    read_yaml,
+    reading,
+    with_ending,
+    write_csv,
+)
 from drakebots.core.files import number as finite_number
 from drakebots.lattice.pom import length_factor, read_lengths, table
 from drakebots.model import parameters_of
@@ -176,11 +183,9 @@ def read_gait(path: str | Path, stroke: float | None = None) -> Gait:
         FileProblem: for a file that is missing, of another kind or malformed, or
             whose poses `Gait` refuses; it names the line, pose or actuator.
     """
-    path = Path(path)
     readers = {".csv": read_lengths, ".yaml": _from_yaml, ".yml": _from_yaml}
     readers[".nc"] = _from_search
-    if path.suffix.lower() not in readers:
-        raise FileProblem(path, "a gait is read from .csv, .yaml, .yml or .nc")
+    path = with_ending(path, readers)
     with reading(path):
         names, values = readers[path.suffix.lower()](path)
         return Gait(_in_order(names, values), path.stem, stroke)

@@ -39,6 +39,7 @@ from drakebots.lattice.pom import (
     ElasticPOM,
     PlanesOfMotion,
     bounded_controls,
+    error_bound,
     frame_response,
     inverse_kinematics,
     place_actuators,
@@ -231,15 +232,6 @@ class _Plan:
         """Whether it needs no better model: in conflict, or the frame meets w."""
         return bool(self.lines) or _met(self.at(targets, self.moved), w)
 
-    @property
-    def worst(self) -> tuple[float, tuple[int, int, int]]:
-        """Largest error of the prediction at a node [m], and that node's voxel."""
-        elastic = without_rigid_motion(self.lattice, self.moved, self.predicted)
-        off = np.linalg.norm(elastic - self.predicted, axis=1)
-        node = int(np.argmax(off))
-        voxel = self.lattice.voxels[self.lattice.voxel_of(node)[0]]
-        return float(off[node]), tuple(voxel.tolist())
-
 
 def plan(
     problem: Problem | SearchProblem, *, progress: Progress | None = None
@@ -411,7 +403,7 @@ def _result(problem: Problem, found: _Plan, targets, w: np.ndarray) -> Result:
     error = np.abs(missed).max() / max(np.abs(w).max(), 1e-300)
     count = f"{len(u)} actuator" + "s" * (len(u) != 1)
     done = f"{count}, by the frame within {error:.1%}"
-    off, voxel = found.worst
+    worst = error_bound(found.lattice, found.predicted[None], moved[None])
     robot = problem.lattice is None
 
     def in_mm(keys: Sequence[str], lengths) -> dict[str, float]:
@@ -436,8 +428,8 @@ def _result(problem: Problem, found: _Plan, targets, w: np.ndarray) -> Result:
             "reached_mm": in_mm(requested, reached),
             "predicted_mm": in_mm(requested, found.at(targets, found.predicted)),
             "planned_by": found.planner,
-            "prediction_worst_mm": _mm(off),
-            "prediction_worst_voxel": list(voxel),
+            "prediction_worst_mm": _mm(worst.error),
+            "prediction_worst_voxel": list(worst.voxel),
             "stroke_mm": _mm(found.stroke),
         },
         provenance=provenance(

@@ -32,7 +32,7 @@ from scipy.optimize import differential_evolution
 from drakebots.core.checks import array, check_value, non_negative, positive, whole
 from drakebots.core.convert import as_yaml
 from drakebots.core.fields import checked
-from drakebots.core.run import CtrlC, Progress, Verdict, ended_by
+from drakebots.core.run import CtrlC, Progress, Verdict, ended_by, silent
 from drakebots.core.stages import spent, timed
 from drakebots.model import parameters_of
 from drakebots.results import Result, provenance
@@ -132,7 +132,8 @@ class _Search:
     """A search under way: the gaits tried, and the number of walks."""
 
     def __init__(self, problem: SearchProblem, stop: CtrlC, progress):
-        self._problem, self._stop, self._progress = problem, stop, progress
+        self._problem, self._stop = problem, stop
+        self._progress = progress or silent
         self._grounds = (problem.walk, *problem.over)
         self._order = list(range(len(self._grounds)))
         self._unit = np.ones(len(self._grounds))  # what scores are shares of [m]
@@ -192,8 +193,7 @@ class _Search:
         if self.walks >= problem.walks or late:
             raise _Over
         self.walks += 1
-        if self._progress is not None:
-            self._progress("walks", self.walks, problem.walks)
+        self._progress("walks", self.walks, problem.walks)
         found = simulate(replace(self._grounds[k], gait=gait)).metrics
         turn = np.radians(abs(found.get("turn_deg_per_cycle", 0.0)))
         travel = 1e-3 * found.get("travel_mm_per_cycle", 0.0)

@@ -8,6 +8,7 @@ import pytest
 from drakebots.core.errors import InvalidInput
 from drakebots.design import table1_problem, table1_template
 from drakebots.design.bracing.glue import around_limbs, brace_vertices
+from drakebots.design.skin import FoldSettings, SkinSettings
 from tests.helpers.robot_fields import coarse_beetle
 
 
@@ -82,7 +83,8 @@ def test_glue_keeps_out_of_folds_and_on_soles():
 def test_every_link_gets_glue_and_the_choice_repeats():
     design = coarse_beetle()
     skeleton, x = design.skeleton, design.shell.mesh.vertices
-    glue, again = (brace_vertices(x, skeleton, 150, touch=5e-3) for _ in range(2))
+    skin = SkinSettings(glue=150, folds=FoldSettings(length=0.042))
+    glue, again = (brace_vertices(x, skeleton, skin, touch=5e-3) for _ in range(2))
     ids = np.concatenate(list(glue.values()))
     assert len(ids) == len(np.unique(ids)) == 150
     assert set(glue) == {link.name for link in skeleton.links}
@@ -93,4 +95,4 @@ def test_bracing_refuses():
     skeleton = table1_template("beetle").skeleton()
     few = skeleton.corners()[0][:50]
     with pytest.raises(InvalidInput, match="140 are requested"):
-        brace_vertices(few, skeleton, 140)
+        brace_vertices(few, skeleton, SkinSettings(), touch=0.01)

@@ -18,7 +18,13 @@ from pydrake.systems.framework import DiagramBuilder
 
 import drakebots
 from drakebots.core.errors import InvalidInput
-from drakebots.design import design_robot, smooth, table1_problem, table1_template
+from drakebots.design import (
+    SkinSettings,
+    design_robot,
+    smooth,
+    table1_problem,
+    table1_template,
+)
 from drakebots.design.bracing import glue_distance, with_plates
 from drakebots.design.bracing.glue import (
     TOUCH,
@@ -363,7 +369,7 @@ def test_bad_input(design):
         with_plates(skeleton, inverted)
     few = design.shell.mesh.vertices[:40]
     with pytest.raises(InvalidInput, match=r"touch larger than"):
-        brace_vertices(few, design.skeleton, 140)
+        brace_vertices(few, design.skeleton, SkinSettings(), touch=0.01)
 
 
 @pytest.mark.slow

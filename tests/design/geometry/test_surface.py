@@ -61,7 +61,7 @@ def test_a_file_in_millimetres_is_not_taken_for_metres(sphere, tmp_path):
 def test_bad_files_are_named(tmp_path, sphere):
     with pytest.raises(FileProblem, match="no such"):
         read_surface(tmp_path / "none.stl")
-    with pytest.raises(FileProblem, match="suffix"):
+    with pytest.raises(FileProblem, match="needs the ending"):
         read_surface(tmp_path / "none.step")
     for suffix in (".stl", ".obj", ".ply"):
         path = tmp_path / f"bad{suffix}"

@@ -117,11 +117,11 @@ def test_empty_voxcad(tmp_path):
         ('{"voxel": [[0,0,0]]}', "unknown entry of the file 'voxel'"),
         ("{}", "give either voxels"),
         ('{"voxels": [[0,0,0]], "array": [[[1]]]}', "give either voxels"),
-        ('{"voxels": [[0,0,0],[1,1]]}', "same length"),
+        ('{"voxels": [[0,0,0],[1,1]]}', "whole numbers"),
         ('{"voxels": [[0,0,0.5]]}', "whole numbers"),
         ('{"voxels": "all"}', "whole numbers"),
         ('{"voxels": [[0,0,99999999999999999999]]}', "whole numbers"),
-        ('{"voxels": [[0,0,9999999999]]}', "below a million"),
+        ('{"voxels": [[0,0,9999999999]]}', r"within 0..999999"),
         ('{"voxels": [[0,0,-1]]}', "voxel"),
         ('{"voxels": []}', "voxels"),
         ('{"array": [[[2]]]}', "zeros or ones"),
@@ -154,7 +154,7 @@ def test_bad_files_are_named(tmp_path):
     """Missing, of another kind, not text, with anchors, not writable."""
     with pytest.raises(FileProblem, match="cannot be read"):
         load_lattice(tmp_path / "none.json")
-    with pytest.raises(FileProblem, match="ends in"):
+    with pytest.raises(FileProblem, match="needs the ending"):
         load_lattice(tmp_path / "shape.stl")
     path = tmp_path / "lattice.yaml"
     path.write_bytes(b"\xff\xfe\x00")
@@ -163,7 +163,7 @@ def test_bad_files_are_named(tmp_path):
     path.write_text("voxels: [&a [0, 0, 0], *a]")
     with pytest.raises(FileProblem, match="anchor"):
         load_lattice(path)
-    with pytest.raises(FileProblem, match=r"saved as \.json"):
+    with pytest.raises(FileProblem, match=r"needs the ending \.json"):
         save_lattice(tmp_path / "lattice.yaml", block(1, 1, 1))
     with pytest.raises(FileProblem, match="there is no folder"):
         save_lattice(tmp_path / "none" / "lattice.json", block(1, 1, 1))

@@ -65,10 +65,10 @@ def test_from_array():
 def test_bad_lattices_are_named():
     """Each with the voxel or the value."""
     for make, words in (
-        (lambda: Lattice(np.zeros((0, 3))), "n >= 1"),
-        (lambda: Lattice([[0, 0]]), r"\(n, 3\)"),
-        (lambda: Lattice([[0, 0, 0.5]]), r"voxel \(0.0, 0.0, 0.5\)"),
-        (lambda: Lattice([[0, 0, -1]]), r"voxel \(0, 0, -1\)"),
+        (lambda: Lattice(np.zeros((0, 3), int)), "one or more"),
+        (lambda: Lattice([[0, 0]]), "nx3 whole numbers"),
+        (lambda: Lattice([[0, 0, 0.5]]), r"nx3 whole numbers, got \[\[0, 0, 0.5"),
+        (lambda: Lattice([[0, 0, -1]]), r"within 0..999999, got \[\[0, 0, -1"),
         (lambda: Lattice([[0, 0, 1], [0, 0, 1]]), r"\(0, 0, 1\) is given twice"),
         (lambda: Lattice([[0, 0, 0]], 0.0), "pitch must be > 0"),
         (lambda: Lattice([[0, 0, 0]], np.nan), "pitch must be > 0"),

@@ -114,7 +114,7 @@ def test_a_step_goes_on_with_the_next_solver(model, monkeypatch):
 
     def wrong(self, values):
         plain(self, values)
-        self._schur *= 1 + 1e-6
+        self.schur *= 1 + 1e-6
 
     monkeypatch.setattr(MumpsEngine, "factor", wrong)
     with pytest.warns(DrakebotsWarning, match="mumps: an answer of .*scipy goes on"):

@@ -53,8 +53,6 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import check, checked
 from drakebots.lattice.pom import Control
 from drakebots.lattice.shape import (
-    BEAMS,
-    OFFSETS,
     Lattice,
     Strut,
     neighbours,
@@ -153,14 +151,8 @@ class Octahedra:
 
         I = 4/9 m r^2 about any axis, r = pitch/2.
         """
-        r, mass = self.lattice.pitch / 2, self.masses[voxel]
-        ends = r * OFFSETS[BEAMS]
-        middle, along = ends.mean(axis=1), ends[:, 1] - ends[:, 0]
-        total = np.zeros((3, 3))
-        for c, a in zip(middle, along):
-            total += (c @ c + a @ a / 12) * np.eye(3)
-            total -= np.outer(c, c) + np.outer(a, a) / 12
-        return mass / len(BEAMS) * total
+        r = self.lattice.pitch / 2
+        return 4 / 9 * self.masses[voxel] * r**2 * np.eye(3)
 
     @property
     def stiffness(self) -> np.ndarray:
