@@ -9,7 +9,7 @@ from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import array, check_value, instance, positive, text
+from drakebots.core.checks import array, by_name, positive, text
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.design.bracing import Through, glue_distance
@@ -52,16 +52,13 @@ class DesignProblem:
     """Axis of a surface without template that points up; None to find it."""
     scale: Annotated[float, positive()] = 1.0
     """Factor on the surface; with a template only."""
-    limits: Annotated[
-        Mapping[str, tuple[float, float]],
-        instance(Mapping, "a mapping of limits by name"),
-    ] = field(default_factory=lambda: MappingProxyType({}))
+    limits: Annotated[Mapping[str, tuple[float, float]], by_name(array((2,)))] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
     """Lower and upper limits of the template's parameters in the fit, in SI, by dotted
     name; with a template only."""
 
     def __post_init__(self):
-        for name, limits in self.limits.items():
-            check_value(f"design: limits of {name}", limits, array((2,)))
         if (self.body is None) == (self.surface is None):
             raise InvalidInput(f"design {self.name}: needs a body or a surface")
         if self.template is None and self.surface is None:

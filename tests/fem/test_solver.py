@@ -377,7 +377,8 @@ def break_engine(patch, engine, part, by):
 
     plain = getattr(engine, part, None)
     if part == "schur":
-        broken = property(lambda self: wrong(vars(self)["schur"]), put)
+        whole = getattr(plain, "fget", lambda self: vars(self)["schur"])
+        broken = property(lambda self: wrong(whole(self)), put)
         patch.setattr(engine, part, broken, raising=False)
     elif part == "reduce":
 

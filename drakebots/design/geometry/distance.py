@@ -373,10 +373,10 @@ def _inside_by_rays(vertices, triangles, origin, h, shape):
 
 
 @njit(cache=True)
-def value_and_gradient(grid, x, y, z):
+def value_and_gradient(grid, p):
     """Trilinear value and its gradient at one point, clamped to the grid."""
     values, origin, h = grid.values, grid.origin, grid.spacing
-    fx, fy, fz = (x - origin[0]) / h, (y - origin[1]) / h, (z - origin[2]) / h
+    fx, fy, fz = (p[0] - origin[0]) / h, (p[1] - origin[1]) / h, (p[2] - origin[2]) / h
     i = min(max(int(np.floor(fx)), 0), values.shape[0] - 2)
     j = min(max(int(np.floor(fy)), 0), values.shape[1] - 2)
     k = min(max(int(np.floor(fz)), 0), values.shape[2] - 2)
@@ -402,8 +402,7 @@ def value_and_gradient(grid, x, y, z):
 def values_and_gradients(grid, points):
     """Values (n,) and gradients (n, 3) at points (n, 3)."""
     value, gradient = np.empty(len(points)), np.empty((len(points), 3))
-    for n in range(len(points)):
-        value[n], gradient[n, 0], gradient[n, 1], gradient[n, 2] = value_and_gradient(
-            grid, points[n, 0], points[n, 1], points[n, 2]
-        )
+    for n, p in enumerate(points):
+        value[n], gx, gy, gz = value_and_gradient(grid, p)
+        gradient[n] = gx, gy, gz
     return value, gradient

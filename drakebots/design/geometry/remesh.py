@@ -246,7 +246,7 @@ def _project(grid, p, point, axis, least, steps):
     for _ in range(steps):
         s = ((p - point) * axis).sum()
         p -= s * axis
-        phi, gx, gy, gz = value_and_gradient(grid, p[0], p[1], p[2])
+        phi, gx, gy, gz = value_and_gradient(grid, p)
         ga = gx * axis[0] + gy * axis[1] + gz * axis[2]
         gx, gy, gz = gx - ga * axis[0], gy - ga * axis[1], gz - ga * axis[2]
         if not newton_step(p, phi, gx, gy, gz, least, grid.spacing):

@@ -19,6 +19,7 @@ import numpy as np
 from drakebots.core.checks import (
     Rule,
     array,
+    between,
     check_value,
     each,
     finite,
@@ -47,6 +48,7 @@ def _each(rule: Rule) -> Rule:
 
 
 _LENGTH, _LENGTHS, _PLACES = positive("m"), _each(positive("m")), _each(finite("m"))
+_FROM_DOWN = between(-np.radians(80), np.radians(80), "rad")
 
 
 @checked("servo {name}")
@@ -191,11 +193,11 @@ class Limb:
     """Length of the upper link."""
     lower: Annotated[float, _LENGTH]
     """Length of the lower link."""
-    upper_pitch: Annotated[float, finite("rad")] = 0.0
+    upper_pitch: Annotated[float, _FROM_DOWN] = 0.0
     """Angle of the upper link at rest from straight down, positive forward."""
-    lower_pitch: Annotated[float, finite("rad")] = 0.0
+    lower_pitch: Annotated[float, _FROM_DOWN] = 0.0
     """Angle of the lower link at rest from straight down, positive forward."""
-    splay: Annotated[float, finite("rad")] = 0.0
+    splay: Annotated[float, _FROM_DOWN] = 0.0
     """Angle of the upper link at rest, positive outward."""
     hip: Annotated[float, _LENGTH] = 0.04
     """Distance from the abduction to the flexion joint along x; only of templates
@@ -204,11 +206,6 @@ class Limb:
     """Width and depth of the links between the motor bays (2,)."""
     foot: FootShape = FootShape()
     """Shape of the foot."""
-
-    def __post_init__(self):
-        for name in ("upper_pitch", "lower_pitch", "splay"):
-            if abs(getattr(self, name)) > np.radians(80):
-                raise InvalidInput(f"limb: {name} must be within 80 degrees of down")
 
     def upper_vector(self, side: int) -> np.ndarray:
         """Vector from hip to knee at rest (3,) [m]; side is 1 left, -1 right."""

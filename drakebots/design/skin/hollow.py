@@ -9,7 +9,7 @@ materials = region_materials(shell.mesh, skin, moduli)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Annotated
 
@@ -22,7 +22,7 @@ from drakebots.design.geometry import DistanceGrid, Ring
 from drakebots.design.skeleton import Skeleton
 from drakebots.design.skin.fold import FoldSettings, JointFold, teeth
 from drakebots.design.skin.shell import Shell, shell_mesh
-from drakebots.fem.assembly import FemModel, build_model
+from drakebots.fem.assembly import build_model
 from drakebots.fem.material import SILICONE, Material
 from drakebots.fem.mesh import TetMesh
 from drakebots.skin.coupled import Glue, glue_midside, glue_stiffness
@@ -277,7 +277,8 @@ def fold_moduli(
     Returns:
         f by region.
     """
-    joints = _joints_of_folds(skeleton, folds, mesh)
+    names = [hinge.name for hinge in skeleton.hinges]
+    joints = _joints_of_folds(names, folds, mesh)
     if not joints:
         return {}
     ids = np.concatenate([np.asarray(ids, int) for ids in glue.values()])
@@ -285,13 +286,18 @@ def fold_moduli(
     held = Glue(ids, links, mesh.vertices[ids])
 
     def slopes(shares: np.ndarray, order: int) -> np.ndarray:
+        """log of the stiffness against the joints of each fold, their mean."""
         soft = {
             k: materials[k].with_modulus(f * materials[k].youngs_modulus)
             for k, f in zip(joints, shares)
         }
         second = mesh.regions if order == 2 else ()
         fem = build_model(mesh, {**materials, **soft}, quadratic=second)
-        return _log_slopes(skeleton, fem, held, joints.values())
+        on = glue_midside(held, fem.space)
+        J = skeleton.hinge_columns(on.bodies, on.p_BG, names)
+        found = np.diag(glue_stiffness(fem, on, J))
+        found = np.log(np.maximum(found, 1e-9))  # links without glue are free
+        return np.array([found[numbers].mean() for numbers in joints.values()])
 
     exact = slopes(np.ones(len(joints)), 2)
     low, high = (slopes(np.full(len(joints), f), 1) for f in _TRIALS)
@@ -302,23 +308,8 @@ def fold_moduli(
     return dict(zip(joints, shares.round(3).tolist()))
 
 
-def _log_slopes(
-    skeleton: Skeleton, fem: FemModel, held: Glue, folds: Iterable[list[int]]
-) -> np.ndarray:
-    """log of the stiffness against the joints of each fold, their mean."""
-    on = glue_midside(held, fem.space)
-    names = [hinge.name for hinge in skeleton.hinges]
-    J = skeleton.hinge_columns(on.bodies, on.p_BG, names)
-    found = np.diag(glue_stiffness(fem, on, J))
-    found = np.log(np.maximum(found, 1e-9))  # links without glue are free
-    return np.array([found[joints].mean() for joints in folds])
-
-
-def _joints_of_folds(
-    skeleton: Skeleton, folds: Sequence[JointFold], mesh: TetMesh
-) -> dict[int, list[int]]:
+def _joints_of_folds(names: list[str], folds: Sequence[JointFold], mesh: TetMesh):
     """Numbers of the joints of each region of folds, whose nearest fold has them."""
-    names = [hinge.name for hinge in skeleton.hinges]
     middles = np.array([fold.p_W for fold in folds])
     centres = mesh.vertices[mesh.tets].mean(axis=1)
     found = {}

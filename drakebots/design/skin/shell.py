@@ -342,14 +342,14 @@ def flow_inward(grid, x, inward, depth, substeps):
         first = min(0.3 * depth[n], h)
         p += first * inward[n]
         best = p.copy()
-        lowest = value_and_gradient(grid, p[0], p[1], p[2])[0]
+        lowest = value_and_gradient(grid, p)[0]
         for k in range(1, substeps + 1):
             level = -first - (depth[n] - first) * k / substeps
             for _ in range(3):
-                phi, gx, gy, gz = value_and_gradient(grid, p[0], p[1], p[2])
+                phi, gx, gy, gz = value_and_gradient(grid, p)
                 if not newton_step(p, phi - level, gx, gy, gz, 0.1, 0.5 * h):
                     break
-            phi = value_and_gradient(grid, p[0], p[1], p[2])[0]
+            phi = value_and_gradient(grid, p)[0]
             if phi < lowest:
                 lowest = phi
                 best = p.copy()
@@ -388,7 +388,7 @@ def _worst_quality(v, sheets):
 def _off(v, sheets, wanted, grid):
     """Half the distance of a vertex from its depth, over the wall's thickness."""
     x = sheets.x
-    phi = value_and_gradient(grid, x[v, 0], x[v, 1], x[v, 2])[0]
+    phi = value_and_gradient(grid, x[v])[0]
     return 0.5 * abs(phi + wanted[v]) / sheets.wall[v]
 
 

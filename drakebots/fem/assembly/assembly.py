@@ -74,29 +74,31 @@ def mass_values(
     space: Space, pattern: SymmetricPattern, density: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Lumped mass matrix as upper values (nnz,) [kg]; density of each tet, by group."""
-    values = np.zeros(pattern.nnz)
-    for group, rho in zip(space.groups, density):
-        parts = lumped_masses(element_masses(group, rho))
-        node = _gather(group, parts, len(space.nodes))
-        values[pattern.diagonal] += np.repeat(node, 3)
+    values, groups = np.zeros(pattern.nnz), zip(space.groups, density)
+    parts = [lumped_masses(element_masses(group, rho)) for group, rho in groups]
+    values[pattern.diagonal] = np.repeat(_at_nodes(space, parts), 3)
     return values
 
 
 def node_masses(space: Space, density: Sequence[np.ndarray]) -> np.ndarray:
     """int rho N_a dV of each node (N,) [kg]."""
-    total = np.zeros(len(space.nodes))
+    parts = []
     for group, rho in zip(space.groups, density):
         mass = rho * group.weights.sum(axis=1)
         share = mass_reference(group.order).sum(axis=1)  # int N_a dV / V
         if group.order == 2:
             share = folding(group.nodes) @ share
-        total += _gather(group, share * mass[:, None], len(total))
+        parts.append(share * mass[:, None])
+    return _at_nodes(space, parts)
+
+
+def _at_nodes(space, parts):
+    """Sums at the nodes (N,) of the parts (m, k) of each group's tets."""
+    total = np.zeros(len(space.nodes))
+    for group, part in zip(space.groups, parts):
+        there = group.nodes >= 0
+        total += np.bincount(group.nodes[there], part[there], minlength=len(total))
     return total
-
-
-def _gather(group, parts, nodes):
-    there = group.nodes >= 0
-    return np.bincount(group.nodes[there], parts[there], minlength=nodes)
 
 
 # The model.

@@ -113,27 +113,14 @@ class Elements:
         return loads
 
 
-def elements(
-    positions: np.ndarray,
-    beams: np.ndarray,
-    struts: Strut | Sequence[Strut],
-    up: np.ndarray | None = None,
-    shear: bool = False,
-) -> Elements:
-    """The elements of beams between nodes.
-
-    Args:
-        positions: positions of the nodes (N, 3) [m].
-        beams: nodes of each beam (B, 2).
-        struts: section and material of all beams, or of each.
-        up: a direction (3,) or (B, 3) in the plane of the beam and its side d1;
-            None for world z, and world y for beams along z.
-        shear: whether shear deforms the beams (Timoshenko).
+def elements(frame: Frame) -> Elements:
+    """The elements of a frame's beams.
 
     Raises:
         InvalidInput: for a beam of no length, a wrong number of struts, or an
             `up` along its beam, naming the beam.
     """
+    positions, beams, struts = frame.positions, frame.beams, frame.struts
     span = positions[beams[:, 1]] - positions[beams[:, 0]]
     length = np.linalg.norm(span, axis=1)
     size = np.ptp(positions, axis=0).max()
@@ -156,13 +143,13 @@ def elements(
     EA, GJ = over(lambda s: s.E * s.area), over(lambda s: s.G * s.J)
     EI1, EI2 = over(lambda s: s.E * s.I1), over(lambda s: s.E * s.I2)
     stiff = over(lambda s: s.G * s.area * 10 * (1 + s.nu) / (12 + 11 * s.nu))
-    flexible = 12 / (stiff * length**2) * bool(shear)
+    flexible = 12 / (stiff * length**2) * bool(frame.shear)
     phi1, phi2 = EI1 * flexible, EI2 * flexible
     across = (12 * EI / (length**3 * (1 + p)) for EI, p in ((EI1, phi1), (EI2, phi2)))
     turning = (GJ / length, EI2 / length, EI1 / length)
     return Elements(
         length=length,
-        axes=_axes(span / length[:, None], up),
+        axes=_axes(span / length[:, None], frame.up),
         d1=over(lambda s: s.d1),
         d2=over(lambda s: s.d2),
         masses=over(lambda s: s.rho * s.area) * length,
@@ -231,7 +218,7 @@ class Frame:
     @cached_property
     def elements(self) -> Elements:
         """Properties of the beams."""
-        return elements(self.positions, self.beams, self.struts, self.up, self.shear)
+        return elements(self)
 
     @cached_property
     def beam_stiffness(self) -> np.ndarray:

@@ -263,29 +263,25 @@ def extension_rows(
     return along[nodes[:, 1], axes] - along[nodes[:, 0], axes]
 
 
-def dependent(actuators: Sequence[Control], G: np.ndarray) -> list[str]:
-    """One line for each actuator whose extension the ones before it determine."""
-    lines, kept = [], []
+def check_independent(actuators: Sequence[Control], G: np.ndarray) -> None:
+    """Refuses an actuator whose extension the ones before it determine.
+
+    Raises:
+        InvalidInput: naming it, and those others.
+    """
     for i, row in enumerate(G):
-        name = actuators[i].name
-        if np.abs(row).max(initial=0.0) < _ZERO:
-            lines.append(f"actuator {name!r} moves no mechanism; place it elsewhere")
-            continue
-        if kept:
-            share = np.linalg.lstsq(G[kept].T, row, rcond=None)[0]
-            if np.abs(share @ G[kept] - row).max() < 1e-7 * np.abs(row).max():
-                others = [
-                    repr(actuators[k].name)
-                    for k, s in zip(kept, share)
-                    if abs(s) > 1e-7
-                ]
-                lines.append(
-                    f"actuator {name!r} is determined by {' and '.join(others)}; "
-                    "leave one out"
-                )
-                continue
-        kept.append(i)
-    return lines
+        name, size = actuators[i].name, np.abs(row).max(initial=0.0)
+        if size < _ZERO:
+            raise InvalidInput(
+                f"actuator {name!r} moves no mechanism; place it elsewhere"
+            )
+        share = np.linalg.lstsq(G[:i].T, row, rcond=None)[0]
+        if np.abs(share @ G[:i] - row).max() < 1e-7 * size:
+            others = [repr(a.name) for a, s in zip(actuators, share) if abs(s) > 1e-7]
+            raise InvalidInput(
+                f"actuator {name!r} is determined by {' and '.join(others)}; "
+                "leave one out"
+            )
 
 
 TOLERANCE = 1e-9

@@ -16,7 +16,6 @@ from drakebots.lattice.frame import (
     solve_frame,
 )
 from drakebots.lattice.frame import solve as module
-from drakebots.lattice.frame.model import elements
 from drakebots.lattice.shape import Lattice, Strut, block
 from tests.helpers.beam_frames import STEEL, at_nodes, cantilever, tip
 
@@ -103,7 +102,7 @@ def textbook(s: Strut, L: float) -> np.ndarray:
 
 def test_midpoint_bushing_is_the_beam():
     """B' D B with the deformations at the midpoint is the textbook's matrix."""
-    beam = elements(np.array([[0, 0, 0], [0.4, 0, 0]]), np.array([[0, 1]]), STEEL)
+    beam = Frame(np.array([[0, 0, 0], [0.4, 0, 0]]), np.array([[0, 1]]), STEEL).elements
     # Default axes of a beam along x: d1 along world z.
     axes = beam.axes[0]
     assert np.allclose(axes, [[1, 0, 0], [0, 0, 1], [0, -1, 0]])

@@ -210,7 +210,7 @@ BAD = {
     "none.yaml": ("poses: []\n", "at least one pose"),
     "broken.yaml": ("poses: [[1,\n", "is not YAML"),
     "names.yaml": ("poses: [[1]]\nactuators: 3\n", "needs a list"),
-    "kind.txt": ("", ".csv, .yaml, .yml or .nc"),
+    "kind.txt": ("", ".csv or .yaml or .yml or .nc"),
 }
 
 
