@@ -295,15 +295,12 @@ class Supports:
 
     held: Annotated[np.ndarray, array((None, 6), of=bool)]
     """Whether the value of each motion is prescribed (N, 6)."""
-    actuators: np.ndarray = field(default_factory=lambda: np.empty((0, 2), int))
+    actuators: Annotated[np.ndarray, node_pairs] = ()
     """Node pairs (A, 2); an actuator prescribes the change of distance of its nodes,
     and its force follows."""
     floating: Annotated[bool, flag()] = False
     """Whether unconstrained rigid motions are allowed; loads must then balance, and the
     mean motion of the nodes is zero."""
-
-    def __post_init__(self):
-        object.__setattr__(self, "actuators", node_pairs(self.actuators))
 
 
 @dataclass(frozen=True, eq=False)

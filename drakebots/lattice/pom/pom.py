@@ -69,16 +69,14 @@ class Control:
         UnknownName: for another axis.
     """
 
-    node: tuple[int, int, int]
+    node: Annotated[tuple[int, int, int], place_of]
     """Place of the (lower) node (x, y, z) [half pitches]."""
-    axis: int | str = 2
+    axis: Annotated[int | str, axis_number] = 2
     """Direction of the motion, 0..2 or a letter."""
     name: Annotated[str, text(".*", "a text")] = ""
     """Name for reports; by default node and axis."""
 
     def __post_init__(self):
-        object.__setattr__(self, "node", place_of(self.node))
-        object.__setattr__(self, "axis", axis_number(self.axis))
         if not self.name:
             object.__setattr__(self, "name", f"{self.node} {AXES[self.axis]}")
 

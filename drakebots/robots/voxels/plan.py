@@ -27,7 +27,7 @@ import casadi as ca
 import numpy as np
 import xarray as xr
 
-from drakebots.core.checks import check_value, finite, positive
+from drakebots.core.checks import check_value, each, finite, instance, positive
 from drakebots.core.convert import finite_word
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.fields import checked
@@ -159,11 +159,11 @@ class Problem:
             is not > 0.
     """
 
-    targets: Sequence[Target]
+    targets: Annotated[Sequence[Target], each(instance(Target), "targets", 1)]
     """The requested displacements, at least one."""
     lattice: LatticeSpec | None = None
     """The lattice; None for the walking robot."""
-    actuators: Sequence[Control] = ()
+    actuators: Annotated[Sequence[Control], each(instance(Control), "actuators")] = ()
     """The lattice's actuators; left out, the fewest that meet the targets are placed.
     The walking robot has its own."""
     stroke: Annotated[float | None, positive("m")] = None
@@ -171,10 +171,6 @@ class Problem:
     the walking robot's own, and for 0.2 pitches in a lattice."""
 
     def __post_init__(self):
-        object.__setattr__(self, "targets", tuple(self.targets))
-        object.__setattr__(self, "actuators", tuple(self.actuators))
-        if not self.targets:
-            raise InvalidInput("say what is to move: at least one effector")
         if self.lattice is None and self.actuators:
             raise InvalidInput("the walking robot has its own actuators; give none")
 

@@ -114,7 +114,7 @@ def test_plans_of_random_shapes_keep_their_word():
         (lambda: Target("FL", "w", 1e-3), UnknownName, "axis 'w'"),
         (lambda: Target("FL", "x", np.nan), InvalidInput, "finite"),
         (lambda: Target((1, 2.5, 3), "x", 0.0), InvalidInput, "half pitches"),
-        (lambda: Problem([]), InvalidInput, "at least one"),
+        (lambda: Problem([]), InvalidInput, "a list of 1 or more targets"),
         (lambda: Problem([Target("FL", "x", 0)], stroke=0), InvalidInput, "stroke"),
         (
             lambda: Problem([Target("FL", "x", 0)], None, [Control((2, 1, 1))]),

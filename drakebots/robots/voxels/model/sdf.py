@@ -56,7 +56,7 @@ class Foot:
 
     name: str
     """Name of the sphere."""
-    node: tuple[int, int, int]
+    node: Annotated[tuple[int, int, int], place_of]
     """Place of the lattice node it belongs to [half pitches]."""
     offset: Annotated[np.ndarray, array((3,), "m")] = field(
         default_factory=lambda: np.zeros(3)
@@ -66,9 +66,6 @@ class Foot:
     """Radius of the sphere."""
     friction: Annotated[float, between(0, 1.5)] = 0.5
     """Coefficient mu against a ground of mu 1; see :func:`surface_friction`."""
-
-    def __post_init__(self):
-        object.__setattr__(self, "node", place_of(self.node))
 
     def place(self, cut: Octahedra) -> tuple[int, np.ndarray]:
         """The voxel that carries the foot, and its centre in that body (3,) [m]."""
