@@ -250,7 +250,7 @@ def test_bad_parameters():
         Limb(x=0.1, y=0.1, upper=float("nan"), lower=0.1)
     with pytest.raises(InvalidInput, match="limb: upper must be > 0 m"):
         Limb(x=0.1, y=0.1, upper="10 cm", lower=0.1)
-    with pytest.raises(InvalidInput, match="80 degrees"):
+    with pytest.raises(InvalidInput, match="upper_pitch must be within"):
         edit(template, {"front.upper_pitch": 2.0})
     with pytest.raises(UnknownName, match="shoulder"):
         edit(template, {"shoulder": "roll"})
