@@ -58,9 +58,9 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 54_594,
-    "modules": 382,
-    "single_importer_modules": 39,
+    "code_lines": 52_491,
+    "modules": 380,
+    "single_importer_modules": 38,
     "functions_over_60_lines": 5,
     "field_declarations": 1,
     "option_bag_fields": 14,

@@ -15,7 +15,7 @@ Inside the diagram lengths are in mm, masses in g, times in ms, voltages in V.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,11 +44,9 @@ from drakebots.formats import load, model_provenance
 from drakebots.model import Model, driven_joints
 from drakebots.multibody import (
     Finding,
-    Flat,
     Ground,
     Logged,
     Robot,
-    Terrain,
     add_loggers,
     build_robot,
     fell_at,
@@ -145,8 +143,6 @@ class Simulation(HamrRun, OnSurface):
     phases: Mapping[str, float] | None = None
     """Shares of the cycle at which legs lift, by leg (FL, RL, FR, RR), instead of the
     gait's."""
-    terrain: Terrain = field(default_factory=Flat)
-    """Shape of the ground."""
     model: str | Path | Model = MODEL
     """HAMR-VI, or a variant of it with the same actuators: a name, a path or a loaded
     model."""
@@ -255,8 +251,7 @@ def build(problem: Simulation) -> LoggedDiagram:
     """
     model = problem.model if isinstance(problem.model, Model) else load(problem.model)
     builder = DiagramBuilder()
-    step = problem.time_step
-    ground = replace(hamr_ground(problem.mu), terrain=problem.terrain)
+    step, ground = problem.time_step, hamr_ground(problem.mu)
     robot = build_robot(model, builder, time_step=step, scaling=MM_G_MS, ground=ground)
     unit = robot.scaling.time
     gait = builder.AddSystem(GaitSource(problem.waveform(), unit))
@@ -295,16 +290,11 @@ class HamrDiagramRun(DiagramRun):
     (`planned_stride_mm` of the metrics); see :mod:`drakebots.multibody.judging`.
     """
 
-    terrain: Terrain = Flat()
-    """Shape of the ground."""
-
     def __init__(self, problem: HamrRun, built: LoggedDiagram):
         self.problem, self.robot, self.model = problem, built, built.robot.model
         self.simulator = Simulator(built.diagram)
         self.context = self.simulator.get_mutable_context()
         built.place(self.context, problem.start_offset())
-        own = built.robot.plant.GetMyMutableContextFromRoot(self.context)
-        built.robot.put_onto(own, self.terrain)
         self.simulator.Initialize()
 
     def dataset(self) -> xr.Dataset:
@@ -316,8 +306,7 @@ class HamrDiagramRun(DiagramRun):
     def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
         height = parameters().number("stance")
         angles = tilt(data.base_rpy.values)
-        x, y, z = data.base_position.values.T
-        down = has_fallen(angles, (z - self.terrain.heights(x, y)) / height)
+        down = has_fallen(angles, data.base_position.values[:, 2] / height)
         fell = float(data.time.values[np.argmax(down)]) if down.any() else None
         planned = figures.get("planned_stride_mm")
         return [
@@ -349,7 +338,6 @@ class HamrDiagramRun(DiagramRun):
 
 class _Run(HamrDiagramRun):
     kind = "hamr.simulation"
-    terrain = property(lambda self: self.problem.terrain)
 
     def dataset(self) -> xr.Dataset:
         data, waveform = super().dataset(), self.problem.waveform()
