@@ -60,6 +60,10 @@ def test_page_carries_the_drawn_vertices(scene, page, result):
     assert about["times"] == pytest.approx(result.data.skin_time.values.tolist())
 
 
+def test_the_page_says_what_arrows_mean(page):
+    assert re.search(r"forces of the ground; \d+(\.\d+)? N", page)
+
+
 needs_browser = pytest.mark.skipif(
     find_browser() is None, reason="no Chromium on this machine"
 )

@@ -103,7 +103,7 @@ class SkinScene(Scene):
         super().__init__(**vars(scene) | vars(stage))
         self.times, self.q = data.time.values, positions_in_order(scene, data)
         self.skin_times, self.positions = data.skin_time.values, places
-        self.arrows, self.slow, self.rate = LoggedForces(scene, data), slow, rate
+        self.arrows, self.slow, self.rate = LoggedForces(self, data), slow, rate
 
     @property
     def length(self) -> float:
