@@ -165,8 +165,7 @@ class Panel:
         """Sets a slider, without an event."""
         self.values[name] = value
         if self._meshcat is not None:
-            seen = self._meshcat.SetSliderValue(self._labels[name], value)
-            self._seen[name] = seen
+            self._seen[name] = self._meshcat.SetSliderValue(self._labels[name], value)
 
     def say(self, text: str) -> None:
         """Says something on a button of the page; "" says nothing any more."""

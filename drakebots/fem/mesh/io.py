@@ -137,8 +137,7 @@ class MeshReport:
         dropped_vertices: number of removed vertices that no tet used.
         pieces: number of parts that share no vertex.
         slivers: number of tets of quality below SLIVER.
-        worst_tet: the flattest tet.
-        worst_quality: its quality, 1 for a regular tet and 0 for a flat one.
+        worst_quality: of the flattest tet; 1 is that of a regular one, 0 of a flat one.
         volume: volume of all tets [m^3].
         edge_m: shortest, mean and longest edge [m].
         notes: one line for each finding.
@@ -151,7 +150,6 @@ class MeshReport:
     dropped_vertices: int
     pieces: int
     slivers: int
-    worst_tet: int
     worst_quality: float
     volume: float
     edge_m: tuple[float, float, float]
@@ -225,7 +223,6 @@ def check_mesh(mesh: TetMesh) -> tuple[TetMesh, MeshReport]:
         dropped_vertices=dropped,
         pieces=pieces,
         slivers=slivers,
-        worst_tet=worst,
         worst_quality=float(quality[worst]),
         volume=float(checked.volumes.sum()),
         edge_m=(float(length.min()), float(length.mean()), float(length.max())),

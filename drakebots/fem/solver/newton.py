@@ -147,8 +147,7 @@ class NewtonResult:
         converged: whether the residual is below the tolerance.
         iterations: number of linear systems solved.
         residual: largest residual force of a free dof [N].
-        worst_tet: tet with the smallest det F.
-        smallest_ratio: det F of that tet.
+        smallest_ratio: smallest det F of a tet.
         message: one line on the outcome.
     """
 
@@ -156,7 +155,6 @@ class NewtonResult:
     converged: bool
     iterations: int
     residual: float
-    worst_tet: int
     smallest_ratio: float
     message: str
 
@@ -281,7 +279,7 @@ def minimise(
         left = np.where(phi.free, np.abs(np.nan_to_num(r, nan=np.inf)), 0)
         node = int(np.argmax(left) // 3)
         message += f"; worst tet {tet} (det F {ratio:.3g}), worst node {node}"
-    return NewtonResult(d, converged, iterations, worst, tet, ratio, message)
+    return NewtonResult(d, converged, iterations, worst, ratio, message)
 
 
 def _direction(model, solver, x, Q, r, boundary, remaining):

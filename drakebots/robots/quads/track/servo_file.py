@@ -159,6 +159,11 @@ def channels_of(rows: Sequence[Mapping[str, object]]) -> tuple[Channel, ...]:
             raise InvalidInput(f"servo map, line {k}: {error}") from None
         if one.direction not in (1, -1):
             raise InvalidInput(f"servo map, line {k}: direction must be 1 or -1")
+        if not 0 < one.zero < np.inf:
+            raise InvalidInput(
+                f"servo map, line {k}: zero_deg is half of the servo's travel and must "
+                f"be > 0, got {one.zero:g}"
+            )
         found.append(one)
     numbers = [one.number for one in found]
     twice = {n for n in numbers if numbers.count(n) > 1}

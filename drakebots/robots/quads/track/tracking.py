@@ -114,9 +114,6 @@ class Tracking:
     time_limit: Annotated[float | None, positive("s")] = None
     """Limit of the wall time."""
 
-    def __post_init__(self):
-        check_log(self.cycles + self.settle, self.time_step)
-
     @cached_property
     def robot(self) -> PlannedRobot:
         """The robot of the plan.
@@ -186,6 +183,10 @@ class _Run(ControlRun):
         self.problem, self.robot = problem, problem.robot
         robot, dt = problem.robot, problem.time_step
         self.reference = reference = problem.reference
+        cycles = problem.cycles if reference.periodic else 1
+        duration = cycles * float(reference.times[-1]) + problem.settle
+        check_log(duration, dt)
+        self.duration = max(1, round(duration / dt)) * dt
         stepper = problem.stepper()
         q, v = start_positions(problem), reference.v[0]
         begins = moving_state(stepper, robot.share, q, v)
@@ -194,9 +195,6 @@ class _Run(ControlRun):
         self.record = SkinRecord(robot.skinned, stepper, problem.skin_period)
         self.controller = Law("servos", self._command)
         self._level = LevelSwing(robot, reference) if problem.imu else None
-        cycles = problem.cycles if reference.periodic else 1
-        duration = cycles * float(reference.times[-1]) + problem.settle
-        self.duration = max(1, round(duration / dt)) * dt
 
     def _command(self, time: float, q: np.ndarray, v: np.ndarray) -> Command:
         """Targets of the servos at the end of the time step that begins at a time."""

@@ -308,6 +308,8 @@ def test_time_limit_and_bad_input(plan):
     ):
         with pytest.raises(InvalidInput, match=next(iter(options))):
             Tracking(plan, **options)
+    with pytest.raises(InvalidInput, match="samples"):
+        track(Tracking(plan, settle=1e9))
 
 
 @pytest.mark.long
@@ -439,6 +441,8 @@ def test_a_board_that_does_not_fit(plan, tmp_path):
         channels_of([row, row])
     with pytest.raises(InvalidInput, match="direction"):
         channels_of([row | {"direction": 2}])
+    with pytest.raises(InvalidInput, match="zero_deg"):
+        channels_of([row | {"zero_deg": 0}])
     with pytest.raises(InvalidInput, match="--servo-map"):
         model_channels("small", tmp_path)
     with pytest.raises(FileProblem):
