@@ -218,7 +218,7 @@ def test_skins_that_cannot_be(robot):
     refused(of(second_order=(9,)), "9")
     refused(of(joints={"elbow": 0.1}), "elbow")
     refused(of(mesh="none.vtu"), "none.vtu")
-    refused(of(mesh="skinned_leg.sdf"), "suffix")
+    refused(of(mesh="skinned_leg.sdf"), "the ending .vtk")
     refused(of(patches=(Patches("toe", "claw", [[0, 0, 0]]),)), "claw")
 
 
