@@ -493,7 +493,7 @@ class ReferenceMotion:
     @property
     def _path_axis(self) -> np.ndarray:
         """Direction of the path in the plane (2,), along the robot's axes."""
-        return np.append(self._ahead, 0.0)[:2]
+        return np.append(self._ahead, [0.0, 0.0])[:2]
 
     def _line(self, reach: float) -> np.ndarray:
         """Points (SAMPLES, 2) up to `reach` [m] behind and before, along the path."""
@@ -527,6 +527,7 @@ class ReferenceMotion:
             table.append([])
             for leg in self._legs:
                 J, asked = np.concatenate(rows[leg]), np.kron(lifts[leg], up)
+                # The joints do not move a trunk that lies on the ground.
                 damped = J @ J.T + max(DAMPING * np.sum(J**2), 1e-12) * np.eye(len(J))
                 table[-1].append((T @ J.T @ np.linalg.solve(damped, asked)).T)
         return np.array(table)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -272,6 +274,19 @@ def test_soles_lie_on_a_slope_under_an_upright_trunk(bent_biped):
     x, y, z = robot.feet_positions(context).T
     assert z == pytest.approx(ground.heights(x, y), abs=2e-3)
     assert np.ptp(z) > 0.02
+
+
+def test_what_stands_on_a_slope_without_legs_or_a_free_base():
+    """A base that is fixed has no path, and no joint lifts a point of the trunk."""
+    held, ground = load("mini_cheetah"), Slope(0.1)
+    belly = Point("belly", "body", np.array([0.0, 0.0, -0.05]))
+    lying = replace(held, feet=(belly,))
+    for model, base in ((held, "fixed"), (lying, "euler")):
+        robot = build_robot(model, base=base, time_step=0)
+        q = robot.plant.GetPositions(robot.plant.CreateDefaultContext())
+        asked = reference(robot, q, terrain=ground)
+        assert np.isfinite(asked(0.0, q, np.zeros_like(q))[0]).all()
+        assert np.isfinite(asked.on_ground(q)).all()
 
 
 @pytest.mark.parametrize("edge", [-0.03, 0.03])
