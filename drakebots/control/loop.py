@@ -33,6 +33,7 @@ from drakebots.core.stages import spent
 from drakebots.formats import model_provenance
 from drakebots.model import Model
 from drakebots.multibody import (
+    MISSED,
     Finding,
     advance,
     asked,
@@ -378,7 +379,7 @@ def run_figures(
 def course_findings(
     figures: Mapping, problem: Any, height: float, *, stands: bool = True
 ) -> list[Finding]:
-    """Findings on the distance and the turn that were asked for, or on standing.
+    """Findings on its plans, and on the distance and turn asked for, or on standing.
 
     Args:
         figures: of :func:`run_figures`, with goal_distance_m where there is a goal.
@@ -386,7 +387,10 @@ def course_findings(
         height: of the robot's centre of mass [m].
         stands: whether a robot that is asked to go nowhere should stay where it is.
     """
-    moved, found = np.array([figures["forward_m"], figures["sideways_m"]]), []
+    unsound = figures["solve_failures"] / max(1, figures["solves"])
+    words = f"{unsound:.0%} of its solves found no sound plan"
+    found = [Finding("solves without a plan", unsound, "1", MISSED, np.inf, words)]
+    moved = np.array([figures["forward_m"], figures["sideways_m"]])
     due, how = problem.speed * problem.duration, "ahead"
     goal, rate = getattr(problem, "goal", None), getattr(problem, "turn", 0.0)
     turn, came = rate * problem.duration, float(moved[0])

@@ -36,7 +36,8 @@ class MpcLog:
     Attributes:
         times: start of each [s].
         seconds: processor time of each [s].
-        ok: whether its answer was used.
+        ok: whether its plan is sound; what is not is not used, but for the very first
+            one if it is finite, as there is no other.
         cost: of its answer.
         horizons: its positions at the knots (N + 1, nq).
         late: number of periods in which the solve before was still at work.
@@ -53,7 +54,7 @@ class MpcLog:
 
     @property
     def failures(self) -> int:
-        """Number of solves whose answer was not used."""
+        """Number of solves without a sound plan."""
         return self.ok.count(False)
 
 
@@ -220,11 +221,12 @@ class Replanning:
             new = self.solver.solve(q, v, self.reference, time=now, warm=warm)
         log.times.append(now)
         log.seconds.append(new.seconds)
-        log.ok.append(new.ok or plan is None)
+        log.ok.append(new.ok)
         log.cost.append(new.cost)
         log.horizons.append(new.q)
         if plan is None:
-            return _Held(new)
+            told = (new.q, new.v, new.tau, new.gains)
+            return _Held(new if all(np.isfinite(a).all() for a in told) else None)
         if not new.ok:
             return _Held(plan, unused=0 if warm is None else held.unused + 1)
         delay = p.slowness * new.seconds if p.delay is None else p.delay

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from drakebots.multibody.judging import (
         FALLEN_TILT,
         LEANING,
+        MISSED,
         SUNK,
         Finding,
         asked,

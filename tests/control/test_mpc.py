@@ -292,6 +292,23 @@ def test_a_failed_solve_is_counted_and_not_used(hopper):
     assert controller.log.failures == 2
 
 
+def test_a_first_plan_that_failed_is_counted_and_used_if_it_is_finite(hopper):
+    controller, simulator, context, _ = _alone(hopper, period=0.02, delay=0.0)
+    solve = controller.solver.solve
+
+    def broken(*given, **named):
+        plan = replace(solve(*given, **named), ok=False)
+        return replace(plan, gains=np.nan * plan.gains) if plan.time == 0 else plan
+
+    controller.solver.solve = broken
+    simulator.AdvanceTo(0.01)
+    assert controller.plan(context) is None
+    np.testing.assert_array_equal(controller.get_output_port().Eval(context), 0)
+    simulator.AdvanceTo(0.05)
+    assert controller.plan(context).time == 0.02  # the last one failed and has another
+    assert controller.log.failures == 3
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

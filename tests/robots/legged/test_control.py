@@ -264,6 +264,8 @@ STOOD = {
     "forward_m": 0.0,
     "sideways_m": 0.0,
     "turned_deg": 0.0,
+    "solves": 100,
+    "solve_failures": 0,
     "solve_hz": 100.0,
     "solve_late": 0,
 }
@@ -321,6 +323,13 @@ def test_a_large_tilt_is_said():
     verdict, message = judged(Control(MONOPOD), {}, tilt=np.radians(30))
     assert verdict is Verdict.SUCCESS and "but it tilts by 30 degrees" in message
     assert judged(Control(MONOPOD), {}, tilt=np.radians(53))[0] is Verdict.FAILED
+
+
+def test_solves_without_a_sound_plan_are_said():
+    verdict, message = judged(Control(MONOPOD), {"solve_failures": 30})
+    assert verdict is Verdict.SUCCESS
+    assert "but 30% of its solves found no sound plan" in message
+    assert "sound" not in judged(Control(MONOPOD), {"solve_failures": 10})[1]
 
 
 def test_who_fell_before_the_simulation_failed_has_fallen():
