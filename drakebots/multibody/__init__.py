@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         strides_of,
         tilt,
         tilted,
+        too_fast,
         went,
     )
     from drakebots.multibody.limbs import (

@@ -298,11 +298,28 @@ def saturated(
         limits: of each (nu,); none where it is not positive and finite.
         names: of the motors.
     """
+    words = "is at its limit of effort"
+    return _at_limits(efforts, limits, names, "time at a limit", words)
+
+
+def too_fast(data: xr.Dataset, limits: np.ndarray) -> list[Finding]:
+    """The finding of the longest time of a joint beyond the speed that its file allows,
+    which neither Drake nor our plants keep; nothing without limits.
+
+    Args:
+        data: of :func:`~drakebots.multibody.simulate.trajectory_dataset`.
+        limits: of each generalized velocity (nv,) [rad/s, m/s].
+    """
+    names, words = data.rate.values, "is faster than its limit of velocity"
+    return _at_limits(data.velocity.values, limits, names, "time too fast", words)
+
+
+def _at_limits(values, limits, names, quantity, words) -> list[Finding]:
     limited = np.isfinite(limits) & (np.asarray(limits) > 0)
-    if not limited.any() or not len(efforts):
+    if not limited.any() or not len(values):
         return []
     full = np.where(limited, limits, np.inf) * _FULL
-    share = (np.abs(efforts) >= full).mean(axis=0)
+    share = (np.abs(values) >= full).mean(axis=0)
     k = int(np.argmax(share))
-    words = f"{names[k]} is at its limit of effort for {share[k]:.0%} of the time"
-    return [Finding("time at a limit", float(share[k]), "1", SATURATED, np.inf, words)]
+    said = f"{names[k]} {words} for {share[k]:.0%} of the time"
+    return [Finding(quantity, float(share[k]), "1", SATURATED, np.inf, said)]

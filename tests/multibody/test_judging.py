@@ -25,6 +25,7 @@ from drakebots.multibody import (
     strides_of,
     tilt,
     tilted,
+    too_fast,
     went,
 )
 
@@ -212,6 +213,19 @@ def test_a_motor_at_its_limit_is_named():
     assert found.value == 0.5 and found.doubtful and not found.failed
     assert found.words == "knee is at its limit of effort for 50% of the time"
     assert saturated(efforts, np.array([0.0, np.inf]), ["hip", "knee"]) == []
+
+
+def test_a_joint_that_is_faster_than_its_file_allows_is_said():
+    rates = np.array([[9.0, 1.0], [9.0, -4.0], [9.0, 4.0], [9.0, 0.0]])
+    data = xr.Dataset(
+        {"velocity": (("time", "rate"), rates)}, {"rate": ["hip", "knee"]}
+    )
+    (found,) = too_fast(data, np.array([np.inf, 3.0]))
+    assert found.doubtful and not found.failed
+    assert (
+        found.words == "knee is faster than its limit of velocity for 50% of the time"
+    )
+    assert too_fast(data, np.full(2, np.inf)) == []
 
 
 def test_half_of_what_was_asked_is_the_least():

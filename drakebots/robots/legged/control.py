@@ -69,6 +69,7 @@ from drakebots.multibody import (
     saturated,
     tilt,
     tilted,
+    too_fast,
     trajectory_dataset,
 )
 from drakebots.multibody.posture import Servos, Stance, find_posture, servos
@@ -457,7 +458,8 @@ class Run(ControlRun):
             found += course_findings(figures, problem, height, stands=not rights)
         found.append(tilted(np.radians(degrees)))
         limits = self.plant.plant.GetEffortUpperLimits()
-        return found + saturated(data.torque.values, limits, data.motor.values)
+        found += saturated(data.torque.values, limits, data.motor.values)
+        return found + too_fast(data, self.plant.plant.GetVelocityUpperLimits())
 
     def verdict(self, figures: dict, findings: list[Finding]) -> tuple[Verdict, str]:
         """The verdict, and one line on what happened."""

@@ -53,6 +53,7 @@ from drakebots.multibody import (
     saturated,
     tilt,
     tilted,
+    too_fast,
     trajectory_dataset,
 )
 from drakebots.multibody.posture import (
@@ -249,6 +250,7 @@ class HeldRun(DiagramRun):
         if len(standing.limits):
             motors = data.motor.values
             found += saturated(data.torque.values, standing.limits, motors)
+        found += too_fast(data, self.robot.plant.GetVelocityUpperLimits())
         if (count := len(self.posture.passive)) and len(self.held.stiffness):
             why = self.posture.reservation
             words = f"{why} (--actuate all --effort 10 adds one each)"

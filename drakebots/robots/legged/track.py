@@ -54,6 +54,7 @@ from drakebots.multibody import (
     strides_of,
     tilt,
     tilted,
+    too_fast,
     trajectory_dataset,
 )
 from drakebots.results import Result
@@ -300,7 +301,8 @@ class _Run(ControlRun):
         off = self._tilt(data.position.values, planned)
         found.append(tilted(off.max()))
         limits, names = data.input_limit.values, data.input_name.values
-        return found + saturated(data.input.values, limits, names)
+        found += saturated(data.input.values, limits, names)
+        return found + too_fast(data, self.robot.plant.GetVelocityUpperLimits())
 
     def metrics(self, data: xr.Dataset) -> dict:
         """Figures of the run."""
