@@ -56,7 +56,7 @@ from drakebots.model import Model, available_models
 from drakebots.results import Result
 from drakebots.robots import Task, is_scenario, kinds, read_scenario, robots
 from drakebots.skin import write_vtu
-from drakebots.view import write_mcap
+from drakebots.view import write_mcap, write_ros
 
 live = late("drakebots.live")
 programs = late("drakebots.trajopt.program")
@@ -291,6 +291,8 @@ class Exports:
     """The result's time series as a table (.csv)."""
     mcap: Annotated[Path | None, Written(write=write_mcap)] = None
     """Log for Foxglove and Lichtblick (.mcap): series, bodies, shapes, skin."""
+    ros: Annotated[Path | None, Written(write=write_ros)] = None
+    """Bag of ROS 2 (.mcap): joint states, transforms of the links, forces of feet."""
     vtu: Annotated[Path | None, Written(write=write_vtu)] = None
     """The skin for ParaView (.pvd), and a folder of .vtu files beside it."""
 

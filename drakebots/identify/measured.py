@@ -111,9 +111,9 @@ def _of_pairs(pairs: Iterable[tuple]) -> Measured:
         name, _, unit = head.strip().removesuffix("]").partition("[")
         if isinstance(values[0], str) or not head.strip():
             continue
-        # A result's own series of angles and lengths are in SI.
-        (first, *others), name = re.split(" or |, ", unit), name.strip()
-        factor = si_factor(first or "1")
+        # A result's own series of angles and lengths are in SI; plans call torques so.
+        (first, *others), name = re.split(r" or |, | \(", unit), name.strip()
+        factor, name = si_factor(first or "1"), re.sub(r"^input\.", "torque.", name)
         if name in found or name.endswith(")") or (others and factor != 1):
             raise InvalidInput(
                 f"column {head!r}: write each name once, as `name [deg]`"
@@ -138,53 +138,71 @@ def _unwrapped(name: str, values: np.ndarray) -> np.ndarray:
 
 # --- logs of ROS ----------------------------------------------------------------
 
+WORLDS = ("world", "map", "odom")
+"""Frames that stand still."""
+
+RANKS = {"TransformStamped": 1, "Imu": 2}
+"""Messages that say where the base is where none of a lower rank (0) do."""
+
 
 def _of_log(path: Path) -> Measured:
     """Samples of a log of ROS.
 
     Joint states give position, velocity and torque (or, on a topic of orders such as
     /joint_commands, target), controllers' states target, odometry and stamped poses
-    the base's position and roll, pitch and yaw. The samples are those of the joint
-    states; a target holds until the next, what else is measured is a line between its
-    own samples.
+    the base's position and roll, pitch and yaw; where there are none, transforms of one
+    frame in the world do, or an IMU roll and pitch. Wrenches in the world are forces of
+    the feet that their topics name. The samples are those of the joint states; a target
+    holds until the next, what else is measured is a line between its own samples.
 
     Raises:
         FileProblem: for a log that cannot be read, has no joint states, or has a signal
             on two topics.
     """
-    Log, series, topics = extra("rosbags.highlevel").AnyReader, {}, {}
+    Log, series = extra("rosbags.highlevel").AnyReader, {}
     try:
         with Log([path]) as log:
-            kept = [c for c in log.connections if _kind(c) in _MESSAGES]
+            kept = [c for c in log.connections if _kind(c.msgtype) in _MESSAGES]
             unused = {c.topic for c in log.connections} - {c.topic for c in kept}
             for connection, logged, raw in log.messages(kept) if kept else ():
-                message = log.deserialize(raw, connection.msgtype)
-                last = re.split("[/_]", connection.topic)[-1]
-                stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
-                for name, value in _MESSAGES[_kind(connection)](message, last).items():
-                    series.setdefault(name, []).append((stamp or 1e-9 * logged, value))
-                    topics.setdefault(name, set()).add(connection.topic)
+                whole, topic = (
+                    log.deserialize(raw, connection.msgtype),
+                    connection.topic,
+                )
+                for message in getattr(whole, "transforms", [whole]):
+                    kind, source = _kind(message.__msgtype__), topic
+                    if kind == "TransformStamped":
+                        source += f" ({message.child_frame_id})"
+                    last = re.split("[/_]", topic)[-1]
+                    stamp = message.header.stamp
+                    time = stamp.sec + 1e-9 * stamp.nanosec or 1e-9 * logged
+                    for name, value in _MESSAGES[kind](message, last).items():
+                        of = series.setdefault(name, {}).setdefault(source, [])
+                        of.append((RANKS.get(kind, 0), time, value))
     except Exception as error:  # of rosbags and its codecs, of many kinds
         raise FileProblem(path, f"is no log of ROS: {error}") from error
-    for name, of in topics.items():
+    for name, of in series.items():
+        least = min(rows[0][0] for rows in of.values())
+        of = {source: rows for source, rows in of.items() if rows[0][0] == least}
         if len(of) > 1:
             raise FileProblem(
                 path, f"{name} is on {' and '.join(sorted(of))}; keep one of them"
             )
-    base = topics.get("base_position.x", ())
+        series[name] = of
+    base = series.get("base_rpy.roll", ())
     said = [f"the base is that of {topic}" for topic in base]
     said += [f"topics left out: {', '.join(sorted(unused))}"] if unused else []
     if said:
         warnings.warn(DrakebotsWarning(f"{path}: {'; '.join(said)}"), stacklevel=4)
-    series = {name: np.array(sorted(rows)).T for name, rows in series.items()}
-    if not any(name.startswith("position.") for name in series):
+    signals = {n: np.array(sorted(*of.values())).T[1:] for n, of in series.items()}
+    if not any(name.startswith("position.") for name in signals):
         raise FileProblem(path, "has no joint states (sensor_msgs/JointState)")
-    return _on_one_clock(series)
+    return _on_one_clock(signals)
 
 
-def _kind(connection: Any) -> str:
-    """The type of a topic's messages, without its package."""
-    return connection.msgtype.rpartition("/")[2]
+def _kind(name: str) -> str:
+    """The type of messages, without its package."""
+    return name.rpartition("/")[2]
 
 
 def _on_one_clock(series: Mapping[str, np.ndarray]) -> Measured:
@@ -225,11 +243,42 @@ def _controller(message: Any, topic: str) -> dict[str, float]:
 def _base(message: Any, topic: str) -> dict[str, float]:
     """Of nav_msgs/Odometry and geometry_msgs/PoseStamped."""
     pose = getattr(message.pose, "pose", message.pose)
-    q, p = pose.orientation, pose.position
+    return _pose(pose.position, pose.orientation)
+
+
+def _transform(message: Any, topic: str) -> dict[str, float]:
+    """Of geometry_msgs/TransformStamped, of a frame that moves in the world."""
+    if message.header.frame_id not in WORLDS or message.child_frame_id in WORLDS:
+        return {}
+    return _pose(message.transform.translation, message.transform.rotation)
+
+
+def _imu(message: Any, topic: str) -> dict[str, float]:
+    """Of sensor_msgs/Imu: no heading, which drifts; it may have no orientation."""
+    q = message.orientation
+    if message.orientation_covariance[0] == -1 or not any((q.x, q.y, q.z, q.w)):
+        return {}
+    angles = _angles(q)
+    del angles["base_rpy.yaw"]
+    return angles
+
+
+def _wrench(message: Any, topic: str) -> dict[str, float]:
+    """Of geometry_msgs/WrenchStamped."""
+    if message.header.frame_id not in WORLDS:
+        return {}
+    force = message.wrench.force
+    return {f"foot_force.{topic}.{x}": float(getattr(force, x)) for x in "xyz"}
+
+
+def _pose(p: Any, q: Any) -> dict[str, float]:
+    return _angles(q) | {f"base_position.{x}": float(getattr(p, x)) for x in "xyz"}
+
+
+def _angles(q: Any) -> dict[str, float]:
     angles = Rotation.from_quat([q.x, q.y, q.z, q.w]).as_euler("xyz")
-    found = dict(zip(("roll", "pitch", "yaw"), map(float, angles)))
-    found = {f"base_rpy.{name}": angle for name, angle in found.items()}
-    return found | {f"base_position.{x}": float(getattr(p, x)) for x in "xyz"}
+    names = "base_rpy.roll", "base_rpy.pitch", "base_rpy.yaw"
+    return dict(zip(names, map(float, angles)))
 
 
 _MESSAGES = {
@@ -237,6 +286,10 @@ _MESSAGES = {
     "JointTrajectoryControllerState": _controller,
     "Odometry": _base,
     "PoseStamped": _base,
+    "TransformStamped": _transform,
+    "TFMessage": None,
+    "Imu": _imu,
+    "WrenchStamped": _wrench,
 }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.view.mcap import write_mcap
+    from drakebots.view.mcap import write_mcap, write_ros
     from drakebots.view.motion import (
         ContactMarks,
         ForceArrows,

@@ -1,6 +1,7 @@
-"""A result as an MCAP log, for Foxglove, Lichtblick and other viewers of robot data.
+"""A result as a log of robot data in MCAP.
 
-Messages are JSON. Channels:
+:func:`write_mcap` is for Foxglove, Lichtblick and other viewers: messages are JSON.
+:func:`write_ros` is a bag of ROS 2. The former's channels:
 
     /tf          foxglove.FrameTransforms: the pose of every body in `world`
     /robot       foxglove.SceneUpdate, once: what Drake draws of the bodies
@@ -17,9 +18,11 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -32,8 +35,9 @@ from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.core.files import check_output, replacing
 from drakebots.core.installed import extra
 from drakebots.formats import Part, model_of, obj_mesh, plain_robot, read_parts
-from drakebots.model import Model, bodies_of
-from drakebots.results import Result
+from drakebots.model import Model, actuators_of, bodies_of, single_joints
+from drakebots.multibody import Robot, base_body
+from drakebots.results import Result, in_order
 from drakebots.view.motion import position_names, positions_in_order
 
 LATEST = 2.0**32
@@ -59,14 +63,7 @@ def write_mcap(result: Result, path: str | Path, model: Model | None = None) -> 
         FileProblem: for a file that cannot be written.
     """
     Writer = extra("mcap.writer").Writer
-    check_output(path)
-    for name in {"time", "skin_time"} & set(result.data.coords):
-        times = np.asarray(result.data[name].values, float)
-        if not ((times >= 0) & (times < LATEST)).all():
-            raise InvalidInput(
-                f"MCAP takes times from 0 to {LATEST:.3g} s, not {name} from "
-                f"{times.min():g} to {times.max():g} s; write --csv"
-            )
+    _check(result, path)
     data, motion = result.data, []
     with suppress(DrakebotsError):  # of a model that is gone, or without joints
         motion = list(_motion(data, model or model_of(result)))
@@ -88,6 +85,18 @@ def write_mcap(result: Result, path: str | Path, model: Model | None = None) -> 
             writer.add_message(channels[topic], stamp, data, stamp, count)
         writer.finish()
     return Path(path)
+
+
+def _check(result: Result, path: str | Path) -> None:
+    """Refuses a file that cannot be written, and times that are no stamps."""
+    check_output(path)
+    for name in {"time", "skin_time"} & set(result.data.coords):
+        times = np.asarray(result.data[name].values, float)
+        if not ((times >= 0) & (times < LATEST)).all():
+            raise InvalidInput(
+                f"MCAP takes times from 0 to {LATEST:.3g} s, not {name} from "
+                f"{times.min():g} to {times.max():g} s; write --csv"
+            )
 
 
 Message = tuple[float, str, str, dict[str, str], dict[str, Any]]
@@ -120,9 +129,7 @@ def _labelled(values: list, labels: list[list[str]]) -> dict[str, Any]:
 
 def _motion(data: xr.Dataset, model: Model) -> Iterator[Message]:
     """The bodies, and what is drawn of them."""
-    if not position_names(data):
-        raise InvalidInput("the result holds no joint positions")
-    robot = plain_robot(model)
+    robot = _moved(data, model)
     plant = robot.plant
     positions, times = positions_in_order(robot, data), data.time.values
     context = plant.CreateDefaultContext()
@@ -143,6 +150,13 @@ def _motion(data: xr.Dataset, model: Model) -> Iterator[Message]:
         ]
         message = {"transforms": transforms}
         yield float(time), "/tf", "foxglove.FrameTransforms", {}, message
+
+
+def _moved(data: xr.Dataset, model: Model) -> Robot:
+    """The robot that a result moves."""
+    if not position_names(data):
+        raise InvalidInput("the result holds no joint positions; write --mcap")
+    return plain_robot(model)
 
 
 def _entity(part: Part) -> dict[str, Any]:
@@ -224,3 +238,111 @@ def _xyz(values) -> dict[str, float]:
 def _pose(X: RigidTransform, where: str, turn: str) -> Mapping[str, Any]:
     w, x, y, z = X.rotation().ToQuaternion().wxyz()
     return {where: _xyz(X.translation()), turn: _xyz([x, y, z]) | {"w": float(w)}}
+
+
+# --- a bag of ROS 2 ---------------------------------------------------------
+
+
+def write_ros(result: Result, path: str | Path, model: Model | None = None) -> Path:
+    """Writes the motion of a robot as a bag of ROS 2, one file that `ros2 bag` plays.
+
+    Topics:
+
+        /joint_states      sensor_msgs/JointState: joints of one degree of freedom, and
+                           the efforts of their motors
+        /tf                tf2_msgs/TFMessage: the base in `world`, other links in it
+        /foot_force/FOOT   geometry_msgs/WrenchStamped in `world`
+
+    Args:
+        result, path, model: as for :func:`write_mcap`.
+
+    Raises:
+        InvalidInput: without the package `rosbags`, for times that are no stamps, and
+            for a result without joint positions.
+        DrakebotsError: for a result whose model is gone.
+        FileProblem: for a file that cannot be written.
+    """
+    bags, types = extra("rosbags.rosbag2"), extra("rosbags.typesys")
+    _check(result, path)
+    store = types.get_typestore(types.Stores.ROS2_HUMBLE)
+    motion = _ros_motion(result.data, model or model_of(result), store.types)
+    with replacing(path) as part, TemporaryDirectory() as spare:
+        folder, channels = Path(spare) / "bag", {}
+        storage = bags.StoragePlugin.MCAP
+        with bags.Writer(folder, version=9, storage_plugin=storage) as writer:
+            for time, topic, message in motion:
+                kind = message.__msgtype__
+                if topic not in channels:
+                    channels[topic] = writer.add_connection(
+                        topic, kind, typestore=store
+                    )
+                raw = store.serialize_cdr(message, kind)
+                writer.write(channels[topic], round(1e9 * time), raw)
+        (written,) = folder.glob("*.mcap")
+        shutil.copyfile(written, part)
+    return Path(path)
+
+
+def _ros_motion(
+    data: xr.Dataset, model: Model, types: Mapping[str, type]
+) -> Iterator[tuple[float, str, Any]]:
+    """Time [s], topic and message."""
+
+    def header(time: float, frame: str) -> Any:
+        stamp = types["builtin_interfaces/msg/Time"](*_stamp(time).values())
+        return types["std_msgs/msg/Header"](stamp, frame)
+
+    def vector(values) -> Any:
+        return types["geometry_msgs/msg/Vector3"](*map(float, values))
+
+    def transform(time: float, frame: str, body: str, X: RigidTransform) -> Any:
+        w, *xyz = X.rotation().ToQuaternion().wxyz()
+        turn = types["geometry_msgs/msg/Quaternion"](*xyz, w)
+        pose = types["geometry_msgs/msg/Transform"](vector(X.translation()), turn)
+        kind = types["geometry_msgs/msg/TransformStamped"]
+        return kind(header(time, frame), body, pose)
+
+    names, states = _joint_states(data, robot := _moved(data, model))
+    plant, positions = robot.plant, positions_in_order(robot, data)
+    context, base = plant.CreateDefaultContext(), base_body(plant)
+    others = [body for body in bodies_of(plant)[1:] if body.index() != base.index()]
+    world = plant.world_frame().name()
+    for k, time in enumerate(map(float, data.time.values)):
+        state = [np.array(x[k] if len(x) else (), float) for x in states]
+        kind = types["sensor_msgs/msg/JointState"]
+        yield time, "/joint_states", kind(header(time, ""), names, *state)
+        plant.SetPositions(context, positions[k])
+        X_WB = base.EvalPoseInWorld(context)
+        tree = [transform(time, world, base.name(), X_WB)]
+        for body in others:
+            X_BL = X_WB.InvertAndCompose(body.EvalPoseInWorld(context))
+            tree.append(transform(time, base.name(), body.name(), X_BL))
+        yield time, "/tf", types["tf2_msgs/msg/TFMessage"](tree)
+        if "foot_force" in data:
+            for foot, force in zip(data.foot.values, data.foot_force.values[k]):
+                wrench = types["geometry_msgs/msg/Wrench"](
+                    vector(force), vector([0] * 3)
+                )
+                kind = types["geometry_msgs/msg/WrenchStamped"]
+                yield time, f"/foot_force/{foot}", kind(header(time, world), wrench)
+
+
+def _joint_states(data: xr.Dataset, robot: Robot) -> tuple[list[str], list]:
+    """Names of the joints of one degree of freedom, and their positions, velocities and
+    efforts (T, n), each () where the result has none."""
+    plant = robot.plant
+    joints = single_joints(plant)
+    starts = [joint.position_start() for joint in joints]
+    found = [positions_in_order(robot, data)[:, starts], (), ()]
+    rates = plant.GetVelocityNames(always_add_suffix=False)
+    if "rate" in data.coords:
+        own = [rates[joint.velocity_start()] for joint in joints]
+        found[1] = in_order(data.velocity.values, list(data.rate.values), own)
+    efforts = data.get("torque", data.get("input"))
+    motors = [] if efforts is None else list(data[efforts.dims[1]].values)
+    if motors and {motor.name() for motor in actuators_of(plant)} <= set(motors):
+        found[2] = np.zeros((len(efforts), len(joints)))
+        for motor in actuators_of(plant):
+            column = efforts.values[:, motors.index(motor.name())]
+            found[2][:, joints.index(motor.joint())] = column
+    return [joint.name() for joint in joints], found

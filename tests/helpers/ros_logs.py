@@ -47,6 +47,32 @@ def odometry(time: float, place: Sequence[float], yaw: float) -> Any:
     return made("geometry_msgs/msg/PoseStamped", header=header(time), pose=pose)
 
 
+def moved(time: float, frame: str, child: str, x: float) -> Any:
+    """geometry_msgs/TransformStamped along x."""
+    place = made("geometry_msgs/msg/Vector3", x=x, y=0.0, z=0.0)
+    turn = made("geometry_msgs/msg/Quaternion", x=0.0, y=0.0, z=0.0, w=1.0)
+    pose = made("geometry_msgs/msg/Transform", translation=place, rotation=turn)
+    at, kind = header(time), "geometry_msgs/msg/TransformStamped"
+    at.frame_id = frame
+    return made(kind, header=at, child_frame_id=child, transform=pose)
+
+
+def imu(time: float, roll: float | None = None) -> Any:
+    """sensor_msgs/Imu, without an orientation if None."""
+    none, zero = np.zeros(9), made("geometry_msgs/msg/Vector3", x=0.0, y=0.0, z=0.0)
+    x, w = (0.0, 0.0) if roll is None else (np.sin(roll / 2), np.cos(roll / 2))
+    return made(
+        "sensor_msgs/msg/Imu",
+        header=header(time),
+        orientation=made("geometry_msgs/msg/Quaternion", x=x, y=0.0, z=0.0, w=w),
+        orientation_covariance=none,
+        angular_velocity=zero,
+        angular_velocity_covariance=none,
+        linear_acceleration=zero,
+        linear_acceleration_covariance=none,
+    )
+
+
 def write_log(
     folder: Path, messages: Sequence[tuple[str, float, Any]], *, mcap: bool = True
 ) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import matplotlib.image
 import numpy as np
@@ -20,7 +21,9 @@ from drakebots.identify import (
     read_measured,
     write_parameters,
 )
-from tests.helpers.ros_logs import joints, made, odometry, write_log
+from drakebots.robots.legged import Simulation, simulate
+from drakebots.view import write_ros
+from tests.helpers.ros_logs import imu, joints, made, moved, odometry, write_log
 from tests.helpers.swings import pendulum_in, swing
 
 TIMES = 0.01 * np.arange(31)
@@ -90,6 +93,65 @@ def test_a_signal_on_two_topics_is_refused(tmp_path):
     said += [("/goal", 0.1, odometry(0.1, (9, 0, 0), 0))]
     with pytest.raises(FileProblem, match="is on /goal and /odom; keep one of them"):
         read_measured(write_log(tmp_path / "bag", said))
+
+
+def test_the_base_comes_from_transforms_and_imus_where_nothing_else_says_it(tmp_path):
+    """From the one frame that moves in the world, and not where odometry says it."""
+    state = [("/joint_states", t, joints(t, ["hip"], position=[t])) for t in TIMES]
+
+    def tree(t):
+        links = [("world", "odom", 9.0), ("odom", "trunk", t), ("trunk", "leg", 7.0)]
+        return made("tf2_msgs/msg/TFMessage", transforms=[moved(t, *x) for x in links])
+
+    turned = [("/imu", t, imu(t, roll=0.1 * t)) for t in TIMES]
+    unknown = [("/imu", t, imu(t)) for t in TIMES]
+    transforms = [("/tf", t, tree(t)) for t in TIMES]
+    odometer = [("/odom", t, odometry(t, (2 * t, 0, 0), 0)) for t in TIMES]
+
+    def read(name, *said):
+        said = sorted((row for rows in said for row in rows), key=lambda row: row[1])
+        return read_measured(write_log(tmp_path / name, said)).columns
+
+    with pytest.warns(DrakebotsWarning, match=r"the base is that of /tf \(trunk\)"):
+        found = read("tf", state, transforms, turned)
+    np.testing.assert_allclose(found["base_position.x"], TIMES, atol=1e-9)
+    np.testing.assert_allclose(found["base_rpy.roll"], 0, atol=1e-9)
+    with pytest.warns(DrakebotsWarning, match="the base is that of /odom"):
+        found = read("odom", state, transforms, odometer, turned)
+    np.testing.assert_allclose(found["base_position.x"], 2 * TIMES, atol=1e-9)
+    with pytest.warns(DrakebotsWarning, match="the base is that of /imu"):
+        found = read("imu", state, turned)
+    np.testing.assert_allclose(found["base_rpy.roll"], 0.1 * TIMES, atol=1e-9)
+    assert not {"base_rpy.yaw", "base_position.x"} & set(found)
+    assert set(read("unknown", state, unknown)) == {"position.hip"}
+
+
+def test_a_bag_of_a_run_is_the_run(tmp_path):
+    """Every signal comes back, and one that is changed does not."""
+    run = simulate(Simulation("mini_cheetah", duration=0.1))
+    forces = np.random.default_rng(1).normal(size=run.data.foot_position.shape)
+    forces = run.data.foot_position.copy(data=forces)
+    run = replace(run, data=run.data.assign(foot_force=forces))
+    path = write_ros(run, tmp_path / "run.mcap")
+    with pytest.warns(DrakebotsWarning, match=r"that of /tf \(body\)"):
+        signals = compare(run, path)
+    found = {signal.name: signal for signal in signals}
+    joints = run.data.sizes["motor"]
+    assert joints == 12 and len(found) == 3 * joints + 6 + 3 * 4
+    assert {"base_position.z", "foot_force.FL.z", "torque.FL_knee"} <= set(found)
+    for name, signal in found.items():  # stamps are whole nanoseconds
+        assert signal.rms < 1e-7 * max(1.0, np.ptp(signal.first)), name
+    # A plan calls torques so, and some joints may slide.
+    note = {"units": "N m (N where the joint slides)"}
+    inputs = run.data.rename(torque="input").input.assign_attrs(note)
+    plan = replace(run, data=run.data.drop_vars("torque").assign(input=inputs))
+    with pytest.warns(DrakebotsWarning):
+        assert {signal.name for signal in compare(plan, path)} == set(found)
+    off = run.data.position + 0.1 * (run.data.coordinate == "mini_cheetah_RR_knee")
+    run = replace(run, data=run.data.assign(position=off))
+    with pytest.warns(DrakebotsWarning):
+        (changed,) = (signal for signal in compare(run, path) if signal.rms > 1e-3)
+    assert changed.rms == pytest.approx(0.1)
 
 
 @pytest.mark.long
