@@ -250,6 +250,11 @@ def test_a_result_goes_every_way(kind, whole, tmp_path, capsys, monkeypatch):
     assert main(["report", path, "--plot", str(picture), "--csv", str(table)]) == 0
     assert is_picture(picture) and table.read_text().startswith("time [s]")
     assert main(["export", path, "--mcap", str(log)]) == 0 and log.stat().st_size
+    capsys.readouterr()
+    if main(["compare", path, path]) != 0:
+        assert "samples; at least 3 are needed" in capsys.readouterr().err
+    if main(["export", path, "--ros", str(tmp_path / "bag.mcap")]) != 0:
+        assert "holds no joint positions" in capsys.readouterr().err
     shown = main(["view", path, "--html", str(page)])
     if kind.record:
         assert shown == 0 and "<html" in page.read_text()
