@@ -210,8 +210,9 @@ class FittedStepper(TimeStepper):
         tau += ca.SX(twin.actuation_matrix()) @ w[:nu]
         for i, (k_p, k_d) in self.servos.items():
             at = motors[i].joint().velocity_start()
-            K[at] += k_p
-            tau[at] += k_p * (w[nu + i] - q[at]) - k_d * v[at]
+            u, most = k_p * (w[nu + i] - q[at]) - k_d * v[at], motors[i].effort_limit()
+            K[at] += k_p * (ca.fabs(u) < most)
+            tau[at] += ca.fmax(ca.fmin(u, most), -most)
         M += ca.diag(h**2 / 4 * K) - h / 2 * ca.jacobian(tau, v)
         c = twin.closure(q, self.robot.closure)
         C = ca.jacobian(c, q)

@@ -30,11 +30,12 @@ PENDULUM = "\n".join(
     ]
 )
 STEP, SAMPLE = 2.5e-4, 5e-3
+EFFORT = 20.0
 
 
 def pendulum_in(folder: Path) -> Model:
     """A driven pendulum that carries a load, and a brick bolted to the world."""
-    return load(write(folder, PENDULUM, "pendulum.urdf"), actuate="all", effort=20)
+    return load(write(folder, PENDULUM, "pendulum.urdf"), actuate="all", effort=EFFORT)
 
 
 def swing(
@@ -44,19 +45,24 @@ def swing(
     noise: float = 0.01,
     seed: int = 0,
     duration: float = 0.6,
+    servo: tuple[float, float] | None = None,
     **values: float,
 ) -> Path:
-    """Writes measurements of a pendulum with other parameters."""
+    """Writes measurements of a pendulum with other parameters, driven by a torque or by
+    a servo of this stiffness and damping, up to its limit of effort."""
     named = {name.replace("_", ":"): value for name, value in values.items()}
-    moved = load(model.path, actuate="all", effort=20, parameters=named)
+    moved = load(model.path, actuate="all", effort=EFFORT, parameters=named)
     stepper = TimeStepper(build_robot(moved, base="fixed"), STEP)
     q, v, rows = np.array([0.4]), np.zeros(1), []
     for k in range(round(duration / STEP) + 1):
-        u = np.array([2.0 * np.sin(30 * STEP * k)])
-        rows.append([STEP * k, *q, *u])
+        u = drive = np.array([2.0 * np.sin(30 * STEP * k)])
+        if servo is not None:
+            u = np.clip(servo[0] * (drive - q) - servo[1] * v, -EFFORT, EFFORT)
+        rows.append([STEP * k, *q, *drive])
         q, v, _ = stepper.step(q, v, u)
     rows = np.array(rows)[:: round(SAMPLE / STEP)]
     rng = np.random.default_rng(seed)
     rows[:, 1] += noise * rows[:, 1].std() * rng.normal(size=len(rows))
-    heads = ["time [s]", "position.hip [rad]", "torque.hip [N m]"]
+    drive = "torque.hip [N m]" if servo is None else "target.hip [rad]"
+    heads = ["time [s]", "position.hip [rad]", drive]
     return write_csv(path, heads, rows)

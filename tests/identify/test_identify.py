@@ -25,7 +25,7 @@ from drakebots.identify import Identification, identify, read_measured, write_pa
 from drakebots.identify.fit import Fit
 from drakebots.multibody import Twin, build_robot
 from tests.helpers.scripts import load_script
-from tests.helpers.swings import SAMPLE, pendulum_in, swing
+from tests.helpers.swings import EFFORT, SAMPLE, pendulum_in, swing
 
 bench = load_script("identify")
 
@@ -118,7 +118,10 @@ def test_derivatives_through_loops_and_contact_are_exact(tmp_path):
         )
 
 
-def test_derivatives_in_a_servo_and_its_delay_are_exact(pendulum, tmp_path):
+@pytest.mark.parametrize("effort", [EFFORT, 3.0])
+def test_derivatives_in_a_servo_and_its_delay_are_exact(pendulum, tmp_path, effort):
+    """On both sides of its limit of effort too."""
+    pendulum = load(pendulum.path, actuate="all", effort=effort)
     t = np.arange(0, 0.1001, SAMPLE)
     rows = np.c_[t, 0.1 * np.sin(20 * t), 0.3 * np.sin(25 * t + 0.3)]
     heads = ["time [s]", "position.hip [rad]", "target.hip [rad]"]
@@ -145,6 +148,23 @@ def test_planted_values_are_found_within_their_intervals(pendulum, tmp_path):
         assert abs(value(found, name) / planted - 1) < 0.02
         assert float(row.low) < planted < float(row.high)
     assert found.residuals["gap between segments [noise]"] < 1e-2
+
+
+@pytest.mark.parametrize("stiffness, share", [(30.0, 0.4), (5.0, 0.0)])
+def test_a_servo_that_reaches_its_limit_is_found(pendulum, tmp_path, stiffness, share):
+    """Beyond it the torque does not follow the target."""
+    gains = (stiffness, 0.6)
+    data = swing(pendulum, tmp_path / "run.csv", noise=1e-3, servo=gains)
+    read = read_measured(data).columns
+    off = read["target.hip"] - read["position.hip"]
+    assert (np.mean(stiffness * np.abs(off) > EFFORT) > share) == (share > 0)
+    names, first = ("servo.stiffness", "servo.damping"), 0.8 * np.array(gains)
+    servo = dict(zip(("stiffness", "damping"), first))
+    problem = Identification(pendulum, data, names, time_step=5e-4, servo=servo)
+    found = identify(problem)
+    assert found.ok, found.message
+    for name, planted in zip(names, gains):
+        assert value(found, name) == pytest.approx(planted, rel=0.02)
 
 
 def test_samples_and_signals_may_be_missing(pendulum, tmp_path):
