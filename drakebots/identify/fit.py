@@ -14,6 +14,8 @@ left of it (Bock 1987).
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from itertools import pairwise
@@ -31,7 +33,12 @@ from drakebots.core.checks import (
     positive,
     text,
 )
-from drakebots.core.errors import NoSolution, UnknownName, check_names
+from drakebots.core.errors import (
+    DrakebotsWarning,
+    NoSolution,
+    UnknownName,
+    check_names,
+)
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict, run_steps
 from drakebots.core.stages import timed
@@ -44,7 +51,7 @@ from drakebots.identify.stepper import (
     Run,
     chosen_parameters,
 )
-from drakebots.model import Model
+from drakebots.model import Model, skin_path
 from drakebots.multibody import GROUND_FRICTION, build_robot, find_posture
 from drakebots.results import Result
 
@@ -98,6 +105,9 @@ class Fit:
     def __init__(self, problem: Identification, data: Measured):
         model = problem.model
         self.model = model = model if isinstance(model, Model) else load(model)
+        if os.path.isfile(skin := skin_path(model.path)):
+            text = f"{model.name}: fitted without its elastic skin ({skin.name})"
+            warnings.warn(DrakebotsWarning(text), stacklevel=3)
         base = "euler" if model.summary.bases else "fixed"
         self.robot = robot = build_robot(model, base=base)
         known = {k[6:]: v for k, v in model.parameters.items() if k[:6] == "servo."}

@@ -136,6 +136,14 @@ def test_derivatives_in_a_servo_and_its_delay_are_exact(pendulum, tmp_path, effo
         )
 
 
+def test_a_skin_is_left_out_with_a_warning(pendulum, tmp_path):
+    (pendulum.path.parent / "pendulum.skin.yaml").write_text("mesh: skin.vtu")
+    data = read_measured(swing(pendulum, tmp_path / "run.csv"))
+    problem = asked(pendulum, tmp_path / "run.csv", "damping:hip")
+    with pytest.warns(DrakebotsWarning, match=r"without its elastic skin \(pendulum"):
+        Fit(problem, data)
+
+
 # --- planted parameters ---
 
 
