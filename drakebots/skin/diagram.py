@@ -200,9 +200,8 @@ def _joined(
         np.concatenate([g.p_BG[h] for h, (_, g) in zip(held, parts)]),
     )
     owner = np.searchsorted(first, glue.vertices, side="right")
-    near = cKDTree(mesh.vertices[glue.vertices]).query_pairs(
-        1e-6, output_type="ndarray"
-    )
+    tree = cKDTree(mesh.vertices[glue.vertices])
+    near = tree.query_pairs(1e-6, output_type="ndarray")
     shared = near[owner[near[:, 0]] != owner[near[:, 1]]]
     if len(shared):
         raise InvalidInput(
@@ -239,14 +238,7 @@ def _pose(builder, system: CoupledSkeleton, scene_graph: SceneGraph, source) -> 
             scene_graph.RemoveRole(source, id, Role.kProximity)
 
 
-def _show(
-    builder,
-    system: CoupledSkeleton,
-    scene_graph: SceneGraph,
-    mesh: TetMesh,
-    *,
-    shown: bool,
-) -> None:
+def _show(builder, system: CoupledSkeleton, scene_graph, mesh, *, shown: bool) -> None:
     """Connects the skin as a geometry that cameras see, and visualizers if `shown`."""
     file = InMemoryMesh(mesh_file=MemoryFile(_vtk(mesh), ".vtk", "skin"))
     instance = GeometryInstance(RigidTransform(), Mesh(file), system.get_name())

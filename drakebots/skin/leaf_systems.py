@@ -125,12 +125,9 @@ class CoupledSkeleton(LeafSystem):
             vertices = len(self.stepper.model.space.mesh.vertices)
             output.get_mutable_value().set_value(id, x[:vertices].ravel())
 
-        return self.DeclareAbstractOutputPort(
-            "configuration",
-            lambda: AbstractValue.Make(GeometryConfigurationVector()),
-            calc,
-            {self.xd_ticket()},
-        )
+        made = AbstractValue.Make(GeometryConfigurationVector()).Clone
+        held = {self.xd_ticket()}
+        return self.DeclareAbstractOutputPort("configuration", made, calc, held)
 
     def _packed(self, state: CoupledState, torque):
         skin = state.skin
@@ -139,13 +136,11 @@ class CoupledSkeleton(LeafSystem):
 
     def coupled_state(self, context: Context) -> CoupledState:
         """The state in this system's context."""
-        s = context.get_discrete_state_vector().value()
+        s = context.get_discrete_state_vector().value().copy()
         nq, nv, n = self._nq, self._nv, 3 * self._n
         q, v, x, xdot, rest = np.split(s, np.cumsum([nq, nv, n, n]))
-        skin = SkinState(
-            float(rest[0]), x.reshape(-1, 3).copy(), xdot.reshape(-1, 3).copy()
-        )
-        return CoupledState(q.copy(), v.copy(), skin)
+        skin = SkinState(float(rest[0]), x.reshape(-1, 3), xdot.reshape(-1, 3))
+        return CoupledState(q, v, skin)
 
     def set_coupled_state(self, context: Context, state: CoupledState) -> None:
         """Sets the state in this system's context.
@@ -160,9 +155,7 @@ class CoupledSkeleton(LeafSystem):
         context.SetDiscreteState(new)
 
     def _out(self, calc):
-        return lambda context, output: output.SetFromVector(
-            calc(self.coupled_state(context))
-        )
+        return lambda context, out: out.SetFromVector(calc(self.coupled_state(context)))
 
     def _volumes(self, state):
         x = state.skin.positions
@@ -183,9 +176,8 @@ class CoupledSkeleton(LeafSystem):
         result = self.stepper.step(before, torque, servo=servo, **given)
         if not result.converged:
             raise RuntimeError(result.message)
-        state.get_mutable_discrete_state().set_value(
-            self._packed(result.state, result.torques)
-        )
+        after = self._packed(result.state, result.torques)
+        state.get_mutable_discrete_state().set_value(after)
         state.get_mutable_abstract_state(int(self._forces)).set_value(result.forces)
 
     def _generalized(self, context: Context, state: CoupledState) -> np.ndarray:

@@ -23,6 +23,7 @@ from drakebots.skin.coupled import (
     CoupledState,
     CoupledStepper,
     LinkWeights,
+    SceneForces,
     whole_com,
 )
 from drakebots.skin.coupled.driven import DrivenSkeleton
@@ -159,28 +160,28 @@ class SkinRecord:
         """Adds the state and result of a step; the initial state has no result."""
         glue, run = self.robot.glue, self.stepper
         run.pose(state.q, state.v)
-        links, m = glue.by_body(), len(run.joint_names)
-        solution = None if result is None else result.solution
+        links, none = glue.by_body(), np.zeros(len(run.joint_names))
+        if result is None:
+            result = CoupledResult(state, True, "the start", 1.0, none)
+        solution, feet = result.solution, result.patch_forces
         pull = np.zeros((len(glue), 3)) if solution is None else solution.glue_forces
-        feet = sum(len(p.p_BC) for p in run.patches)
+        if feet is None:
+            feet = np.zeros((sum(len(p.p_BC) for p in run.patches), 3))
         row = {
             "time": state.skin.time,
             "position": state.q,
             "velocity": state.v,
             "target": np.asarray(target, float),
-            "torque": np.zeros(m) if result is None else result.torques,
+            "torque": result.torques,
             # That of skeleton and skin together.
             "com": whole_com(run.plant, run.context, run.model, state.skin.positions),
             # Forces of the skin on the links.
             "link_force": np.array([-pull[r].sum(axis=0) for r in links.values()]),
-            "worst_volume_ratio": 1.0 if result is None else result.smallest_ratio,
-            "patch_force": np.zeros((feet, 3))
-            if result is None or result.patch_forces is None or not feet
-            else result.patch_forces,
+            "worst_volume_ratio": result.smallest_ratio,
+            "patch_force": feet,
         }
-        row["ground_force"], row["ground_point"] = self._on_ground(result)
-        if result is not None:
-            self.worst_ratio = min(self.worst_ratio, result.smallest_ratio)
+        row["ground_force"], row["ground_point"] = self._on_ground(result.forces)
+        self.worst_ratio = min(self.worst_ratio, result.smallest_ratio)
         if isinstance(run, CoupledStepper):
             self.worst_gap = max(self.worst_gap, run.glue_gap(state))
         if not self._rows:
@@ -189,13 +190,13 @@ class SkinRecord:
         if (self.frames - 1) % self._every == 0 or last:
             self.shapes.add(state.skin.time, state.skin.positions)
 
-    def _on_ground(self, result: CoupledResult | None) -> tuple[np.ndarray, np.ndarray]:
+    def _on_ground(self, forces: SceneForces) -> tuple[np.ndarray, np.ndarray]:
         """Forces of the ground on each link and the skin around it (b, 3) [N], and
         their centres (b, 3) [m], NaN without force."""
         force, weight = np.zeros((len(self._bodies), 3)), np.zeros(len(self._bodies))
         point = np.zeros_like(force)
-        if result is not None and len(result.forces.A):
-            forces, names = result.forces, {b: k for k, b in enumerate(self._bodies)}
+        if len(forces.A):
+            names = {b: k for k, b in enumerate(self._bodies)}
             of = [
                 names[A] if node < 0 else self._near[node]
                 for A, node in zip(forces.A, forces.nodes)
@@ -244,10 +245,7 @@ class SkinRecord:
         of = {name: np.ascontiguousarray(found[name]) for name in found.dtype.names}
         glued = robot.glue.vertices
         glued = np.sort(glued[glued < len(robot.mesh.vertices)]).astype(np.int32)
-        rows = {
-            name: (("time", *dims), of[name], unit)
-            for name, (unit, *dims) in _ROWS.items()
-        }
+        rows = {k: (("time", *dims), of[k], unit) for k, (unit, *dims) in _ROWS.items()}
         if of["ground_force"].any():
             by_body = ("time", "body", "axis")
             rows["ground_force"] = by_body, of["ground_force"], "N"

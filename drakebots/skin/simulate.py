@@ -152,12 +152,10 @@ class TableMotion:
         Raises:
             InvalidInput: when the table has another number of joints.
         """
-        rows = np.array(self.positions)
-        if rows.shape[1] != len(rest):
-            raise InvalidInput(
-                f"motion: {rows.shape[1]} joints, the robot has {len(rest)}"
-            )
-        return np.array([np.interp(time, self.times, column) for column in rows.T])
+        columns, m = np.transpose(self.positions), len(rest)
+        if len(columns) != m:
+            raise InvalidInput(f"motion: {len(columns)} joints, the robot has {m}")
+        return np.array([np.interp(time, self.times, column) for column in columns])
 
 
 def read_motion_file(path: str | Path, joints: Sequence[str] = ()) -> TableMotion:

@@ -76,17 +76,9 @@ class LinkContact:
             if not len(hit):
                 continue
             J = moving(plant, context, shape.body, x[hit])
-            found.append(
-                near_pairs(
-                    _picks(self.nodes[hit, None], np.ones((len(hit), 1)), skin),
-                    -J.reshape(-1, len(v_q)),
-                    gradient,
-                    margin[hit] - distance,
-                    self.penalty,
-                    (skin.velocities, v_q),
-                    dt,
-                )
-            )
+            picked = _picks(self.nodes[hit, None], np.ones((len(hit), 1)), skin)
+            at = picked, -J.reshape(-1, len(v_q)), gradient, margin[hit] - distance
+            found.append(near_pairs(*at, self.penalty, (skin.velocities, v_q), dt))
         return found
 
 
@@ -105,24 +97,15 @@ def _picks(nodes, weights, skin):
     return csr_array((values, (rows, columns.ravel())), shape)
 
 
-def own_pairs(
-    contact: SurfaceContact, skin: SkinState, nv: int, dt: float
-) -> list[Pairs]:
+def own_pairs(contact: SurfaceContact, skin: SkinState, nv: int, dt: float) -> Pairs:
     """Vertices that may touch triangles of their own skin within dt [s]."""
     # Everything in reach is looked at, for it may come nearer in the step.
     near = replace(contact, margin=contact.reach).find(skin.positions)
     nodes = np.column_stack([near.points, contact.triangles[near.triangles]])
     weights = np.column_stack([np.ones(len(near.points)), -near.weights])
-    pairs = near_pairs(
-        _picks(nodes, weights, skin),
-        np.zeros((3 * len(nodes), nv)),
-        near.normal,
-        near.depth - contact.reach + contact.margin,
-        contact.penalty,
-        (skin.velocities, np.zeros(nv)),
-        dt,
-    )
-    return [pairs]
+    depth, none = near.depth - contact.reach + contact.margin, np.zeros(nv)
+    at = _picks(nodes, weights, skin), np.zeros((3 * len(nodes), nv)), near.normal
+    return near_pairs(*at, depth, contact.penalty, (skin.velocities, none), dt)
 
 
 def free_surface(model: FemModel, glue: Glue) -> np.ndarray:
@@ -160,11 +143,9 @@ def link_contact(
     bodies = robot_bodies(plant, glue.by_body())
     shapes = rigid_shapes(plant, port.Eval(context).inspector(), bodies, bracing)
     nodes = free_surface(model, glue)
-    margins = np.full((len(shapes), len(nodes)), margin)
+    margins, x = np.full((len(shapes), len(nodes)), margin), model.rest[nodes]
     for row, shape in enumerate(shapes):
-        near, distance, _ = shape.near(
-            plant, context, model.rest[nodes], margin + SLACK
-        )
+        near, distance, _ = shape.near(plant, context, x, margin + SLACK)
         margins[row, near] = np.minimum(margin, distance - SLACK)
     return LinkContact(penalty, nodes, shapes, margins)
 
@@ -367,5 +348,5 @@ class Collisions:
         if self.links is not None:
             found += self.links.pairs(plant, context, skin, dt)
         if self.itself is not None:
-            found += own_pairs(self.itself, skin, plant.num_velocities(), dt)
+            found.append(own_pairs(self.itself, skin, plant.num_velocities(), dt))
         return joined(found)

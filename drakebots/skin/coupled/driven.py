@@ -316,11 +316,9 @@ class DrivenSkeleton(ABC):
             servo = Servo(none, none, q) if servo is None else servo
             limit = limit if limited else np.full(len(q), np.inf)
             law = servo_law(B, servo, q, self.dt, limit, torques)
-        patch = None
-        if self.patch_contact is not None and self.patches:
-            patch = self.patch_contact.law(
-                self.plant, self.context, self.patches, self.dt
-            )
+        contact, patch = self.patch_contact, None
+        if contact is not None and self.patches:
+            patch = contact.law(self.plant, self.context, self.patches, self.dt)
         return Drive(law, limited, torques, patch, self.dt, stops)
 
     def _stops(self, q: np.ndarray) -> ClippedLaw | None:

@@ -426,11 +426,10 @@ class ReducedSystem(CondensedSystem):
         self._state, self._g = solver.reduce(equations.b_d)
         if not np.isfinite(self._g).all():
             raise NoSolution("coupled step: the state is not finite")
-        self._S, J = solver.schur, equations.skeleton.J
+        self._S, skeleton = solver.schur, equations.skeleton
         rest = self._g - self._S[:, :g] @ equations.gap
-        self._constant = np.concatenate(
-            [equations.skeleton.b + J.T @ rest[:g], rest[g:]]
-        )
+        on_links = skeleton.b + skeleton.J.T @ rest[:g]
+        self._constant = np.concatenate([on_links, rest[g:]])
         if self.touched is not None:
             t = self.touched
             self._constant[t.at] += t.Y.T @ equations.b_d
@@ -460,11 +459,8 @@ class ReducedSystem(CondensedSystem):
 
     def solution(self, z: np.ndarray) -> StepSolution:
         """The step of z, the skin's displacement by one backward sweep."""
-        return StepSolution(
-            z[: self.nv],
-            self.displacement(z).reshape(-1, 3),
-            self.glue_forces(z).reshape(-1, 3),
-        )
+        du, glue = self.displacement(z), self.glue_forces(z)
+        return StepSolution(z[: self.nv], du.reshape(-1, 3), glue.reshape(-1, 3))
 
 
 def as_vector(name: str, value, size: int) -> np.ndarray:

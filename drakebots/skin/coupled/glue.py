@@ -63,10 +63,8 @@ class Glue:
 
     def by_body(self) -> dict[str, np.ndarray]:
         """Rows of the glue on each link."""
-        names = np.array(self.bodies)
-        return {
-            name: np.flatnonzero(names == name) for name in dict.fromkeys(self.bodies)
-        }
+        names, each = np.array(self.bodies), dict.fromkeys(self.bodies)
+        return {name: np.flatnonzero(names == name) for name in each}
 
 
 def _refuse_twice(vertices, bodies):

@@ -175,9 +175,8 @@ def rigid_shapes(
             f"skin on bracing: no link has a visual shape named {' or '.join(visual)}"
         )
     for body in bodies:
-        touched = plant.GetCollisionGeometriesForBody(body) + drawn[body.index()]
-        for geometry in touched:
-            shape, name = inspector.GetShape(geometry), inspector.GetName(geometry)
+        for id in plant.GetCollisionGeometriesForBody(body) + drawn[body.index()]:
+            shape, name = inspector.GetShape(id), inspector.GetName(id)
             owner, alone = body_name(plant, body), Distances(shape, _pieces(shape))
             open_mesh = isinstance(shape, Mesh) and not _encloses(shape)
             if open_mesh or not len(alone(np.zeros((1, 3)))[0]):
@@ -185,11 +184,9 @@ def rigid_shapes(
                     f"skin: no signed distance from {name!r} of body {owner!r}, a "
                     f"{type(shape).__name__}; make it convex, or a closed mesh"
                 )
-            X_BG = inspector.GetPoseInFrame(geometry)
-            mu = _friction(inspector.GetProximityProperties(geometry))
-            found.append(
-                RigidShape(name, geometry, body, owner, X_BG, shape, mu, alone)
-            )
+            X_BG = inspector.GetPoseInFrame(id)
+            mu = _friction(inspector.GetProximityProperties(id))
+            found.append(RigidShape(name, id, body, owner, X_BG, shape, mu, alone))
     return tuple(found)
 
 

@@ -257,9 +257,8 @@ class CoupledStepper(DrivenSkeleton):
             found, before = solved.solution, (ground, touched)
             touched = touched and touched.pushing(found)
             if tries:
-                ground, touched = (
-                    t and t.rubbed(found, self._piece) for t in (ground, touched)
-                )
+                ground = ground and ground.rubbed(found, self._piece)
+                touched = touched and touched.rubbed(found, self._piece)
             if ground is before[0] and touched is before[1]:
                 break
             tries -= 1
@@ -276,9 +275,8 @@ class CoupledStepper(DrivenSkeleton):
     ):
         pressures = as_vector("pressures", pressures, len(self.cavities))
         pairs = self.collisions.pairs(self.plant, self.context, state.skin, self.dt)
-        equations = self._equations(
-            state, self.in_matrix(servo), skin_forces, project, pairs
-        )
+        given = self.in_matrix(servo), skin_forces, project, pairs
+        equations = self._equations(state, *given)
         skeleton, A, b = equations.skeleton, equations.A_d, equations.b_d
         for cavity, p in zip(self.cavities, pressures):
             b = b + p * cavity.slope(state.skin.positions).ravel()
@@ -292,16 +290,13 @@ class CoupledStepper(DrivenSkeleton):
             found, reason = solved.solution, "the solution is not finite"
         except NoSolution as error:
             found, reason = None, str(error)
-        if found is None or not (
-            np.isfinite(found.dq).all() and np.isfinite(found.du).all()
-        ):
+        if found is None or not np.isfinite(np.append(found.dq, found.du)).all():
             _, ratio = worst_tet(self.model, state.skin.positions)
             return CoupledResult(state, False, reason, ratio)
         after = self.advance(state, found)
-        tet, ratio = worst_tet(self.model, after.skin.positions)
-        if not (
-            ratio > 0 or np.isfinite(elastic_energy(self.model, after.skin.positions))
-        ):
+        x = after.skin.positions
+        tet, ratio = worst_tet(self.model, x)
+        if not (ratio > 0 or np.isfinite(elastic_energy(self.model, x))):
             reason = f"tet {tet} inverted (det F {ratio:.3g})"
             return CoupledResult(state, False, reason, ratio, solution=found)
         applied = drive.applied(skeleton.B, found.dq)

@@ -282,9 +282,7 @@ def snapshots(
     for state in states:
         stepper.pose(state.q, state.v)
         motion = links.motion(stepper.context)
-        motions.append(
-            LinkMotion(motion.turn, motion.shift, motion.spin @ B, motion.drift @ B)
-        )
+        motions.append(motion._replace(spin=motion.spin @ B, drift=motion.drift @ B))
         positions.append(state.skin.positions)
     return SkinRun(tuple(motions), np.array(positions))
 
@@ -362,9 +360,8 @@ def learn_basis(
     weights: np.ndarray,
     limb: np.ndarray,
     runs: Sequence[SkinRun],
-    *,
-    limb_modes: int = 20,
-    base_modes: int = 12,
+    limb_modes: int,
+    base_modes: int,
 ) -> SkinBasis:
     """Learns the modes of a skin from shapes that it took.
 
@@ -414,9 +411,7 @@ def learn_basis(
     )
 
 
-def _displacements(
-    model: FemModel, weights: np.ndarray, runs: Sequence[SkinRun]
-) -> np.ndarray:
+def _displacements(model: FemModel, weights: np.ndarray, runs) -> np.ndarray:
     """Pulled-back displacements d of all shapes of the runs (S, N, 3) [m].
 
     Raises:

@@ -198,14 +198,8 @@ def train_reduced(
     model, names = robot.fem, tuple(robot.glue.by_body())
     weights = harmonic_weights(model, robot.glue, names)
     limb = limb_of(robot.plant, names)
-    basis = learn_basis(
-        model,
-        weights,
-        limb,
-        runs,
-        limb_modes=options.limb_modes,
-        base_modes=options.base_modes,
-    )
+    most = options.limb_modes, options.base_modes
+    basis = learn_basis(model, weights, limb, runs, *most)
     states = _training_states(basis, runs, options)
     points, domain, off = _elastic_points(model, basis, states, options)
     nodes, masses, mass_off = _mass_points(model, basis, options)
@@ -326,9 +320,8 @@ def _mass_points(model, basis: SkinBasis, options):
         size[rigid:] = 3 * np.abs(G[rigid:]).sum(axis=1) * np.sqrt(len(G) / rigid)
     keep = size > 1e-9 * size.max()
     G, total = G[keep] / size[keep, None], total[keep] / size[keep]
-    found = sparse_weights(
-        G, total, tolerance=options.tolerance / 5, most=options.mass_points
-    )
+    tolerance, most = options.tolerance / 5, options.mass_points
+    found = sparse_weights(G, total, tolerance=tolerance, most=most)
     at = np.flatnonzero(found)
     off = np.linalg.norm(G[:, at] @ found[at] - total) / np.linalg.norm(total)
     masses = found[at] * m[at]

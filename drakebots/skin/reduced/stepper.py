@@ -94,12 +94,9 @@ class ReducedForces:
     """
 
     def __init__(self, model: FemModel, skin: ReducedSkin, gravity: np.ndarray):
-        if skin.rest.shape != model.rest.shape or not np.allclose(
-            skin.rest, model.rest, atol=1e-9
-        ):
-            raise InvalidInput(
-                "reduced skin: was trained on another mesh; train it again"
-            )
+        same = skin.rest.shape == model.rest.shape
+        if not (same and np.allclose(skin.rest, model.rest, atol=1e-9)):
+            raise InvalidInput("reduced skin: trained on another mesh; train it again")
         self.model, self.skin = model, skin
         self.gravity = np.asarray(gravity, float)
         self._all = weights = SparseWeights.of(skin.weights)
@@ -142,18 +139,14 @@ class ReducedForces:
             points = group.rest + group.modes @ y[group.touched]
             own, moved = group.own(motion)
             x, J = blended_columns(points, group.weights, own, group.modes)
-            materials = model.kinds, model.table, scale
-            force, D, TD, smallest, good = forces_and_tangents(
-                x, J, group.points, *materials, project
-            )
+            given = group.points, model.kinds, model.table, scale, project
+            force, D, TD, ratio, good = forces_and_tangents(x, J, *given)
             if not good:
-                raise NoSolution(
-                    f"reduced skin: a point inverted (det F {smallest:.3g})"
-                )
+                raise NoSolution(f"reduced skin: a point inverted (det F {ratio:.3g})")
             at = np.concatenate([moved, nv + group.touched])
             g[at] += force
             K[np.ix_(at, at)] += D.T @ TD
-            low = min(low, smallest)
+            low = min(low, ratio)
         return g, 0.5 * (K + K.T), low
 
     def inertia(self, motion: LinkMotion, y, velocity, dt: float):
@@ -471,15 +464,9 @@ class ReducedStepper(DrivenSkeleton):
     def _advance(self, state, J, dq, dy, normal):
         q = moved_positions(self.plant, self.context, dq)
         move = J @ np.concatenate([dq, dy])
-        return ReducedState(
-            state.time + self.dt,
-            q,
-            dq / self.dt,
-            state.y + dy,
-            move.reshape(-1, 3) / self.dt,
-            dy / self.dt,
-            normal,
-        )
+        at = state.time + self.dt, q, dq / self.dt, state.y + dy
+        rates = move.reshape(-1, 3) / self.dt, dy / self.dt
+        return ReducedState(*at, *rates, normal)
 
     def lift(self, state: ReducedState) -> CoupledState:
         """The state of the full skin: positions and velocities of all nodes.
@@ -494,9 +481,8 @@ class ReducedStepper(DrivenSkeleton):
         self.pose(ahead, state.v)
         motion = self.links.motion(self.context, jacobian=False)
         later = self.skin.positions(state.y + short * state.dy, motion)
-        return CoupledState(
-            state.q, state.v, SkinState(state.time, x, (later - x) / short)
-        )
+        skin = SkinState(state.time, x, (later - x) / short)
+        return CoupledState(state.q, state.v, skin)
 
 
 def _solve(system, drive, state, touch):
