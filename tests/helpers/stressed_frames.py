@@ -40,7 +40,7 @@ def geometric(frame: StressedFrame) -> np.ndarray:
     e, T = frame.elements, np.asarray(frame.tension)
     L, n = e.length, len(e.length)
     local = np.zeros((n, 12, 12))
-    twist = T * frame.struts.J / (e.area * L)
+    twist = T * frame.struts.J / (frame.struts.area * L)
     local[:, 3, 3] = local[:, 9, 9] = twist
     local[:, 3, 9] = local[:, 9, 3] = -twist
     planes = (((1, 5, 7, 11), 1.0, e.phi1), ((2, 4, 8, 10), -1.0, e.phi2))

@@ -68,11 +68,6 @@ class Elements:
     phi2: np.ndarray
     D: np.ndarray
 
-    @property
-    def area(self) -> np.ndarray:
-        """Areas A of the sections (B,) [m^2]."""
-        return self.d1 * self.d2
-
     def B(self) -> np.ndarray:
         """Matrices from the ends' motions in the world to deformations (B, 6, 12)."""
         R, half = self.axes, self.length[:, None, None] / 2
@@ -132,13 +127,12 @@ def elements(frame: Frame) -> Elements:
             "the beam out"
         )
     each = [struts] if isinstance(struts, Strut) else list(struts)
-    if len(each) != len(beams) and each != [struts]:
-        raise InvalidInput(
-            f"{len(beams)} beams need one strut, or one each; got {len(each)}"
-        )
+    n, m = len(each), len(beams)
+    if n != m and each != [struts]:
+        raise InvalidInput(f"{m} beams need one strut, or one each; got {n}")
 
     def over(value) -> np.ndarray:
-        return np.broadcast_to([value(s) for s in each], len(beams))
+        return np.broadcast_to([value(s) for s in each], m)
 
     EA, GJ = over(lambda s: s.E * s.area), over(lambda s: s.G * s.J)
     EI1, EI2 = over(lambda s: s.E * s.I1), over(lambda s: s.E * s.I2)
@@ -192,9 +186,7 @@ class Frame:
         Strut | Sequence[Strut], either(Strut, each(instance(Strut), "struts"))
     ] = field(default_factory=Strut)
     """Section and material of all beams, or of each."""
-    up: Annotated[np.ndarray | None, optional(numeric())] = field(
-        default=None, repr=False
-    )
+    up: Annotated[np.ndarray | None, optional(numeric())] = None
     """Direction (3,) or (B, 3) in the plane of a beam and its side d1; None for world
     z, and world y for beams along z."""
     shear: Annotated[bool, flag()] = False
@@ -260,11 +252,10 @@ class Frame:
         Raises:
             InvalidInput: when there is no such node, or they coincide.
         """
+        last = len(self) - 1
         for node in (first, second):
-            if not 0 <= node < len(self):
-                raise InvalidInput(
-                    f"the frame has no node {node}, only 0..{len(self) - 1}"
-                )
+            if not 0 <= node <= last:
+                raise InvalidInput(f"the frame has no node {node}, only 0..{last}")
         span = self.positions[second] - self.positions[first]
         if not span.any():
             raise InvalidInput(f"nodes {first} and {second} are at the same place")

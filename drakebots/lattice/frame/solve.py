@@ -167,12 +167,9 @@ class FrameSolution:
         parts = e.D * self.deformation**2 / 2
         across = parts[:, 1] / (1 + e.phi1) + parts[:, 2] / (1 + e.phi2)
         shear = parts[:, 1] + parts[:, 2] - across
-        return StrainEnergy(
-            axial=float(parts[:, 0].sum()),
-            torsion=float(parts[:, 3].sum()),
-            bending=float((across + parts[:, 4] + parts[:, 5]).sum()),
-            shear=float(shear.sum()),
-        )
+        bending = (across + parts[:, 4] + parts[:, 5]).sum()
+        each = parts[:, 0].sum(), parts[:, 3].sum(), bending, shear.sum()
+        return StrainEnergy(*map(float, each))
 
     def apart(self, first: int, second: int) -> float:
         """Increase of the distance between two nodes, to first order [m]."""
@@ -212,9 +209,8 @@ class Factored:
             # The last pivot names the redundant actuator.
             _, R, pivots = scipy.linalg.qr(scaled, pivoting=True)
             if np.abs(R[-1, -1]) < 1e-10:
-                raise InvalidInput(
-                    f"actuator {pivots[-1]} depends on the others; leave it out"
-                )
+                a = pivots[-1]
+                raise InvalidInput(f"actuator {a} depends on the others; leave it out")
 
     def unconstrained(self, right: np.ndarray) -> np.ndarray:
         """Solutions (n, k) without the constraints."""
@@ -236,10 +232,8 @@ class Factored:
         left = self._matrix @ found - reacted - right
         off = self._rows @ found - values
         moved = np.abs(found).max(initial=0.0) + np.abs(values).max(initial=0.0)
-        if not (
-            np.abs(left).max(initial=0.0) <= ROUNDING * size
-            and np.abs(off).max(initial=0.0) <= 1e-9 * moved
-        ):
+        balanced = np.abs(left).max(initial=0.0) <= ROUNDING * size
+        if not (balanced and np.abs(off).max(initial=0.0) <= 1e-9 * moved):
             raise NoSolution(
                 f"frame: the equilibrium of {len(found)} unknowns misses its equations "
                 f"by {np.abs(left).max():.1e} beside forces of {size:.1e}"
@@ -262,10 +256,9 @@ class FactoredFrame:
 
     def __init__(self, frame: Frame, supports: Supports):
         self.frame, self.supports = frame, supports
-        if supports.held.shape != (len(frame), 6):
-            raise InvalidInput(
-                f"supports: held must be ({len(frame)}, 6), got {supports.held.shape}"
-            )
+        n, shape = len(frame), supports.held.shape
+        if shape != (n, 6):
+            raise InvalidInput(f"supports: held must be ({n}, 6), got {shape}")
         held = supports.held.ravel()
         self._K = frame.stiffness
         self._C = C = actuator_rows(frame, supports)
@@ -277,13 +270,9 @@ class FactoredFrame:
                 "an actuator joins two pieces of the frame, one of which floats; "
                 "hold each piece"
             )
-        free = ~held & ~_pins(self._floating, held)
-        self._free = np.flatnonzero(free)
+        self._free = free = np.flatnonzero(~held & ~_pins(self._floating, held))
         self._reacts = held | (C != 0).any(axis=0)
-        self._factor = Factored(
-            self._K[self._free][:, self._free],
-            C[self._pushing][:, self._free],
-        )
+        self._factor = Factored(self._K[free][:, free], C[self._pushing][:, free])
 
     def solve(self, *loads: Load) -> list[FrameSolution]:
         """Solves one or more loads.
@@ -306,9 +295,8 @@ class FactoredFrame:
         if self._floating.size:
             _require_balance(self._floating, applied)
         pushing = self._pushing
-        u[free], push = self._factor.solve(
-            (applied - self._K @ u)[free], (prescribed - self._C @ u)[pushing]
-        )
+        right, left = (applied - self._K @ u)[free], (prescribed - self._C @ u)[pushing]
+        u[free], push = self._factor.solve(right, left)
         if self._floating.size:
             u -= _mean_motion(self._floating, u)
         reaction = self._K @ u - applied
@@ -319,18 +307,10 @@ class FactoredFrame:
             force[a] = frame.axis(first, second) @ reaction[6 * second :][:3]
         force[pushing] = push
         _require_extension(extension, prescribed, loads)
-        return [
-            FrameSolution(
-                frame,
-                supports,
-                displacement=u[:, k].reshape(-1, 6),
-                reaction=reaction[:, k].reshape(-1, 6),
-                actuator_force=force[:, k],
-                extension=extension[:, k],
-                gravity=load.gravity,
-            )
-            for k, load in enumerate(loads)
-        ]
+        of_nodes = (np.reshape(each.T, (-1, len(frame), 6)) for each in (u, reaction))
+        given = (load.gravity for load in loads)
+        each = zip(*of_nodes, force.T, extension.T, given)
+        return [FrameSolution(frame, supports, *found) for found in each]
 
     def _given(self, load: Load) -> np.ndarray:
         shape = (len(self.frame), 6)

@@ -192,10 +192,7 @@ def frame_motion(
 
 
 def frame_response(
-    lattice: Lattice,
-    actuators: Sequence[Control],
-    strut: Strut = Strut(),
-    nodes=None,
+    lattice: Lattice, actuators: Sequence[Control], strut: Strut = Strut(), nodes=None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Response of the frame to each actuator, relative to the body's mean pose.
 

@@ -268,18 +268,14 @@ def check_independent(actuators: Sequence[Control], G: np.ndarray) -> None:
         InvalidInput: naming it, and those others.
     """
     for i, row in enumerate(G):
-        name, size = actuators[i].name, np.abs(row).max(initial=0.0)
+        what, size = f"actuator {actuators[i].name!r}", np.abs(row).max(initial=0.0)
         if size < _ZERO:
-            raise InvalidInput(
-                f"actuator {name!r} moves no mechanism; place it elsewhere"
-            )
+            raise InvalidInput(f"{what} moves no mechanism; place it elsewhere")
         share = np.linalg.lstsq(G[:i].T, row, rcond=None)[0]
         if np.abs(share @ G[:i] - row).max() < 1e-7 * size:
             others = [repr(a.name) for a, s in zip(actuators, share) if abs(s) > 1e-7]
-            raise InvalidInput(
-                f"actuator {name!r} is determined by {' and '.join(others)}; "
-                "leave one out"
-            )
+            others = " and ".join(others)
+            raise InvalidInput(f"{what} is determined by {others}; leave one out")
 
 
 TOLERANCE = 1e-9

@@ -115,9 +115,7 @@ numbers, for 3-D printed and for moulded voxels."""
 
 # --- voxels -----------------------------------------------------------------
 
-OFFSETS = np.array(
-    [[-1, 0, 0], [0, -1, 0], [0, 0, -1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
-)
+OFFSETS = np.vstack([-np.eye(3, dtype=int), np.eye(3, dtype=int)])
 """Nodes 0..5 of a voxel from its centre (6, 3) [half pitches]."""
 
 BEAMS = np.array(
@@ -360,11 +358,9 @@ def parse_vxa(text: bytes) -> Lattice:
     structure = root if root.tag == "Structure" else root.find(".//Structure")
     if structure is None:
         raise InvalidInput("has no <Structure>; save it with its voxels")
-    compression = structure.get("Compression", "ASCII_READABLE")
-    if compression != "ASCII_READABLE":
-        raise InvalidInput(
-            f"its voxels are stored as {compression}; save it as ASCII_READABLE"
-        )
+    how = structure.get("Compression", "ASCII_READABLE")
+    if how != "ASCII_READABLE":
+        raise InvalidInput(f"its voxels are stored as {how}; save it as ASCII_READABLE")
     pitch = _vxa_number(root, "Lattice_Dim", Lattice.pitch)
     for axis in "XYZ":
         if _vxa_number(root, f"{axis}_Dim_Adj", 1.0) != 1.0:
