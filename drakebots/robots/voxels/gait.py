@@ -41,18 +41,8 @@ from drakebots.robots.voxels.model import ACTUATORS
 
 NAMES = tuple(actuator.name for actuator in ACTUATORS)
 
-PAPER_POSES = np.array(
-    [
-        [1, -1, 0, 0],
-        [1, -1, 1, -1],
-        [0, 0, 1, -1],
-        [-1, 1, 1, -1],
-        [-1, 1, 0, 0],
-        [-1, 1, -1, 1],
-        [0, 0, -1, 1],
-        [1, -1, -1, 1],
-    ]
-)
+_BLUE, _RED = np.array([[1, 1, 0, -1, -1, -1, 0, 1], [0, 1, 1, 1, 0, -1, -1, -1]])
+PAPER_POSES = np.column_stack([_BLUE, -_BLUE, _RED, -_RED])
 """Poses 1 to 8 of (blue, yellow, red, green), in strokes."""
 
 

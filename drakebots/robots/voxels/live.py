@@ -77,18 +77,14 @@ class Moved(Part):
         self._response: np.ndarray | None = None
         with suppress(InvalidInput):  # where actuators depend on each other
             self._response = frame_response(*given)[0]
-        self.controls = [
-            Slider(a.name, -1e3 * stroke, 1e3 * stroke, 0.0, unit="mm")
-            for a in self._actuators
-        ]
+        names, most = [a.name for a in self._actuators], 1e3 * stroke
+        self.controls = [Slider(name, -most, most, 0.0, unit="mm") for name in names]
         self.meters = [Slider(OFF, 0, 2e3 * stroke, 0.0, unit="mm")]
         self._u = self._drawn = np.zeros(len(self._actuators))
         self._rows, self._now = [(0.0, self._u, self._moved())], 0.0
         if not live.headless:
-            room = 2 * stroke
-            stage, self._body = draw_lattice(
-                self._lattice, self._actuators, room=room, port=live.port
-            )
+            how = {"room": 2 * stroke, "port": live.port}
+            stage, self._body = draw_lattice(self._lattice, self._actuators, **how)
             self.meshcat = stage.meshcat
 
     def _moved(self) -> np.ndarray:

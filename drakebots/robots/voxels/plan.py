@@ -297,14 +297,9 @@ def mathematical_program(problem: Problem) -> PlanProgram[Result]:
     def moved(given: Callable[[str], np.ndarray]) -> np.ndarray:
         return given("u") @ S.T
 
-    return PlanProgram(
-        program,
-        program.pack({"u": found.u}),
-        {},
-        finish,
-        names={"control": "u"},
-        derived={"target": ([t.name for t in targets], moved)},
-    )
+    derived = {"target": ([t.name for t in targets], moved)}
+    how = {"names": {"control": "u"}, "derived": derived}
+    return PlanProgram(program, program.pack({"u": found.u}), {}, finish, **how)
 
 
 def _of_the_robot(problem: Problem, targets, w: np.ndarray) -> _Plan:
@@ -338,9 +333,8 @@ def _of_a_lattice(problem: Problem, targets, w: np.ndarray, progress) -> _Plan:
         """The given actuators, or the fewest by a model."""
         if problem.actuators:
             return problem.actuators
-        return place_actuators(
-            *(model, targets, w), stroke=stroke, progress=progress, **options
-        ).actuators
+        how = {"stroke": stroke, "progress": progress} | options
+        return place_actuators(model, targets, w, **how).actuators
 
     if mechanisms.complete:
         actuators = placed(lattice)
@@ -375,9 +369,8 @@ def _by_frame(before: _Plan, targets, w: np.ndarray) -> _Plan:
     """
     S = before.at(targets, before.response[0])
     unbounded, (u,), limit = bounded_controls(S, w[None], before.stroke)
-    conflicts = (
-        () if _met(S @ u, w) else stroke_conflicts(before.actuators, unbounded, limit)
-    )
+    short = stroke_conflicts(before.actuators, unbounded, limit)
+    conflicts = () if _met(S @ u, w) else short
     return replace(before, u=u, planner="frame", conflicts=conflicts)
 
 

@@ -150,9 +150,8 @@ class _Search:
         low, high = np.array(BOUNDS).T
         first = random.uniform(low, high, (problem.population, len(BOUNDS)))
         first[0] = problem.start
-        differential_evolution(
-            self._cost, BOUNDS, init=first, seed=problem.seed, polish=False, tol=0
-        )
+        how = {"init": first, "seed": problem.seed, "polish": False, "tol": 0}
+        differential_evolution(self._cost, BOUNDS, **how)
 
     def _race(self, random) -> None:
         """Rechenberg's (1+1) strategy from the start."""

@@ -358,12 +358,10 @@ class _Run(ControlRun):
     def verdict(self, figures: dict, findings: list[Finding]) -> tuple[Verdict, str]:
         """The verdict, and one line on what happened."""
         verdict, message = judged(self.end, findings, "it walks")
-        if figures["cycles"] == 1:
-            note = (
-                "one cycle from rest is the start-up, not the stride; walk two or more"
-            )
-            message = "; ".join(filter(None, (message, note)))
-        return verdict, message
+        if figures["cycles"] != 1:
+            return verdict, message
+        note = "one cycle from rest is the start-up, not the stride; walk two or more"
+        return verdict, "; ".join(filter(None, (message, note)))
 
     def origin(self, data: xr.Dataset) -> dict[str, Any]:
         """Model, residuals and provenance of the result."""

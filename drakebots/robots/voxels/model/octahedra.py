@@ -40,7 +40,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from pydrake.math import RigidTransform
@@ -133,9 +133,7 @@ class Octahedra:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the voxels' bodies."""
-        return tuple(
-            "voxel_" + "_".join(map(str, voxel)) for voxel in self.lattice.voxels
-        )
+        return tuple("voxel_{}_{}_{}".format(*voxel) for voxel in self.lattice.voxels)
 
     @property
     def centres(self) -> np.ndarray:
@@ -194,11 +192,8 @@ def _cut(lattice: Lattice) -> tuple[SharedNode, ...]:
                 queue.append(other)
                 tree.append(SharedNode(voxel, other, node, axis, True))
     held = {one.node for one in tree}
-    loops = [
-        SharedNode(v, w, node, axis, False)
-        for node, v, w, axis in shared
-        if node not in held
-    ]
+    left = [one for one in shared if one[0] not in held]
+    loops = [SharedNode(v, w, node, axis, False) for node, v, w, axis in left]
     return (*tree, *loops)
 
 
@@ -262,16 +257,6 @@ def place_at_rest(built: OctahedraPlant, context: Context, X_WL=None) -> None:
 # --- the actuators ---
 
 
-class _Rod(NamedTuple):
-    """One distance constraint between points P of body A and Q of body B."""
-
-    id: MultibodyConstraintId
-    body_A: RigidBody
-    p_AP: np.ndarray
-    body_B: RigidBody
-    p_BQ: np.ndarray
-
-
 class Actuators:
     """The actuators of a lattice, added to its plant before Finalize.
 
@@ -297,7 +282,9 @@ class Actuators:
         damping: float = 50.0,
     ):
         self.built, self.stiffness, self.damping = built, stiffness, damping
-        self.rods, cut = [], built.octahedra
+        # Of each its distance constraint, and its ends: body A, p_AP, body B, p_BQ.
+        self._rods: list[tuple[MultibodyConstraintId, list]] = []
+        cut = built.octahedra
         self.rest = float(cut.lattice.pitch)
         for control in controls:
             ends = []
@@ -312,28 +299,21 @@ class Actuators:
                 )
             drive = self.rest, stiffness, damping
             key = built.plant.AddDistanceConstraint(*ends, *drive)
-            self.rods.append(_Rod(key, *ends))
+            self._rods.append((key, ends))
 
     def command(self, context: Context, lengths) -> None:
         """Sets the commanded lengths (M,) [m] in the plant's Context."""
-        for rod, length in zip(self.rods, lengths, strict=True):
-            parameters = DistanceConstraintParams(
-                rod.body_A.index(),
-                rod.p_AP,
-                rod.body_B.index(),
-                rod.p_BQ,
-                float(length),
-                self.stiffness,
-                self.damping,
-            )
-            self.built.plant.SetDistanceConstraintParams(context, rod.id, parameters)
+        for (key, (A, p_AP, B, p_BQ)), length in zip(self._rods, lengths, strict=True):
+            drive = float(length), self.stiffness, self.damping
+            rod = DistanceConstraintParams(A.index(), p_AP, B.index(), p_BQ, *drive)
+            self.built.plant.SetDistanceConstraintParams(context, key, rod)
 
     def lengths(self, context: Context) -> tuple[np.ndarray, np.ndarray]:
         """Lengths (M,) [m] and their rates (M,) [m/s]."""
-        found = np.zeros((2, len(self.rods)))
-        for k, rod in enumerate(self.rods):
+        found = np.zeros((2, len(self._rods)))
+        for k, (_, (A, p_AP, B, p_BQ)) in enumerate(self._rods):
             ends = []
-            for body, p in ((rod.body_A, rod.p_AP), (rod.body_B, rod.p_BQ)):
+            for body, p in ((A, p_AP), (B, p_BQ)):
                 X_WB = body.EvalPoseInWorld(context)
                 arm = X_WB.rotation() @ p
                 V_WP = body.EvalSpatialVelocityInWorld(context).Shift(arm)

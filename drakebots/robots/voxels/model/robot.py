@@ -166,10 +166,9 @@ class VoxelRobot:
         """
         w = table(values, len(targets), "values", "target")
         J = self.J.reshape(-1, 3, len(ACTUATORS))
-        S = np.array([J[self.lattice.node(c.node), c.axis] for c in targets])
-        unbounded, u, limit = bounded_controls(
-            S.reshape(-1, len(ACTUATORS)), w, self.stroke
-        )
+        S = [J[self.lattice.node(c.node), c.axis] for c in targets]
+        S = np.reshape(S, (-1, len(ACTUATORS)))
+        unbounded, u, limit = bounded_controls(S, w, self.stroke)
         gap = np.abs(unbounded @ S.T - w)
         found = stroke_conflicts(ACTUATORS, unbounded, limit)
         for i, target in enumerate(targets):

@@ -16,7 +16,7 @@ falls at 0.5 s a pose; at 1 s it stays up and gets nowhere). Source: Tebyani et 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -58,9 +58,7 @@ class Foot:
     """Name of the sphere."""
     node: Annotated[tuple[int, int, int], place_of]
     """Place of the lattice node it belongs to [half pitches]."""
-    offset: Annotated[np.ndarray, array((3,), "m")] = field(
-        default_factory=lambda: np.zeros(3)
-    )
+    offset: Annotated[np.ndarray, array((3,), "m")] = (0.0, 0.0, 0.0)
     """Position of its centre from the node, in the lattice's axes (3,)."""
     radius: Annotated[float, positive("m")] = 4e-3
     """Radius of the sphere."""
@@ -105,14 +103,9 @@ def octahedra_sdf(
     model = SdfModel(name)
     colors = [_BLUE] * len(cut.names) if colors is None else colors
     for voxel, link in enumerate(cut.names):
-        model.links[link] = SdfLink(
-            link,
-            float(cut.masses[voxel]),
-            SdfPose(),
-            cut.inertia(voxel),
-            _drawn(cut, tuple(colors[voxel])),
-            SdfPose(cut.centres[voxel]),
-        )
+        body = float(cut.masses[voxel]), SdfPose(), cut.inertia(voxel)
+        drawn, at = _drawn(cut, tuple(colors[voxel])), SdfPose(cut.centres[voxel])
+        model.links[link] = SdfLink(link, *body, drawn, at)
     for foot in feet:
         _add_foot(model.links, cut, foot)
     for shared in cut.shared:
@@ -131,9 +124,8 @@ def _drawn(cut: Octahedra, rgba) -> list[SdfGeometry]:
         _bar(f"beam_{k}", *places[ends], STRUT_RADIUS, rgba)
         for k, ends in enumerate(BEAMS)
     ]
-    return bars + [
-        _ball(f"node_{k}", p, NODE_RADIUS, dark) for k, p in enumerate(places)
-    ]
+    balls = [_ball(f"node_{k}", p, NODE_RADIUS, dark) for k, p in enumerate(places)]
+    return bars + balls
 
 
 def _ball(name: str, p: np.ndarray, radius: float, rgba) -> SdfGeometry:
