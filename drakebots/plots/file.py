@@ -79,11 +79,8 @@ def legend_below(axes: Axes) -> None:
     It lists what is drawn in all axes at that place. For a figure whose layout is
     "constrained", which makes room for it.
     """
-    here = [
-        other
-        for other in axes.get_figure().axes
-        if other.get_subplotspec() == axes.get_subplotspec()
-    ]
+    figure, place = axes.get_figure(), axes.get_subplotspec()
+    here = [other for other in figure.axes if other.get_subplotspec() == place]
     drawn = {}
     for other in here:
         handles, names = other.get_legend_handles_labels()
@@ -91,27 +88,16 @@ def legend_below(axes: Axes) -> None:
     longest = max(map(len, drawn), default=0)
     # In points, since axes may be of any height; the ticks are 14, the label as many.
     room = 17 + (15 if any(other.get_xlabel() for other in here) else 0)
-    axes.legend(
-        drawn.values(),
-        drawn.keys(),
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        bbox_transform=transforms.offset_copy(
-            axes.transAxes, axes.get_figure(), y=-room, units="points"
-        ),
-        ncols=4 if longest < 10 else 2,
-        **_LEGEND,
-    )
+    below = transforms.offset_copy(axes.transAxes, figure, y=-room, units="points")
+    at = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "bbox_transform": below}
+    ncols = 4 if longest < 10 else 2
+    axes.legend(drawn.values(), drawn.keys(), ncols=ncols, **at, **_LEGEND)
 
 
 def legend_beside(axes: Axes) -> None:
     """Adds a legend to the right of the axes; see :func:`legend_below`."""
-    axes.legend(
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=1 + (len(axes.get_legend_handles_labels()[1]) > 10),
-        **_LEGEND,
-    )
+    ncols = 1 + (len(axes.get_legend_handles_labels()[1]) > 10)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=ncols, **_LEGEND)
 
 
 def check_ending(path: str | Path) -> Path:

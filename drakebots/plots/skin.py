@@ -145,8 +145,5 @@ def _panel_volume(axes, result: Result) -> None:
     ratio = data.worst_volume_ratio.values
     axes.plot(data.time.values, ratio, color=COLOURS[4])
     axes.axhline(0, color="#d1495b", ls=":", lw=1)
-    axes.set(
-        ylabel="det F",
-        title="smallest volume ratio",
-        ylim=(min(-0.05, 1.1 * float(ratio.min())), None),
-    )
+    low = min(-0.05, 1.1 * float(ratio.min()))
+    axes.set(ylabel="det F", title="smallest volume ratio", ylim=(low, None))

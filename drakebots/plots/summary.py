@@ -114,11 +114,8 @@ def _panel_strides(axis, result: Result) -> None:
     axis.bar(np.arange(1, len(strides) + 1), strides, color=COLOURS[0])
     axis.axhline(strides.mean(), color=COLOURS[1], lw=1)
     slip = result.metrics.get("slip")
-    axis.set(
-        xlabel="cycle",
-        ylabel="stride [mm]",
-        title="stride" + (f", slip {slip:.2f}" if slip is not None else ""),
-    )
+    title = "stride" if slip is None else f"stride, slip {slip:.2f}"
+    axis.set(xlabel="cycle", ylabel="stride [mm]", title=title)
 
 
 def _panel_contacts(axis, result: Result) -> None:
@@ -144,11 +141,9 @@ def _panel_feet(axis, result: Result) -> None:
     height = data.foot_position.values[last][..., 2]
     about = forward - forward.mean(axis=0)
     draw_lines(axis, k * about, k * height, data.foot.values, lw=1)
-    axis.set(
-        xlabel=f"forward of the body [{unit}]",
-        ylabel=f"height [{unit}]",
-        title="feet, last two cycles" if t[0] > data.time.values[0] else "feet",
-    )
+    x, y = f"forward of the body [{unit}]", f"height [{unit}]"
+    title = "feet, last two cycles" if t[0] > data.time.values[0] else "feet"
+    axis.set(xlabel=x, ylabel=y, title=title)
     legend_below(axis)
 
 

@@ -77,10 +77,8 @@ def write_mcap(result: Result, path: str | Path, model: Model | None = None) -> 
         for count, (time, topic, schema, metadata, message) in enumerate(messages):
             if topic not in channels:
                 text = json.dumps({"type": "object"}).encode()
-                number = writer.register_schema(schema, "jsonschema", text)
-                channels[topic] = writer.register_channel(
-                    topic, "json", number, metadata
-                )
+                kind = writer.register_schema(schema, "jsonschema", text)
+                channels[topic] = writer.register_channel(topic, "json", kind, metadata)
             stamp, data = round(1e9 * time), json.dumps(message).encode()
             writer.add_message(channels[topic], stamp, data, stamp, count)
         writer.finish()

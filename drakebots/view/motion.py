@@ -117,7 +117,7 @@ def positions_in_order(scene: Scene, data: xr.Dataset) -> np.ndarray:
     """
     wanted = list(scene.plant.GetPositionNames(always_add_suffix=False))
     have, recorded = position_names(data), data.position.values
-    base = _free_base(scene, data, have)
+    base = _free_base(scene.plant, data, have)
     if base:
         # The run may hold its base by other coordinates (a plan by roll, pitch
         # and yaw); its pose says the same.
@@ -141,11 +141,8 @@ def position_names(data: xr.Dataset) -> list[str]:
     ]
 
 
-def _free_base(
-    scene: Scene, data: xr.Dataset, have: list[str]
-) -> dict[str, np.ndarray]:
+def _free_base(plant, data: xr.Dataset, have: list[str]) -> dict[str, np.ndarray]:
     """Columns (T, 1) of the scene's only floating joint from the base's pose."""
-    plant = scene.plant
     names = plant.GetPositionNames(always_add_suffix=False)
     floating = [j for j in joints_of(plant) if j.type_name() == "quaternion_floating"]
     if len(floating) != 1 or "base_rpy" not in data:

@@ -421,21 +421,13 @@ def add_sticks(plant: MultibodyPlant, model: Model) -> None:
     for k, ((index, start, end), length) in enumerate(zip(sticks, lengths)):
         # The cylinder's axis is z.
         R = RotationMatrix.MakeFromOneVector(end - start, 2)
-        plant.RegisterVisualGeometry(
-            plant.get_body(index),
-            RigidTransform(R, (start + end) / 2),
-            Cylinder(radius, length),
-            f"stick_{k}",
-            _STICK,
-        )
+        body, X_BG = plant.get_body(index), RigidTransform(R, (start + end) / 2)
+        shape = Cylinder(radius, length)
+        plant.RegisterVisualGeometry(body, X_BG, shape, f"stick_{k}", _STICK)
     for index, start in starts.items():
-        plant.RegisterVisualGeometry(
-            plant.get_body(index),
-            RigidTransform(start),
-            Sphere(1.6 * radius),
-            "joint_ball",
-            _BALL,
-        )
+        body, X_BG = plant.get_body(index), RigidTransform(start)
+        shape = Sphere(1.6 * radius)
+        plant.RegisterVisualGeometry(body, X_BG, shape, "joint_ball", _BALL)
 
 
 def _ends(

@@ -71,9 +71,8 @@ def record_nodes(
     require(data, "", "motion of nodes to show", time=2)
     times, places = data.time.values, data.node_position.values
     room = np.abs(places - lattice.positions).max()
-    stage, body = draw_lattice(
-        lattice, actuators_of(result, lattice), room=room, port=port
-    )
+    actuators = actuators_of(result, lattice)
+    stage, body = draw_lattice(lattice, actuators, room=room, port=port)
     most = max(2, MAX_TRANSFORMS // body.objects)
     rate, moments = frame_times(times, slow, frames_per_second, most)
     between = make_interp_spline(times, places, k=1)
@@ -177,10 +176,8 @@ class _Turned:
         cosine = np.einsum("bk,bk->b", self.start, now)
         cross = np.cross(across[:, None], np.eye(3)).transpose(0, 2, 1)
         turns = np.eye(3) + cross + cross @ cross / (1 + cosine)[:, None, None]
-        return [
-            RotationMatrix.ProjectToRotationMatrix(turn) @ first
-            for turn, first in zip(turns, self.first)
-        ]
+        rotation = RotationMatrix.ProjectToRotationMatrix
+        return [rotation(turn) @ first for turn, first in zip(turns, self.first)]
 
 
 _ROUND = 0.02

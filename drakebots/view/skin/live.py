@@ -93,12 +93,9 @@ class SkinView:
         x, shown = positions[self.vertices], values[self.vertices]
         if not (np.isfinite(x).all() and np.isfinite(shown).all()):
             raise InvalidInput("the skin's positions and values must be finite")
-        self.meshcat.SetTriangleColorMesh(
-            self.path,
-            np.asfortranarray(x.T, float),
-            self._faces,
-            np.asfortranarray(linear_rgb(self.scale.rgb(shown)).T),
-        )
+        x, rgb = np.asfortranarray(x.T, float), linear_rgb(self.scale.rgb(shown))
+        colours = np.asfortranarray(rgb.T)
+        self.meshcat.SetTriangleColorMesh(self.path, x, self._faces, colours)
         # A new object forgets the properties of the old one.
         look = {"modulated_opacity": self.opacity} | _LOOK
         for name, value in look.items():
@@ -163,12 +160,9 @@ def _board(scale: ColourScale) -> InMemoryMesh:
         baseColorFactor=[0, 0, 0, 255],
         doubleSided=True,
     )
-    texture = trimesh.visual.TextureVisuals(
-        uv=[[0, 0], [1, 0], [1, 1], [0, 1]], material=material
-    )
-    board = trimesh.Trimesh(
-        corners, [[0, 1, 2], [0, 2, 3]], visual=texture, process=False
-    )
+    uv, faces = [[0, 0], [1, 0], [1, 1], [0, 1]], [[0, 1, 2], [0, 2, 3]]
+    texture = trimesh.visual.TextureVisuals(uv=uv, material=material)
+    board = trimesh.Trimesh(corners, faces, visual=texture, process=False)
     files = trimesh.exchange.gltf.export_gltf(board.scene(), embed_buffers=True)
     text = files["model.gltf"].decode()
     return InMemoryMesh(mesh_file=MemoryFile(text, ".gltf", "skin_scale.gltf"))

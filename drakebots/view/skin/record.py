@@ -143,11 +143,10 @@ class SkinScene(Scene):
         shown, scale = self.view.vertices, self.view.scale
         tones = scale.fraction(self.values[:, shown])
         times = self.slow * (self.skin_times - self.times[0])
+        look = scale.palette(), self.view.path
         while True:
             stream = encode(self.positions[np.ix_(frames, shown)], tones[frames])
-            whole = with_skin(
-                page, *stream, times[frames], scale.palette(), path=self.view.path
-            )
+            whole = with_skin(page, *stream, times[frames], *look)
             if len(whole) <= MAX_BYTES:
                 return whole
             if len(frames) <= 2:
@@ -243,7 +242,7 @@ _ABOVE = 2e-3
 
 
 def draw_requested(scene: Scene, data: xr.Dataset) -> None:
-    """Draws what a plan asks of its robot, where the dataset holds it.
+    """Draws what a plan asks of its feet, and of more where the dataset holds it.
 
     Paths of the feet are red, of the COM blue, of the COP on the ground green; support
     polygons are drawn as outlines at some times.
@@ -259,10 +258,9 @@ def draw_requested(scene: Scene, data: xr.Dataset) -> None:
             scene.meshcat.SetLine(f"{MARKS}/{name}", points.T, width, colour)
             scene.caption.add(colour, meaning)
 
-    if "desired_foot" in data:
-        for k, foot in enumerate(data.foot.values):
-            asked = data.desired_foot.values[:, k]
-            line(f"foot/{foot}", "requested paths of the feet", asked, RED)
+    for k, foot in enumerate(data.foot.values):
+        asked = data.desired_foot.values[:, k]
+        line(f"foot/{foot}", "requested paths of the feet", asked, RED)
     if "desired_com" in data:
         asked = data.desired_com.values
         line("com", "requested path of the centre of mass", asked, BLUE)
@@ -349,7 +347,6 @@ def with_skin(
     stream: str,
     times: Sequence[float],
     palette: np.ndarray,
-    *,
     path: str,
 ) -> str:
     """A Meshcat page with the skin's motion in it.
