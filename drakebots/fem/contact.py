@@ -286,14 +286,10 @@ class SurfaceContact:
         # Cells of the size of a triangle, larger where the surface is huge.
         cell = max(span + 2 * self.reach, float(np.cbrt(size.prod() / MAX_CELLS)))
         shape = (np.floor(size / cell) + 1).astype(np.int64)
-        start, items = triangle_grid(
-            other, self.triangles, self.reach, cell, low, shape
-        )
-        rest = x if self.rest is None else self.rest
-        found, weights = nearest(
-            x, self.points, other, self.triangles, self.reach, cell, low, shape,
-            start, items, same, rest, self.clearance,
-        )  # fmt: skip
+        within = self.triangles, self.reach, cell, low, shape
+        grid = triangle_grid(other, *within)
+        apart = same, x if self.rest is None else self.rest, self.clearance
+        found, weights = nearest(x, self.points, other, *within, *grid, *apart)
         hit = np.flatnonzero(found >= 0)
         return self._contacts(x, other, self.points[hit], found[hit], weights[hit])
 
@@ -320,18 +316,14 @@ class SurfaceContact:
         push = np.where(outside[:, None], away, inside)
         depth = np.where(outside, self.margin - distance, self.margin + distance)
         keep = depth > 0
-        return Contacts(
-            points[keep], triangles[keep], weights[keep], depth[keep], push[keep]
-        )
+        found = points, triangles, weights, depth, push
+        return Contacts(*(each[keep] for each in found))
 
     def _normals(self, vertices):
         a, b, c = (vertices[self.triangles[:, k]] for k in range(3))
         face = np.repeat(np.cross(b - a, c - a), 3, axis=0)
-        ids = self.triangles.ravel()
-        return np.stack(
-            [np.bincount(ids, face[:, k], minlength=len(vertices)) for k in range(3)],
-            axis=1,
-        )
+        ids, n = self.triangles.ravel(), len(vertices)
+        return np.stack([np.bincount(ids, along, n) for along in face.T], axis=1)
 
 
 def self_contact(
@@ -340,12 +332,5 @@ def self_contact(
     """Contact of the skin with itself, without pairs nearer than 2 reach at rest."""
     mesh = model.space.mesh
     triangles = surface_triangles(mesh)
-    return SurfaceContact(
-        points=np.unique(triangles),
-        triangles=triangles,
-        penalty=penalty,
-        margin=margin,
-        reach=reach,
-        rest=model.rest,
-        clearance=2 * reach,
-    )
+    points, apart = np.unique(triangles), {"rest": model.rest, "clearance": 2 * reach}
+    return SurfaceContact(points, triangles, penalty, margin, reach, **apart)

@@ -84,9 +84,8 @@ class Boundary:
                 )
             np.add.at(times, self._dofs(part), 1)
         if times.max(initial=0) > 1:
-            raise InvalidInput(
-                f"prescribed node {times.argmax() // 3}: listed twice; list it once"
-            )
+            node = times.argmax() // 3
+            raise InvalidInput(f"prescribed node {node}: listed twice; list it once")
         self.mask, self.dofs = times > 0, np.flatnonzero(times)
 
     @staticmethod
@@ -376,12 +375,11 @@ def equilibrium(
     x = as_positions(model, model.rest if start is None else start)
     engine = make_solver(model.pattern, name=solver)
     done, total = 0.0, 0
+    how = {"tolerance": tolerance, "max_iterations": max_iterations}
     for k in range(1, steps + 1):
         share = k / steps
-        end = minimise(
-            model, engine, x, None, share * load.ravel(), boundary, share,
-            tolerance=tolerance, max_iterations=max_iterations,
-        )  # fmt: skip
+        push = share * load.ravel()
+        end = minimise(model, engine, x, None, push, boundary, share, **how)
         total += end.iterations
         if not end.converged:
             message = f"load step {k} of {steps} failed: {end.message}"

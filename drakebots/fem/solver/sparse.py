@@ -33,12 +33,8 @@ from drakebots.fem.solver.pardiso import PardisoEngine
 def symmetric_lu(A: csc_array) -> SuperLU:
     """SuperLU's factors of a symmetric matrix, without row exchanges: pivots are those
     of L D L'."""
-    return splu(
-        A,
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
+    how = {"permc_spec": "MMD_AT_PLUS_A", "options": {"SymmetricMode": True}}
+    return splu(A, diag_pivot_thresh=0.0, **how)
 
 
 class SciPyEngine(Engine):

@@ -389,16 +389,10 @@ def calibrate(model: PlanesOfMotion, u, markers) -> Calibration:
     inverse = np.linalg.inv(A[:, shown].T @ A[:, shown])
     deviation[shown] = rms * np.sqrt(A.shape[0] / freedom * np.diag(inverse))
     offsets = (body.displacement - _response(model, u, gains, size)).mean(axis=0)
-    return Calibration(
-        model,
-        np.where(shown, gains, np.nan),
-        deviation,
-        offsets,
-        together,
-        rms,
-        float(np.sqrt((residual(np.ones(len(controls))) ** 2).mean())),
-        body,
-    )
+    uncalibrated = float(np.sqrt((residual(np.ones(len(controls))) ** 2).mean()))
+    gains = np.where(shown, gains, np.nan)
+    misses = together, rms, uncalibrated
+    return Calibration(model, gains, deviation, offsets, *misses, body)
 
 
 def _centred(rows: np.ndarray) -> np.ndarray:

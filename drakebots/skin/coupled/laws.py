@@ -296,14 +296,7 @@ class PatchContact(CompliantGround):
         _, phi, n = self.terrain.near(p, np.inf)
         return self.at(J, n, -phi, np.full(len(p), self.friction), dt)
 
-    def at(
-        self,
-        J: np.ndarray,
-        normal: np.ndarray,
-        depth: np.ndarray,
-        friction: np.ndarray,
-        dt: float,
-    ) -> PatchLaw:
+    def at(self, J, normal, depth, friction, dt: float) -> PatchLaw:
         """The law of points with a motion J dq.
 
         Args:

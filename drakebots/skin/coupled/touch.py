@@ -114,16 +114,10 @@ def near_pairs(
     depth, normal, motion = depth[hit], normal[hit], motion[hit]
     push = penalty.forces(depth, normal, motion)
     along = np.einsum("ij,ij->i", push, normal)[:, None] * normal
-    return Pairs(
-        csr_array(skin[three]),
-        links[three],
-        normal,
-        depth,
-        np.full(len(hit), penalty.stiffness),
-        # No damping before they touch, as with the ground.
-        np.where(depth > 0, penalty.damping, 0.0),
-        push - along,
-    )
+    rows, stiffness = csr_array(skin[three]), np.full(len(hit), penalty.stiffness)
+    # No damping before they touch, as with the ground.
+    damping = np.where(depth > 0, penalty.damping, 0.0)
+    return Pairs(rows, links[three], normal, depth, stiffness, damping, push - along)
 
 
 def joined(pairs: list[Pairs]) -> Pairs | None:

@@ -412,12 +412,8 @@ def attach(
     """
     model = load(skeleton)
     mesh = Path(mesh).resolve()
-    description = SkinDescription(
-        mesh=str(mesh),
-        glue=glue,
-        material=SILICONE if material is None else material,
-        unit=unit,
-    )
+    material = SILICONE if material is None else material
+    description = SkinDescription(str(mesh), glue, material, unit=unit)
     robot = load_skinned(model, description, path=path)
     if robot.mesh_report.pieces > 1:
         middle = _loose_piece(robot)

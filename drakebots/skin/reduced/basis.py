@@ -401,14 +401,8 @@ def learn_basis(
         coordinates.append((X @ KX) @ T)
         domain += [k] * len(order)
         left.append(1 - energy[order].sum() / max(energy.sum(), 1e-300))
-    return SkinBasis(
-        weights,
-        window,
-        np.array(domain),
-        np.concatenate(columns, axis=2),
-        np.concatenate(coordinates, axis=1),
-        np.array(left),
-    )
+    phi, y = np.concatenate(columns, axis=2), np.concatenate(coordinates, axis=1)
+    return SkinBasis(weights, window, np.array(domain), phi, y, np.array(left))
 
 
 def _displacements(model: FemModel, weights: np.ndarray, runs) -> np.ndarray:
