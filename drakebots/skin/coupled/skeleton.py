@@ -75,11 +75,11 @@ class Servo:
     def __post_init__(self):
         position = np.atleast_1d(np.asarray(self.position, float))
         speed = 0.0 if self.velocity is None else self.velocity
-        object.__setattr__(self, "position", position)
         for name, value, least in (
+            ("position", position, None),
             ("stiffness", self.stiffness, 0.0),
             ("damping", self.damping, 0.0),
-            ("velocity", speed, -np.inf),
+            ("velocity", speed, None),
         ):
             value = one_per_torque(f"servo {name}", value, len(position), least)
             if not np.isfinite(value).all():
@@ -99,7 +99,7 @@ class Servo:
 
 
 def one_per_torque(
-    name: str, value: np.ndarray | float, torques: int, least: float = 0.0
+    name: str, value: np.ndarray | float, torques: int, least: float | None = 0.0
 ) -> np.ndarray:
     """One value for all torques, or one for each, as (m,).
 
@@ -110,7 +110,7 @@ def one_per_torque(
         values = np.broadcast_to(np.asarray(value, float), torques)
     except ValueError as error:
         raise InvalidInput(f"{name}: needs {torques}, one per torque") from error
-    if not (values >= least).all():
+    if least is not None and not (values >= least).all():
         raise InvalidInput(f"{name} {values.tolist()}: must be >= {least:g}")
     return values
 
@@ -120,11 +120,9 @@ def check_skeleton(plant: MultibodyPlant, glue: Glue) -> None:
 
     Raises:
         UnknownName: for a link of the glue that does not exist.
-        InvalidInput: for a plant that is not finalized, has no degrees of freedom,
-            or has constraints (closed loops).
+        InvalidInput: for a plant that has no degrees of freedom or has constraints
+            (closed loops).
     """
-    if not plant.is_finalized():
-        raise InvalidInput("skeleton: finalize the plant first")
     if not plant.num_velocities():
         raise InvalidInput("skeleton: the plant has no degrees of freedom")
     if plant.num_constraints():

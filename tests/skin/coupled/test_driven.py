@@ -27,6 +27,20 @@ def test_a_servo_within_its_limit_is_the_implicit_servo(model):
     assert np.allclose(a.torques, expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ((np.inf, 1.0, [0.0, 0.0]), "servo stiffness .*: must be finite"),
+        ((1.0, -1.0, [0.0, 0.0]), "servo damping .*: must be >= 0"),
+        ((1.0, 1.0, [np.nan, 0.0]), r"servo position \[nan, 0.0\]: must be finite"),
+        ((1.0, 1.0, [0.0, 0.0], [np.nan, 0.0]), "servo velocity .*: must be finite"),
+    ],
+)
+def test_a_servo_that_cannot_be_is_refused(given, words):
+    with pytest.raises(InvalidInput, match=words):
+        Servo(*given)
+
+
 def test_a_saturated_servo_is_a_constant_torque(model):
     servo = Servo(200.0, 0.0, np.array([1.0, -1.0]))
     run = stepper(Leg(), model, effort_limits=LIMIT)
