@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from drakebots import load_result
 from drakebots.cli import main
+from drakebots.core.errors import InvalidInput
+from drakebots.lattice.pom import Control
+from drakebots.lattice.shape import LatticeSpec, block
 from drakebots.robots import gecko, hamr, robots, voxels
 from tests.helpers.live_runs import scripted
 
@@ -81,3 +85,11 @@ def test_the_planes_of_motion_follow_the_sliders(tmp_path):
     assert np.abs(moved[..., 2]).max() == pytest.approx(3e-3)
     assert run.metrics["actuator_mm"]["blue"] == pytest.approx(3.0)
     assert 0 < run.metrics["off_the_frame_mm"] < 3
+
+
+def test_an_actuator_that_ends_outside_the_lattice_is_refused():
+    spec = LatticeSpec(block(2, 1, 1), path=Path("examples/lattice.json"))
+    outside = (Control((3, 1, 2), "x"),)
+    live = voxels.Drive(headless=True, duration=0.1, lattice=spec, actuators=outside)
+    with pytest.raises(InvalidInput, match="no node at \\(5, 1, 2\\)"):
+        voxels.drive(live)

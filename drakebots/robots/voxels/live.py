@@ -7,7 +7,6 @@ drive(Drive(lattice=load_lattice("lattice.json"), headless=True, duration=1.0))
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -74,9 +73,7 @@ class Moved(Part):
             stroke, strut = LONGEST_STROKE * lattice.pitch, live.lattice.strut
             self._core = None
         given = self._lattice, self._actuators, strut, self._core
-        self._response: np.ndarray | None = None
-        with suppress(InvalidInput):  # where actuators depend on each other
-            self._response = frame_response(*given)[0]
+        self._response = frame_response(*given)[0]
         names, most = [a.name for a in self._actuators], 1e3 * stroke
         self.controls = [Slider(name, -most, most, 0.0, unit="mm") for name in names]
         self.meters = [Slider(OFF, 0, 2e3 * stroke, 0.0, unit="mm")]
@@ -110,8 +107,6 @@ class Moved(Part):
 
     def _off(self) -> float:
         """Largest distance of a node from where the beam frame has it [m]."""
-        if self._response is None:
-            return np.nan
         planes, frame = self._rows[-1][2], np.tensordot(self._u, self._response, 1)
         frame = without_rigid_motion(self._lattice, frame, planes, self._core)
         return float(np.linalg.norm(frame - planes, axis=1).max())
