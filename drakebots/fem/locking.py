@@ -97,14 +97,16 @@ def locking(model: FemModel) -> tuple[RegionLocking, ...]:
     return tuple(out)
 
 
-def wall_size(mesh: TetMesh, tets: np.ndarray) -> tuple[float, float]:
-    """Mean surface edge and thickness 2 V/A of the given tets [m].
+def wall_size(mesh: TetMesh, chosen: np.ndarray) -> tuple[float, float]:
+    """Mean surface edge and thickness 2 V/A of the chosen tets [m].
 
     A counts only faces on the surface of the mesh, so that the interface between two
     regions of one wall does not count.
+
+    Args:
+        mesh: the mesh.
+        chosen: whether each tet is one of them (m,).
     """
-    chosen = np.zeros(len(mesh.tets), bool)
-    chosen[tets] = True
     faces, owner = surface_faces(mesh)
     outer = faces[chosen[owner]]
     if not len(outer):

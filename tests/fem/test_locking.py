@@ -102,3 +102,10 @@ def test_the_table_holds_for_our_own_plate(h, nu):
     """Another cut of the cells, other edges: the size of the error is the same."""
     found = plate_ratio(h, nu)
     assert 0.5 < found / plate_factor(h / 4e-3, nu) < 2.0
+
+
+def test_a_region_without_a_surface_is_measured_by_its_own_tets():
+    mesh = box_mesh((1, 1, 1), (3, 3, 3))
+    middle = np.abs(mesh.vertices[mesh.tets].mean(axis=1) - 0.5).max(axis=1) < 1 / 6
+    edge, thickness = wall_size(mesh, middle)
+    assert 1 / 3 < edge < np.sqrt(2) / 3 and 0 < thickness < 1 / 3

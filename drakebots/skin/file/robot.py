@@ -415,13 +415,12 @@ def attach(
     material = SILICONE if material is None else material
     description = SkinDescription(str(mesh), glue, material, unit=unit)
     robot = load_skinned(model, description, path=path)
-    if robot.mesh_report.pieces > 1:
-        middle = _loose_piece(robot)
-        if middle is not None:
-            raise InvalidInput(
-                f"{mesh}: the piece of the skin at {middle} touches no link, nothing "
-                "holds it; remove it or use a larger glue radius"
-            )
+    middle = _loose_piece(robot)
+    if middle is not None:
+        raise InvalidInput(
+            f"{mesh}: the piece of the skin at {middle} touches no link, nothing "
+            "holds it; remove it or use a larger glue radius"
+        )
     return Attachment(robot, mesh, locking(robot.fem))
 
 
