@@ -166,7 +166,7 @@ def test_bad_live_input():
     triangles, scale = surface_triangles(mesh), colour_scale("stress", np.ones(2))
     meshcat = Meshcat(MeshcatParams(show_stats_plot=False))
     view = SkinView(meshcat, mesh.vertices, triangles, scale)
-    with pytest.raises(InvalidInput, match="8 vertices"):
+    with pytest.raises(InvalidInput, match="8x3 finite numbers"):
         view.show(mesh.vertices[:5], np.zeros(5))
     with pytest.raises(InvalidInput, match="finite"):
         view.show(mesh.vertices * np.nan, np.zeros(8))

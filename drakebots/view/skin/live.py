@@ -19,6 +19,7 @@ from pydrake.geometry import InMemoryMesh, Mesh, Meshcat
 from pydrake.math import RigidTransform, RotationMatrix
 from scipy.spatial.transform import Rotation
 
+from drakebots.core.checks import array, between, check_value
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.lazy import late
 from drakebots.fem.mesh import checked_arrays, connected_pieces
@@ -70,8 +71,7 @@ class SkinView:
         path: str = SKIN,
         opacity: float = OPACITY,
     ):
-        if not 0 <= opacity <= 1:
-            raise InvalidInput(f"opacity must be within 0..1, got {opacity}")
+        check_value("opacity", opacity, between(0, 1))
         self.meshcat, self.scale, self.path = meshcat, scale, path
         self.opacity, self.count = opacity, len(rest)
         self.vertices, corners = drawn_surface(rest, triangles)
@@ -84,17 +84,11 @@ class SkinView:
         Raises:
             InvalidInput: for other shapes or what is not finite.
         """
-        positions, values = np.asarray(positions), np.asarray(values)
-        if positions.shape != (self.count, 3) or values.shape != (self.count,):
-            raise InvalidInput(
-                f"the skin has {self.count} vertices; got positions "
-                f"{positions.shape} and values {values.shape}"
-            )
-        x, shown = positions[self.vertices], values[self.vertices]
-        if not (np.isfinite(x).all() and np.isfinite(shown).all()):
-            raise InvalidInput("the skin's positions and values must be finite")
-        x, rgb = np.asfortranarray(x.T, float), linear_rgb(self.scale.rgb(shown))
-        colours = np.asfortranarray(rgb.T)
+        points, numbers = array((self.count, 3), "m"), array((self.count,))
+        positions = check_value("the skin's positions", positions, points)
+        values = check_value("the skin's values", values, numbers)
+        rgb = linear_rgb(self.scale.rgb(values[self.vertices]))
+        x, colours = (np.asfortranarray(a.T) for a in (positions[self.vertices], rgb))
         self.meshcat.SetTriangleColorMesh(self.path, x, self._faces, colours)
         # A new object forgets the properties of the old one.
         look = {"modulated_opacity": self.opacity} | _LOOK
