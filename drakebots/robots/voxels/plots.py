@@ -74,11 +74,11 @@ def _draw_arrows(figure, axis, result: Result, lattice, moved: np.ndarray) -> No
     factor = 0.35 * lattice.pitch / most if most > 0 else 1.0
     rows = size > 1e-3 * most
     if rows.any():
-        axis.quiver(*(MM * places[rows].T), *(MM * factor * moved[rows].T),
-                    color="#c0182a", arrow_length_ratio=0.3, lw=1.5)  # fmt: skip
+        at, along = MM * places[rows].T, MM * factor * moved[rows].T
+        axis.quiver(*at, *along, color="#c0182a", arrow_length_ratio=0.3, lw=1.5)
     frame(axis, np.vstack([places, places + factor * moved]), zoom=1.0)
-    axis.set_title(f"nodes: up to {MM * most:.2f} mm, arrows x {factor:.3g}",
-                   fontsize=11)  # fmt: skip
+    title = f"nodes: up to {MM * most:.2f} mm, arrows x {factor:.3g}"
+    axis.set_title(title, fontsize=11)
 
 
 def plot_walk(result: Result, path: str | Path) -> Path:

@@ -187,6 +187,11 @@ def test_bad_supports_and_loads_are_named():
         FactoredFrame(frame, Supports(held, [pair, pair[::-1]]))
     with pytest.raises(InvalidInput, match="no node 99"):
         FactoredFrame(frame, Supports(held, [(0, 99)]))
+    bars = Frame([[0, 0, 0], [1, 0, 0], [1, 0, 0], [2, 0, 0]], [[0, 1], [2, 3]])
+    with pytest.raises(InvalidInput, match="nodes 1 and 2 are at the same place"):
+        actuate(bars, [(1, 2)], [0.01])
+    with pytest.raises(InvalidInput, match="joins two pieces of the frame"):
+        solve_frame(bars, *actuate(bars, [(1, 3)], [0.01]))
     factored = FactoredFrame(frame, Supports(held, [pair]))
     for load, words in (
         (Load(force=np.zeros(3)), "force must be"),

@@ -128,6 +128,15 @@ def test_problems_refuse(make, error, words):
         make()
 
 
+def test_the_robots_stroke_and_its_frame():
+    """A stroke of one's own bounds it; where planes miss, the frame plans."""
+    short = plan(Problem(targets=[Target("foot", "x", 5e-3)], stroke=2e-3))
+    assert not short.ok and "its stroke is 0.002 m" in short.message
+    lifted = plan(Problem(targets=[Target("FR", "z", 2e-3)]))
+    assert lifted.ok and lifted.metrics["planned_by"] == "frame"
+    assert lifted.metrics["reached_mm"]["FR:z"] == pytest.approx(2, rel=1e-3)
+
+
 def test_pictures_of_plans_and_searches(tmp_path):
     found = plan(Problem([Target("foot", "x", 5e-3), Target("FL", "z", 8e-3)]))
     assert is_picture(plot(found, tmp_path / "plan.png"))
