@@ -91,12 +91,11 @@ def test_slivers_are_named():
 @pytest.mark.parametrize(
     "vertices, tets, words",
     [
-        (REGULAR[:, :2], [[0, 1, 2, 3]], "vertices must be nx3 finite numbers"),
-        (REGULAR, [[0, 1, 2]], "tets must be nx4 whole numbers"),
-        (REGULAR, np.zeros((0, 4), int), "has no tets"),
-        (REGULAR, [[0.0, 1, 2, 3]], "tets must be nx4 whole numbers"),
+        (REGULAR[:, :2], [[0, 1, 2, 3]], "vertices: shape"),
+        (REGULAR, np.zeros((0, 4), int), "tets: shape"),
+        (REGULAR, [[0.0, 1, 2, 3]], "needs integers"),
         (REGULAR, [[0, 1, 2, 4]], "tet 0: corners"),
-        (REGULAR * [1, np.nan, 1], [[0, 1, 2, 3]], r"finite numbers \[m\] also at"),
+        (REGULAR * [1, np.nan, 1], [[0, 1, 2, 3]], "not finite"),
     ],
 )
 def test_a_mesh_that_cannot_be_is_refused(vertices, tets, words):

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from drakebots.core.checks import array, check_value, positive, whole
+from drakebots.core.checks import array, check_value, numeric, positive, whole
 from drakebots.core.errors import InvalidInput
 
 
@@ -32,18 +32,30 @@ def checked_arrays(
         InvalidInput: for wrong shapes, no cells, positions that are not finite,
             or a corner that is not a vertex.
     """
-    points, numbers = array((None, 3), "m"), array((None, corners), of=int)
-    x = np.array(check_value(f"{what} vertices", vertices, points), order="C")
-    c = np.array(check_value(f"{what} {cell}s", cells, numbers), order="C")
-    if not len(c):
-        raise InvalidInput(f"{what}: has no {cell}s; it needs at least one")
+    vertices = check_value(f"{what} vertices", vertices, numeric())
+    x = np.ascontiguousarray(vertices, dtype=float)
+    c = np.ascontiguousarray(check_value(f"{what} {cell}s", cells, numeric()))
+    if x.ndim != 2 or x.shape[1] != 3:
+        raise InvalidInput(f"{what} vertices: shape {x.shape}, needs (n, 3)")
+    if c.ndim != 2 or c.shape[1:] != (corners,) or len(c) == 0:
+        raise InvalidInput(
+            f"{what} {cell}s: shape {c.shape}, needs (m, {corners}) with m >= 1"
+        )
+    if not np.issubdtype(c.dtype, np.integer):
+        raise InvalidInput(f"{what} {cell}s: type {c.dtype}, needs integers")
+    bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
+    if bad.size:
+        raise InvalidInput(
+            f"{what} vertex {bad[0]}: position {x[bad[0]].tolist()} is not finite "
+            f"({bad.size} such vertices); repair the {what}"
+        )
     bad = np.flatnonzero(((c < 0) | (c >= len(x))).any(axis=1))
     if bad.size:
         raise InvalidInput(
             f"{what} {cell} {bad[0]}: corners {c[bad[0]].tolist()} are not all among "
             f"the {len(x)} vertices"
         )
-    return x, c
+    return x, c.astype(np.int64)
 
 
 FACES = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])
