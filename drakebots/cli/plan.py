@@ -105,13 +105,8 @@ def _plan_arguments(parser: argparse.ArgumentParser) -> None:
     field_options(parser, MotionOptions)
     repeats = parser.add_mutually_exclusive_group()
     switch(repeats, "--periodic", "periodic", "repeat the first state (walks do)")
-    switch(
-        repeats,
-        "--from-rest",
-        "periodic",
-        "start and end at rest (all motions but walks do)",
-        value=False,
-    )
+    text = "start and end at rest (all motions but walks do)"
+    switch(repeats, "--from-rest", "periodic", text, value=False)
     added = set(_BY_MOTION)
     for motion in _MOTIONS:
         field_options(parser, motion, but=added)
@@ -203,9 +198,8 @@ def _goal(text: str) -> dict[str, Any]:
 
 
 def _plan_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "plan", help="a plan (.nc, hamr:10hz_card); its kind decides the options"
-    )
+    text = "a plan (.nc, hamr:10hz_card); its kind decides the options"
+    parser.add_argument("plan", help=text)
 
 
 def _check(path: str, what: str) -> None:
@@ -261,9 +255,8 @@ class Exporting:
 
 
 def _export_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "what", help="a model, a result (.nc) or a stored plan (hamr:jump)"
-    )
+    text = "a model, a result (.nc) or a stored plan (hamr:jump)"
+    parser.add_argument("what", help=text)
     result = parser.add_argument_group("of a result")
     field_options(result, Exports)
     group = parser.add_argument_group("of a model")

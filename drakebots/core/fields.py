@@ -287,15 +287,10 @@ def declared(cls: type) -> Mapping[str, Field]:
         if default is MISSING and entry.default_factory is not MISSING:
             default = entry.default_factory()
             default = rule(default) if isinstance(rule, Rule) else default
-        result[entry.name] = Field(
-            entry.name,
-            Union[tuple(kinds)],  # noqa: UP007 - of one or more
-            len(kinds) < len(inner),
-            rule,
-            texts.get(entry.name, ""),
-            default,
-            bool(entry.kw_only),
-        )
+        kind = Union[tuple(kinds)]  # noqa: UP007 - of one or more
+        is_optional, text = len(kinds) < len(inner), texts.get(entry.name, "")
+        own = kind, is_optional, rule, text, default, bool(entry.kw_only)
+        result[entry.name] = Field(entry.name, *own)
     return result
 
 
@@ -321,18 +316,11 @@ class _Doc:
         self.text = text
 
     def __get__(self, owner: Any, cls: type) -> str:
-        lines = [
-            textwrap.fill(
-                f"{entry.name}: {entry.help}.",
-                88,
-                initial_indent="    ",
-                subsequent_indent="        ",
-            )
-            for entry in declared(cls).values()
-            if entry.text
-        ]
-        if not lines:
+        known = [entry for entry in declared(cls).values() if entry.text]
+        if not known:
             return self.text
+        indents = {"initial_indent": " " * 4, "subsequent_indent": " " * 8}
+        lines = [textwrap.fill(f"{x.name}: {x.help}.", 88, **indents) for x in known]
         text, found, rest = inspect.cleandoc(self.text).partition("\n\nRaises:")
         attributes = "\n".join(["\n\nAttributes:", *lines])
         return f"{text}{attributes}{found}{rest}"

@@ -95,25 +95,16 @@ def numerics() -> dict[str, Any]:
         of the processor that it finds, or of `OPENBLAS_CORETYPE`, which stands beside
         them if it is set.
     """
+    limits = {name: os.environ.get(f"{name}_NUM_THREADS") for name in LIBRARIES}
+    loaded = [x for x in ThreadpoolController().info() if x["user_api"] == "blas"]
+    heads = ("library", "version", "kernel", "threads")
+    keys = ("internal_api", "version", "architecture", "num_threads")
     found: dict[str, Any] = {
         "machine": platform.machine(),
         "processor": _processor(),
         "cores": os.cpu_count() or 1,
-        "threads": {
-            name: limit
-            for name in LIBRARIES
-            if (limit := os.environ.get(f"{name}_NUM_THREADS"))
-        },
-        "blas": [
-            {
-                "library": entry["internal_api"],
-                "version": entry["version"],
-                "kernel": entry.get("architecture"),
-                "threads": entry["num_threads"],
-            }
-            for entry in ThreadpoolController().info()
-            if entry["user_api"] == "blas"
-        ],
+        "threads": {name: limit for name, limit in limits.items() if limit},
+        "blas": [dict(zip(heads, map(x.get, keys))) for x in loaded],
     }
     if kernel := os.environ.get("OPENBLAS_CORETYPE"):
         found["OPENBLAS_CORETYPE"] = kernel

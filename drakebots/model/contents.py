@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, MultibodyPlant
@@ -31,77 +32,58 @@ def model_contents(model: Model) -> dict[str, list[dict[str, Any]]]:
     plant.Finalize()
     context = plant.CreateDefaultContext()
     links = Links(plant, scene_graph.model_inspector(), context, model.loops)
-    added = {motor.joint for motor in model.actuators}
-    heads = ("loop", "A", "B", "kind", "rows")
+    shapes, found = plant.GetCollisionGeometriesForBody, links.bodies[1:]
+    bodies = [(links.label(x), x.get_mass(context), len(shapes(x))) for x in found]
+    loops = [(x.name, x.body_A, x.body_B, x.rows, x.num_rows) for x in model.loops]
+    couplers = [(x.follower, x.leader, x.gear, x.offset) for x in model.couplers]
+    poses = [(name, len(pose)) for name, pose in model.poses.items()]
     return {
-        "bodies": [
-            {
-                "body": links.label(body),
-                "mass_kg": body.get_mass(context),
-                "collision shapes": len(plant.GetCollisionGeometriesForBody(body)),
-            }
-            for body in links.bodies[1:]
-        ],
-        "joints": [_joint(joint) for joint in joints_of(plant)],
-        "motors": [
-            {
-                "motor": motor.name(),
-                "joint": motor.joint().name(),
-                "effort": _finite(motor.effort_limit()),
-                "from": "added" if motor.joint().name() in added else "the file",
-            }
-            for motor in actuators_of(plant)
-        ],
-        "frames": _frames(plant),
-        "loops": [
-            dict(zip(heads, (x.name, x.body_A, x.body_B, x.rows, x.num_rows)))
-            for x in model.loops
-        ],
-        "couplers": [
-            {
-                "joint": x.follower,
-                "follows": x.leader,
-                "gear": x.gear,
-                "offset": x.offset,
-            }
-            for x in model.couplers
-        ],
-        "poses": [{"pose": name, "joints": len(q)} for name, q in model.poses.items()],
+        "bodies": _rows("body, mass_kg, collision shapes", bodies),
+        "joints": _rows(_OF_JOINTS, map(_joint, joints_of(plant))),
+        "motors": _rows("motor, joint, effort, from", _motors(model, plant)),
+        "frames": _rows("frame, body, p_BF_m", _frames(plant)),
+        "loops": _rows("loop, A, B, kind, rows", loops),
+        "couplers": _rows("joint, follows, gear, offset", couplers),
+        "poses": _rows("pose, joints", poses),
         "could be feet": _feet(model, links),
     }
 
 
-def _joint(joint: Joint) -> dict[str, Any]:
-    row = {
-        "joint": joint.name(),
-        "type": joint.type_name(),
-        "parent": joint.parent_body().name(),
-        "child": joint.child_body().name(),
-    }
-    single = joint.num_positions() == 1
-    limits = joint.position_lower_limits, joint.position_upper_limits
-    for name, values in zip(
-        ("lower", "upper", "default"), (*limits, joint.default_positions)
-    ):
-        row[name] = _finite(values()[0]) if single else None
-    return row
+def _rows(heads: str, rows: Iterable[tuple]) -> list[dict[str, Any]]:
+    """Rows by the names of their columns."""
+    return [dict(zip(heads.split(", "), row)) for row in rows]
 
 
-def _frames(plant: MultibodyPlant) -> list[dict[str, Any]]:
+_OF_JOINTS = "joint, type, parent, child, lower, upper, default"
+
+
+def _joint(joint: Joint) -> tuple:
+    own = joint.name(), joint.type_name()
+    ends = joint.parent_body().name(), joint.child_body().name()
+    if joint.num_positions() != 1:
+        return *own, *ends, None, None, None
+    limits = joint.position_lower_limits(), joint.position_upper_limits()
+    numbers = [_finite(x[0]) for x in (*limits, joint.default_positions())]
+    return *own, *ends, *numbers
+
+
+def _motors(model: Model, plant: MultibodyPlant) -> Iterator[tuple]:
+    added = {motor.joint for motor in model.actuators}
+    for motor in actuators_of(plant):
+        joint, effort = motor.joint().name(), _finite(motor.effort_limit())
+        yield motor.name(), joint, effort, "added" if joint in added else "the file"
+
+
+def _frames(plant: MultibodyPlant) -> Iterator[tuple]:
     """Frames that the file names, without those of bodies and joints."""
     frames = [plant.get_frame(FrameIndex(i)) for i in range(plant.num_frames())]
     others = {body.body_frame().index() for body in bodies_of(plant)}
     for joint in joints_of(plant):
         others |= {joint.frame_on_parent().index(), joint.frame_on_child().index()}
-    return [
-        {
-            "frame": frame.name(),
-            "body": frame.body().name(),
-            "p_BF_m": frame.GetFixedPoseInBodyFrame().translation().tolist(),
-        }
-        for frame in frames
-        if frame.name() and frame.index() not in others
-    ]
+    for frame in frames:
+        if frame.name() and frame.index() not in others:
+            p_BF = frame.GetFixedPoseInBodyFrame().translation()
+            yield frame.name(), frame.body().name(), p_BF.tolist()
 
 
 def _feet(model: Model, links: Links) -> list[dict[str, Any]]:

@@ -175,6 +175,10 @@ class Model(Reading):
     def report(self) -> dict[str, Any]:
         """The contents as JSON-able values, lengths in m, mass in kg."""
         s = self.summary
+        feet = {
+            f.name: {"body": f.body, "p_BF_m": f.p_BF.tolist(), "radius_m": f.radius}
+            for f in self.feet
+        }
         return {
             "name": self.name,
             "path": str(self.path),
@@ -193,14 +197,7 @@ class Model(Reading):
             "loop_rows": s.loop_rows,
             "independent_loop_rows": s.independent_rows,
             "loop_gap_m": s.loop_gap,
-            "feet": {
-                foot.name: {
-                    "body": foot.body,
-                    "p_BF_m": foot.p_BF.tolist(),
-                    "radius_m": foot.radius,
-                }
-                for foot in self.feet
-            },
+            "feet": feet,
             "points": [point.name for point in self.points],
             "notes": list(self.notes),
         }

@@ -318,15 +318,13 @@ _TABLES = read_yaml(Path(__file__).with_name("layout.yaml"))
 LARGEST = 1e15
 """Largest number that is drawn or executed: graphics square it, in single precision."""
 
-_PROMISES = {
-    name: (
-        [tuple(words.partition("[")[0].split()) for words in where.split(",")],
-        where.partition("[")[2].rstrip("]"),
-    )
-    for where, names in _TABLES["dimensions"].items()
-    for name in names.split()
-}
+_PROMISES: dict[str, tuple[list[tuple[str, ...]], str]] = {}
 """Dimensions that a variable may have, and its unit, by its name."""
+
+for where, names in _TABLES["dimensions"].items():
+    words, _, unit = where.rstrip("]").partition("[")
+    allowed = [tuple(word.split()) for word in words.split(",")]
+    _PROMISES |= dict.fromkeys(names.split(), (allowed, unit))
 
 
 def require(data: xr.Dataset, names: str, what: str, **least: int) -> None:

@@ -66,16 +66,10 @@ class Outcome:
     @classmethod
     def of(cls, result: Result, wall: float, cpu: float) -> Outcome:
         """The outcome of a job with a result, which it does not hold."""
-        figures = result.metrics.items()
-        return cls(
-            str(result.verdict),
-            result.message,
-            result.model,
-            result.kind,
-            {n: v for n, v in figures if isinstance(v, str | int | float)},
-            wall,
-            cpu,
-        )
+        metrics = result.metrics.items()
+        figures = {n: v for n, v in metrics if isinstance(v, str | int | float)}
+        own = str(result.verdict), result.message, result.model, result.kind
+        return cls(*own, figures, wall, cpu)
 
 
 def run_job(job: Job) -> Outcome:

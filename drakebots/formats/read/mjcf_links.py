@@ -147,15 +147,9 @@ class Tree:
     def _joint(self, body: str, index: int) -> Joint:
         model = self.model
         kind, given = KINDS[model.jnt_type[index]], model.joint(index).name
-        name = given or f"{body}_{kind}"
+        name = self.take(given or f"{body}_{kind}", "joint", is_ours=not given)
         q = int(model.jnt_qposadr[index])
-        return Joint(
-            self.take(name, "joint", is_ours=not given),
-            kind,
-            index,
-            q,
-            float(model.qpos0[q]),
-        )
+        return Joint(name, kind, index, q, float(model.qpos0[q]))
 
     def bodies(self) -> Iterator[int]:
         """All but the world, parents before children."""

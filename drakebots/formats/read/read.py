@@ -120,8 +120,7 @@ def _read_plain(path: Path, options: Options) -> Reading:
             findings.note(note)
     else:
         if ending in ("urdf", "sdf"):
-            is_urdf = ending == "urdf"
-            reading = _repaired(path, source, places, findings, options, is_urdf)
+            reading = _repaired(path, source, places, findings, options)
         else:
             for name in re.findall(r"\b(?:package|model)://([^/\s]+)", source):
                 if folder := next(places.folders(name), None):
@@ -144,16 +143,11 @@ def _read_plain(path: Path, options: Options) -> Reading:
 
 
 def _repaired(
-    path: Path,
-    source: str,
-    places: Packages,
-    findings: Findings,
-    options: Options,
-    is_urdf: bool,
+    path: Path, source: str, places: Packages, findings: Findings, options: Options
 ) -> Reading:
     """A URDF or SDF, with a text if anything in it has to be changed."""
     root = read_tree(source)
-    before, up = write_tree(root), options.up or "z"
+    before, up, is_urdf = write_tree(root), options.up or "z", root.tag == "robot"
     if is_urdf:
         loops = repair_urdf(root, places, findings, name=model_stem(path), up=up)
     else:
@@ -174,14 +168,9 @@ def _repaired(
     if changed or source.encode() not in path.read_bytes():
         rename_files(root, lambda uri: (path := places.find(uri)) and f"file://{path}")
         text = write_tree(root)
-    return Reading(
-        text,
-        "urdf" if is_urdf else "sdf",
-        efforts=efforts,
-        loops=() if text is None else loops,
-        couplers=couplers,
-        kind="ROS" if is_urdf else "",
-    )
+    ending, kind = ("urdf", "ROS") if is_urdf else ("sdf", "")
+    found = {"loops": () if text is None else loops, "couplers": couplers}
+    return Reading(text, ending, efforts=efforts, kind=kind, **found)
 
 
 def _without_free_bodies(path: Path, reading: Reading) -> Reading:

@@ -51,39 +51,28 @@ def limb_parts(model: SdfModel, limb: Limb, *, on: str | None) -> None:
     middle = SdfPose(np.array([step / 2, 0, 0]))
     along = SdfPose(middle.p, np.array([0, np.pi / 2, 0]))
     capsule = {"radius": limb.radius, "length": step}
-    for j, (name, joint) in enumerate(zip(limb.links, limb.joints)):
+    solid = UnitInertia.SolidCapsule(limb.radius, step, np.array([1.0, 0, 0]))
+    inertia = solid.CopyToFullMatrix3()
+    for name, joint, weight in zip(limb.links, limb.joints, limb.weights):
         if name == limb.tip:
             link = _ball_link(name, cap + limb.tip_mass, limb, "end")
         else:
-            inertia = UnitInertia.SolidCapsule(
-                limb.radius, step, np.array([1.0, 0, 0])
-            ).CopyToFullMatrix3()
-            drawn = SdfGeometry(
-                "visual", f"{name}_visual", along, "capsule", capsule, limb.rgba
-            )
-            link = SdfLink(name, share, middle, share * inertia, [drawn])
+            shape = f"{name}_visual", along, "capsule", capsule, limb.rgba
+            drawn = [SdfGeometry("visual", *shape)]
+            link = SdfLink(name, share, middle, share * inertia, drawn)
         link.pose, link.relative_to = pose, before
         model.links[name] = link
-        model.joints[joint] = SdfJoint(
-            joint,
-            "revolute",
-            before,
-            name,
-            limb.axis,
-            damping=limb.damping / limb.weights[j],
-            actuated=True,
-            gain=limb.stiffness / limb.weights[j],
-        )
+        law = {"damping": limb.damping / weight, "gain": limb.stiffness / weight}
+        hinge = joint, "revolute", before, name, limb.axis
+        model.joints[joint] = SdfJoint(*hinge, actuated=True, **law)
         before, pose = name, SdfPose(np.array([step, 0, 0]))
 
 
 def _ball_link(name: str, mass: float, limb: Limb, what: str) -> SdfLink:
     inertia = 0.4 * mass * limb.radius**2 * np.eye(3)
     ball = {"radius": limb.radius}
-    drawn = SdfGeometry(
-        "visual", f"{name}_{what}", SdfPose(), "sphere", ball, limb.rgba
-    )
-    return SdfLink(name, mass, SdfPose(), inertia, [drawn])
+    shape = f"{name}_{what}", SdfPose(), "sphere", ball, limb.rgba
+    return SdfLink(name, mass, SdfPose(), inertia, [SdfGeometry("visual", *shape)])
 
 
 def limbs_sdf(limbs: Sequence[Limb], name: str = "limbs") -> str:

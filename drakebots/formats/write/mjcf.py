@@ -333,14 +333,9 @@ class _Writer(Writer):
         R_FB = X_BF.rotation().matrix().T
         moments, axes = principal_inertia(R_FB @ I_C @ R_FB.T)
         quaternion = RotationMatrix(axes).ToQuaternion().wxyz()
-        add(
-            body,
-            "inertial",
-            pos=X_BF.inverse() @ p_BC,
-            quat=quaternion,
-            mass=share * mass,
-            diaginertia=np.maximum(share * moments, LEAST_INERTIA),
-        )
+        moments = np.maximum(share * moments, LEAST_INERTIA)
+        says = {"mass": share * mass, "diaginertia": moments}
+        add(body, "inertial", pos=X_BF.inverse() @ p_BC, quat=quaternion, **says)
 
     def _points(self) -> None:
         model, feet = self.robot.model, {foot.name for foot in self.robot.model.feet}
@@ -405,24 +400,16 @@ class _Writer(Writer):
             ):
                 continue  # Its bushing's weld closes it.
             name = f"{loop.name}_{number}"
-            add(
-                self.equality,
-                "connect",
-                name=name,
-                site1=self._site(a, f"{name}_A", RigidTransform(p_AP)),
-                site2=self._site(b, f"{name}_B", RigidTransform(p_BQ)),
-            )
+            first = self._site(a, f"{name}_A", RigidTransform(p_AP))
+            second = self._site(b, f"{name}_B", RigidTransform(p_BQ))
+            add(self.equality, "connect", name=name, site1=first, site2=second)
 
     def _couplers(self) -> None:
         for coupler in self.robot.model.couplers:
             follower, leader = coupled_joints(self.plant, coupler)
-            add(
-                self.equality,
-                "joint",
-                joint1=follower.name(),
-                joint2=leader.name(),
-                polycoef=[coupler.offset, coupler.gear, 0, 0, 0],
-            )
+            ends = {"joint1": follower.name(), "joint2": leader.name()}
+            law = [coupler.offset, coupler.gear, 0, 0, 0]
+            add(self.equality, "joint", **ends, polycoef=law)
 
     def _mount(self, mount: _Gimbal) -> None:
         name = f"{mount.name}_mount"
@@ -438,14 +425,9 @@ class _Writer(Writer):
         for number, spring in enumerate(force_elements(self.plant, LinearSpringDamper)):
             name = f"spring_{number}"
             ends = (spring.bodyA(), spring.p_AP()), (spring.bodyB(), spring.p_BQ())
-            tendon = add(
-                self.tendon,
-                "spatial",
-                name=name,
-                springlength=spring.free_length(),
-                stiffness=spring.stiffness(),
-                damping=spring.damping(),
-            )
+            rest, k, d = spring.free_length(), spring.stiffness(), spring.damping()
+            law = {"springlength": rest, "stiffness": k, "damping": d}
+            tendon = add(self.tendon, "spatial", name=name, **law)
             for end, (body, p) in zip("AB", ends):
                 part = self.part(body)
                 site = self._site(part, f"{name}_{end}", RigidTransform(p))
@@ -455,17 +437,13 @@ class _Writer(Writer):
         """Motors; those that Drake itself controls as servos with its gains."""
         for actuator in actuators_of(self.plant):
             limit = actuator.effort_limit()
-            is_servo = actuator.has_controller()
-            gains = actuator.get_controller_gains() if is_servo else None
-            add(
-                self.actuator,
-                "position" if is_servo else "motor",
-                name=actuator.name(),
-                joint=actuator.joint().name(),
-                forcerange=[-limit, limit] if np.isfinite(limit) else None,
-                kp=gains and gains.p,
-                kv=gains and gains.d,
-            )
+            says = {"name": actuator.name(), "joint": actuator.joint().name()}
+            says |= {"forcerange": [-limit, limit]} if np.isfinite(limit) else {}
+            if actuator.has_controller():
+                gains = actuator.get_controller_gains()
+                add(self.actuator, "position", **says, kp=gains.p, kv=gains.d)
+            else:
+                add(self.actuator, "motor", **says)
 
 
 def _welded_mass(part: Part) -> float:

@@ -55,7 +55,6 @@ trimesh = late("trimesh")
 X, Y, Z = np.eye(3)
 
 _CHAINS = {
-    "weld": [],
     "planar": [("_x", True, X, 0), ("_y", True, Y, 1), ("_qz", False, Z, 2)],
     "universal": [("_qx", False, X, 0), ("_qy", False, Y, 1)],
     "ball_rpy": [("_qz", False, Z, 2), ("_qy", False, Y, 1), ("_qx", False, X, 0)],
@@ -249,7 +248,8 @@ def read_parts(robot: Robot, path: Path | None = None) -> list[Part]:
         part.X_BM = joint.frame_on_child().GetFixedPoseInBodyFrame()
         if joint.type_name() == "weld":
             part.X_PF = part.X_PF @ joint.X_FM()
-        part.steps = _steps(joint, springs, rotors)
+        else:
+            part.steps = _steps(joint, springs, rotors)
     _add_forms(robot, parts, path)
     order = [parts[0]]
     for part in order:  # which grows
@@ -277,26 +277,18 @@ def _steps(joint, springs, rotors: np.ndarray) -> list[Step]:
         chain = _CHAINS[kind]
     else:
         raise InvalidInput(
-            f"joint {name!r} of type {kind!r} cannot be written; use one of revolute, "
-            f"prismatic, {', '.join(_CHAINS)}"
+            f"joint {name!r} of type {kind!r} cannot be written; use one of weld, "
+            f"revolute, prismatic, {', '.join(_CHAINS)}"
         )
     damping, start = joint.default_damping_vector(), joint.default_positions()
     lower, upper = joint.position_lower_limits(), joint.position_upper_limits()
-    stiffness, rest = springs.get(joint.index(), (0.0, 0.0))
+    limits = list(zip(lower, upper))
+    own = *springs.get(joint.index(), (0.0, 0.0)), rotors[joint.velocity_start()]
     return [
         Step(
-            name + suffix,
-            slides,
-            np.array(axis),
-            i,
-            (lower[i], upper[i]),
-            damping[i],
-            stiffness,
-            rest,
-            rotors[joint.velocity_start()],
-            start[i],
+            name + end, slides, np.array(axis), i, limits[i], damping[i], *own, start[i]
         )
-        for suffix, slides, axis, i in chain
+        for end, slides, axis, i in chain
     ]
 
 

@@ -23,7 +23,7 @@ from pydrake.multibody.tree import LinearBushingRollPitchYaw, LinearSpringDamper
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import write_text
-from drakebots.formats.read.tree import add, write_inertial
+from drakebots.formats.read.tree import add, write_inertial, written
 from drakebots.formats.write.parts import (
     BUSHING,
     Form,
@@ -212,17 +212,13 @@ class _Writer(Writer):
             joint = self._joint(step.name, kind, parent, child, X_LF)
             add(joint, "axis", xyz=step.axis)
             add(joint, "dynamics", damping=step.damping, friction="0.0")
-            velocity = part.joint.velocity_upper_limits()[step.index]
-            turns_freely = kind == "continuous"
-            add(
-                joint,
-                "limit",
-                # Drake reads an effort of 0 as no motor.
-                effort=self.efforts.get(part.joint.index(), 0.0),
-                velocity=min(velocity, _UNLIMITED),
-                lower=None if turns_freely else max(lower, -_UNLIMITED),
-                upper=None if turns_freely else min(upper, _UNLIMITED),
-            )
+            fastest = min(part.joint.velocity_upper_limits()[step.index], _UNLIMITED)
+            # Drake reads an effort of 0 as no motor.
+            effort = self.efforts.get(part.joint.index(), 0.0)
+            limit = add(joint, "limit", effort=effort, velocity=fastest)
+            if kind != "continuous":
+                limit.set("lower", written(max(lower, -_UNLIMITED)))
+                limit.set("upper", written(min(upper, _UNLIMITED)))
             if step.stiffness:
                 self._spring(step, parent, X_LF, child)
             parent, X_LF = child, RigidTransform()
@@ -238,13 +234,8 @@ class _Writer(Writer):
         joints = {joint.get("name"): joint for joint in self.root.iter("joint")}
         for coupler in self.robot.model.couplers:
             follower, leader = coupled_joints(self.plant, coupler)
-            add(
-                joints[follower.name()],
-                "mimic",
-                joint=leader.name(),
-                multiplier=coupler.gear,
-                offset=coupler.offset,
-            )
+            says = {"multiplier": coupler.gear, "offset": coupler.offset}
+            add(joints[follower.name()], "mimic", joint=leader.name(), **says)
 
     def _transmissions(self) -> None:
         """Adds the actuators as transmissions, with Drake's rotors and gains."""

@@ -117,11 +117,9 @@ def _as_posture(
         low = stance.trunk_heights().min(initial=np.inf)
         if -0.02 * stance.size <= low < LEVEL * stance.size:
             faults.append("its trunk lies on the ground")
+    names = [joint.name() for joint in stance.joints]
     return Posture(
-        joints={
-            joint.name(): float(value)
-            for joint, value in zip(stance.joints, stance.positions())
-        },
+        joints=dict(zip(names, stance.positions().tolist())),
         X_WB=stance.base_pose(),
         source=source,
         residuals=residuals,
