@@ -216,14 +216,11 @@ def _check(path: str, what: str) -> None:
 
 def _of_plans(what: str, text: str, example: str) -> Command:
     """A command whose forms are those of kinds of plans."""
-
-    def run(args: argparse.Namespace) -> int:
-        _check(args.plan, what)  # only results without a form come here
-        return 0
-
+    # Only results without a form come to the general one, which refuses them.
+    refused = lambda args: _check(args.plan, what)  # noqa: E731
     return Command(
         what,
-        Variant(text, example, _plan_argument, run),
+        Variant(text, example, _plan_argument, refused),
         forms=lambda: kind_forms(what),
         show_forms=True,
         find=lambda word: _check(word, what),
@@ -264,20 +261,13 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
     field_options(group, Loading)
 
 
-def _find_export(word: str) -> None:
-    if names_result(word):
-        stored(word)
-    else:
-        find_model(word)
-
-
 @command(
     "export",
     "drakebots export hamr --mjcf hamr.xml",
     _export_arguments,
     forms=lambda: kind_forms("export"),
     show_forms=True,
-    find=_find_export,
+    find=lambda word: stored(word) if names_result(word) else find_model(word),
 )
 def export(args: argparse.Namespace) -> int:
     """Write a model or a result for other tools, or a plan for real hardware."""

@@ -121,14 +121,8 @@ def _run(args: argparse.Namespace, task: Task, base: dict, options: dict) -> int
     except TypeError as error:  # a field without default that has no option
         raise InvalidInput(f"{args.what}: {error}; sweep it from Python") from error
     with progress_bar(args.what) as progress:
-        table = sweep(
-            problem,
-            over,
-            out=args.output,
-            workers=how.workers,
-            scheduler=how.scheduler,
-            progress=progress,
-        )
+        where = {"workers": how.workers, "scheduler": how.scheduler}
+        table = sweep(problem, over, out=args.output, progress=progress, **where)
     names = shown_metrics(table, how.metrics)
     print_rows(args.what, case_rows(table, names))
     written = [args.output / f"sweep.{ending}" for ending in ("nc", "csv", "png")]
@@ -157,10 +151,8 @@ class _SweepCommand(Command):
             )
         return self.general
 
-
-def _nothing(args: argparse.Namespace) -> int:
-    find_problem(args.what)
-    return 0
+    def _exists(self, word: str) -> bool:
+        return word.rpartition(".")[2] in _WHAT
 
 
 SWEEP = _SweepCommand(
@@ -170,7 +162,7 @@ SWEEP = _SweepCommand(
         "drakebots sweep hamr.simulate --frequency 10,20,30 --surface card,teflon "
         "-o out/",
         partial(_arguments, options={}),
-        _nothing,
+        lambda args: find_problem(args.what),  # which refuses it, else it has a form
     ),
     find=find_problem,
 )

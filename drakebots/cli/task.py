@@ -43,7 +43,6 @@ from drakebots.core.checks import positive
 from drakebots.core.convert import from_word
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked, declared
-from drakebots.core.files import check_output
 from drakebots.core.lazy import late, resolve
 from drakebots.core.run import watching
 from drakebots.identify import (
@@ -143,14 +142,12 @@ def solving_values(args: argparse.Namespace) -> dict[str, Any]:
 
     Raises:
         InvalidInput: for a bad value.
-        FileProblem: for a checkpoint that cannot be read or written.
+        FileProblem: for a checkpoint that cannot be read.
     """
     found = field_values(args, Solving, args.of_run)
-    solving = Solving(**found)
-    if solving.checkpoint is not None:
-        check_output(solving.checkpoint)
-    if solving.resume is not None and solving.resume.suffix != ".nc":
-        programs.read_checkpoint(solving.resume)
+    resume = Solving(**found).resume
+    if resume is not None and resume.suffix != ".nc":
+        programs.read_checkpoint(resume)
     return found
 
 
@@ -318,7 +315,7 @@ SIMULATE, MPC, LIVE = (
     Command(
         name,
         task_variant(getattr(robots()["any"], name), name, "any"),
-        forms=lambda name=name: robot_forms(name),
+        partial(robot_forms, name),
         find=find_input,
     )
     for name in ("simulate", "mpc", "live")

@@ -214,13 +214,8 @@ def _closed(
     """Open loops closed, as ball joints where they must; what is left open; notes."""
     plant = closure.plant
     start = plant.GetPositions(context).copy()
-    v = np.arange(plant.num_velocities())
-    held = [
-        k
-        for joint in joints_of(plant)
-        if joint.name() in driven or is_floating(joint)
-        for k in v[joint_slices(joint)[1]]
-    ]
+    slow = [j for j in joints_of(plant) if j.name() in driven or is_floating(j)]
+    held = [j.velocity_start() + k for j in slow for k in range(j.num_velocities())]
     left = close_loops(closure, context, held=held)
     if left <= CLOSED:
         return closure, left, []

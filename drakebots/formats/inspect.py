@@ -19,7 +19,7 @@ from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, MultibodyPlant
 from pydrake.multibody.tree import CalcSpatialInertia, RigidBody, SpatialInertia
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.core.errors import DrakebotsError, ModelProblem, UnknownName
+from drakebots.core.errors import ModelProblem, UnknownName
 from drakebots.formats.read.findings import Findings, note_messages
 from drakebots.formats.read.tree import read_tree, write_inertial, write_tree
 from drakebots.formats.read.urdf import TURNS
@@ -117,8 +117,6 @@ def inspect_model(
         closure = LoopClosure(plant, reading.loops, couplers=reading.couplers)
         gaps, C = closure.gaps(context), closure.jacobian(context)
         M = plant.CalcMassMatrix(context)
-    except DrakebotsError:
-        raise
     except DRAKE_REFUSALS as error:
         raise ModelProblem(path, drake_message(error)) from error
     if not np.isfinite(M).all() or not np.isfinite(mass):

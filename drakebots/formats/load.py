@@ -139,13 +139,10 @@ def _inspect(path: Path, options: Options) -> tuple[Model, Links, list[str]]:
         findings.note(line, f"{body.name()} ({gyration:.2g} m)")
     findings.check(path, strict=options.strict)
     wanted = reading.motors or None if options.actuate is None else options.actuate
+    followers = {coupler.follower for coupler in reading.couplers}
+    asked = {"actuate": wanted, "effort": options.effort, "followers": followers}
     motors, on_motors = choose_actuators(
-        summary.joints,
-        summary.driven,
-        reading.efforts,
-        actuate=wanted,
-        effort=options.effort,
-        followers={coupler.follower for coupler in reading.couplers},
+        summary.joints, summary.driven, reading.efforts, **asked
     )
     added = tuple(motor.joint for motor in motors)
     srdf = find_srdf(path, list(model_names(links.plant))[2:])

@@ -211,11 +211,8 @@ def _kept_model(result: Result, record: Mapping[str, Any], path: Path) -> Model:
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / f"{model_stem(path)}.{ending}"
         copy.write_text(text, encoding="utf-8")
-        packages = {
-            name: place
-            for name, place in record.get("packages", {}).items()
-            if os.path.isdir(place)
-        }
+        places = record.get("packages", {}).items()
+        packages = {name: place for name, place in places if os.path.isdir(place)}
         model = load(copy, packages=packages or None)
         if model.text is None:
             model = replace(model, text=text, ending=ending)

@@ -139,16 +139,11 @@ def parse_sidecar(raw: Any) -> Reading:
         UnknownName: for an unknown entry.
     """
     top = Fields({} if raw is None else raw, TOP, _TOP)
-    loops = top.fields("loops")
-    return Reading(
-        feet=_points(top, "feet"),
-        points=_points(top, "points"),
-        parameters=parameters_in(top),
-        loops=tuple(
-            _loop(name, Fields(loops.get(name), f"loop {name}", _LOOP))
-            for name in loops
-        ),
-    )
+    rows = top.fields("loops")
+    points = {name: _points(top, name) for name in ("feet", "points")}
+    parameters = parameters_in(top)
+    loops = [_loop(n, Fields(rows.get(n), f"loop {n}", _LOOP)) for n in rows]
+    return Reading(loops=tuple(loops), parameters=parameters, **points)
 
 
 def _points(top: Fields, section: str) -> tuple[Point, ...]:

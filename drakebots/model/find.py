@@ -59,8 +59,6 @@ def find_model(name_or_path: str | Path) -> Path:
             text = text.replace("-", "_")
         check_names("model", [text], available_models())
         return package_root() / text / f"{text}.sdf"
-    if "\0" in text:
-        raise InvalidInput("a model path cannot contain a NUL character")
     try:
         os.path.abspath(path).encode()
     except UnicodeEncodeError:

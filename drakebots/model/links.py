@@ -209,10 +209,7 @@ class Links:
         """The shapes of a body with a role, in the body's frame."""
         X_WB = body.EvalPoseInWorld(self.context)
         up_B = X_WB.rotation().matrix().T @ UP
-        frame = self.plant.GetBodyFrameIdIfExists(body.index())
-        if frame is None:
-            return EMPTY
-        cloud = EMPTY
+        frame, cloud = self.plant.GetBodyFrameIdOrThrow(body.index()), EMPTY
         for geometry in self.inspector.GetGeometries(frame, role):
             shape = self.inspector.GetShape(geometry)
             X_BG = self.inspector.GetPoseInFrame(geometry)
@@ -231,7 +228,7 @@ class Links:
     def corners(self, body, *roles: Role) -> np.ndarray:
         """Corners (n, 3) [m] of the boxes around a body's shapes, in the world."""
         found = [np.zeros((0, 3))]
-        frame = self.plant.GetBodyFrameIdIfExists(body.index())
+        frame = self.plant.GetBodyFrameIdOrThrow(body.index())
         X_WB = body.EvalPoseInWorld(self.context)
         for role in roles:
             for geometry in self.inspector.GetGeometries(frame, role):

@@ -235,12 +235,9 @@ class LoopClosure:
         self, loops: Sequence[Loop], couplers: Sequence[Coupler] | None = None
     ) -> LoopClosure:
         """The same plant with other loops, and other couplers where they are given."""
-        return LoopClosure(
-            self.plant,
-            loops,
-            couplers=self.couplers if couplers is None else couplers,
-            length_unit=self.length_unit,
-        )
+        couplers = self.couplers if couplers is None else couplers
+        unit = self.length_unit
+        return LoopClosure(self.plant, loops, couplers=couplers, length_unit=unit)
 
     def residual(self, context: Context) -> np.ndarray:
         """c(q), (num_rows,); lengths in the plant's unit, directions in rad."""

@@ -144,25 +144,22 @@ class Model(Reading):
             loops: to close; all by default.
             length_unit: the plant's unit of length [m].
         """
-        half = self._half_length(plant, length_unit)
-        for loop in self.loops if loops is None else loops:
+        for loop, p_AP, p_BQ in self.balls(plant, loops, length_unit=length_unit):
             A, B = (find_body(plant, name) for name in (loop.body_A, loop.body_B))
-            for p_AP, p_BQ in ball_points(loop, half):
-                ends = A, p_AP / length_unit, B, p_BQ / length_unit
-                plant.AddBallConstraint(*ends)
+            plant.AddBallConstraint(A, p_AP / length_unit, B, p_BQ / length_unit)
 
-    def balls(self, plant: MultibodyPlant) -> list[tuple[Loop, np.ndarray, np.ndarray]]:
-        """The balls that close the loops: each with its loop, p_AP and p_BQ (3,) [m].
+    def balls(
+        self,
+        plant: MultibodyPlant,
+        loops: Sequence[Loop] | None = None,
+        *,
+        length_unit: float = 1.0,
+    ) -> list[tuple[Loop, np.ndarray, np.ndarray]]:
+        """The balls that close loops: each with its loop, p_AP and p_BQ (3,) [m].
 
         Args:
-            plant: with the model's bodies, in SI.
+            plant, loops, length_unit: as of :meth:`close_loops`.
         """
-        half = self._half_length(plant, 1.0)
-        return [
-            (loop, *points) for loop in self.loops for points in ball_points(loop, half)
-        ]
-
-    def _half_length(self, plant: MultibodyPlant, length_unit: float) -> float:
         points = [p for loop in self.loops for p in (loop.p_AP, loop.p_BQ)]
         reach = max((float(np.abs(p).max()) for p in points), default=0.0)
         if reach == 0 and points:
@@ -170,7 +167,8 @@ class Model(Reading):
             places = [frame.GetFixedPoseInBodyFrame() for frame in frames]
             reach = max(float(np.abs(X.translation()).max()) for X in places)
             reach *= length_unit
-        return reach / 20 or 1e-3
+        half, chosen = reach / 20 or 1e-3, self.loops if loops is None else loops
+        return [(x, *points) for x in chosen for points in ball_points(x, half)]
 
     def report(self) -> dict[str, Any]:
         """The contents as JSON-able values, lengths in m, mass in kg."""

@@ -151,19 +151,14 @@ class _Copier:
         for body in bodies_of(source)[1:]:
             M = body.default_spatial_inertia()
             G = M.get_unit_inertia()
-            self.body[body.index()] = target.AddRigidBody(
-                body.name(),
-                self._instance(body.model_instance()),
-                SpatialInertia(
-                    M.get_mass() / unit.mass,
-                    M.get_com() / unit.length,
-                    UnitInertia(
-                        *(G.get_moments() / unit.length**2),
-                        *(G.get_products() / unit.length**2),
-                    ),
-                    skip_validity_check=True,  # Rounding may add what none had.
-                ),
-            )
+            mass, com = M.get_mass() / unit.mass, M.get_com() / unit.length
+            entries = np.concatenate([G.get_moments(), G.get_products()])
+            turns = UnitInertia(*(entries / unit.length**2))
+            # Unchecked: rounding may add what none had.
+            inertia = SpatialInertia(mass, com, turns, skip_validity_check=True)
+            instance = self._instance(body.model_instance())
+            copy = target.AddRigidBody(body.name(), instance, inertia)
+            self.body[body.index()] = copy
 
     def _instance(self, index: ModelInstanceIndex) -> ModelInstanceIndex:
         name = self.source.GetModelInstanceName(index)
@@ -241,15 +236,11 @@ class _Copier:
                 return RevoluteSpring(joint, rest, k / unit.torque)
             return PrismaticSpring(joint, rest / unit.length, k / stiffness)
         if isinstance(element, LinearSpringDamper):
-            return LinearSpringDamper(
-                self.body[element.bodyA().index()],
-                element.p_AP() / unit.length,
-                self.body[element.bodyB().index()],
-                element.p_BQ() / unit.length,
-                element.free_length() / unit.length,
-                element.stiffness() / stiffness,
-                element.damping() / damping,
-            )
+            A, B = (self.body[x.index()] for x in (element.bodyA(), element.bodyB()))
+            p_AP, p_BQ = element.p_AP() / unit.length, element.p_BQ() / unit.length
+            k, d = element.stiffness() / stiffness, element.damping() / damping
+            rest = element.free_length() / unit.length
+            return LinearSpringDamper(A, p_AP, B, p_BQ, rest, k, d)
         if isinstance(element, LinearBushingRollPitchYaw):
             name = f"bushing{int(element.index())}"
             return LinearBushingRollPitchYaw(
@@ -269,19 +260,16 @@ class _Copier:
         """Adds the actuators with limits, rotor inertias and gear ratios."""
         unit = self.unit
         for actuator in actuators_of(self.source):
-            linear = slides(actuator.joint())
-            copy = self.target.AddJointActuator(
-                actuator.name(),
-                self.joint[actuator.joint().index()],
-                actuator.effort_limit() / (unit.force if linear else unit.torque),
-            )
-            copy.set_default_rotor_inertia(
-                actuator.default_rotor_inertia() / unit.inertia
-            )
+            joint, ratio = actuator.joint(), actuator.default_gear_ratio()
             # A prismatic gear ratio is in rad/m, a revolute one in rad/rad.
-            copy.set_default_gear_ratio(
-                actuator.default_gear_ratio() * (unit.length if linear else 1.0)
-            )
+            arm, force = 1.0, unit.torque
+            if slides(joint):
+                arm, force = unit.length, unit.force
+            own, limit = self.joint[joint.index()], actuator.effort_limit() / force
+            copy = self.target.AddJointActuator(actuator.name(), own, limit)
+            inertia = actuator.default_rotor_inertia() / unit.inertia
+            copy.set_default_rotor_inertia(inertia)
+            copy.set_default_gear_ratio(ratio * arm)
 
     def collisions(
         self, inspector: SceneGraphInspector
@@ -291,15 +279,12 @@ class _Copier:
         for index, copy in self.body.items():
             body = self.source.get_body(index)
             for geometry in self.source.GetCollisionGeometriesForBody(body):
-                copies[geometry] = self.target.RegisterCollisionGeometry(
-                    copy,
-                    self._pose(inspector.GetPoseInFrame(geometry)),
-                    scaled_shape(inspector.GetShape(geometry), self.unit.length),
-                    inspector.GetName(geometry).rpartition("::")[2],
-                    _scaled_contact(
-                        inspector.GetProximityProperties(geometry), self.unit
-                    ),
-                )
+                X_BG = self._pose(inspector.GetPoseInFrame(geometry))
+                shape = scaled_shape(inspector.GetShape(geometry), self.unit.length)
+                name = inspector.GetName(geometry).rpartition("::")[2]
+                material = inspector.GetProximityProperties(geometry)
+                placed = copy, X_BG, shape, name, _scaled_contact(material, self.unit)
+                copies[geometry] = self.target.RegisterCollisionGeometry(*placed)
         return copies
 
 

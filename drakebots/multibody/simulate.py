@@ -66,16 +66,8 @@ def advance(
         inner = robot.plant.GetMyContextFromRoot(context)
         return robot, robot.plant.GetPositions(inner)
 
-    run = run_steps(
-        chunk,
-        chunks,
-        stage="simulate",
-        until=duration,
-        progress=progress,
-        time_limit=time_limit,
-        reached=reached,
-        seen=seen,
-    )
+    asked = {"progress": progress, "time_limit": time_limit, "reached": reached}
+    run = run_steps(chunk, chunks, stage="simulate", until=duration, seen=seen, **asked)
     return replace(run, time=context.get_time() * unit)
 
 

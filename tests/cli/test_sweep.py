@@ -73,6 +73,8 @@ def test_options_are_the_fields(capsys):
         (["hamm.plan", "--seed", "1,2"], "hamm"),
         (["voxel.track", "--seed", "1,2"], "voxel"),
         (["hamr.simulate", "--frequency", "2"], "give a field several values"),
+        (["--json", "hamr.simulate", "--frequency", "2"], "give a field several"),
+        (["--json", "hamr.simulate"], "give a field several values"),
         (
             ["hamr.simulate", "--frequency", "2,fast"],
             "--frequency: 'fast' is no number",

@@ -84,13 +84,8 @@ def with_joined_frames(path: Path, reading: Reading, findings: Findings) -> Read
         raise ModelProblem(beside, str(error)) from error
     if words := _give_small_masses(root):
         findings.note(words)
-    return replace(
-        reading,
-        text=write_tree(root),
-        ending="urdf",
-        loops=(*loops, *reading.loops),
-        motors=motors,
-    )
+    found = {"loops": (*loops, *reading.loops), "motors": motors}
+    return replace(reading, text=write_tree(root), ending="urdf", **found)
 
 
 Known = Callable[[str, str, Iterable[str]], bool]

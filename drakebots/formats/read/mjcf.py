@@ -65,13 +65,9 @@ def read_mjcf(path: Path, *, free_base: bool = False) -> Reading:
     for coupler in couplers:
         follower = sdf.joints[coupler.follower]
         sdf.joints[coupler.follower] = replace(follower, coupler=coupler)
-    return Reading(
-        model_sdf(sdf),
-        notes=(*_notes(tree, efforts), *warned),
-        loops=loops,
-        couplers=couplers,
-        poses=_poses(tree),
-    )
+    notes = (*_notes(tree, efforts), *warned)
+    said = {"loops": loops, "couplers": couplers, "poses": _poses(tree)}
+    return Reading(model_sdf(sdf), notes=notes, **said)
 
 
 # --- motors ---
@@ -235,27 +231,24 @@ def _poses(tree: Tree) -> dict[str, dict[str, float]]:
     Drake's positions are 0 at the reference configuration. Poses of free bodies are
     left out, and keys that name no positions.
     """
-    given = [len(key.qpos) > 0 for key in tree.spec.keys]
-    return {
-        tree.model.key(key).name or f"key{key}": {
-            name: value
-            for joint in tree.joint_of.values()
-            for name, value in _positions(joint, tree.model.key_qpos[key])
-        }
-        for key in range(tree.model.nkey)
-        if given[key]
-    }
+    poses: dict[str, dict[str, float]] = {}
+    for number, key in enumerate(tree.spec.keys):
+        if len(key.qpos):
+            pose = poses[tree.model.key(number).name or f"key{number}"] = {}
+            for joint in tree.joint_of.values():
+                pose |= _positions(joint, tree.model.key_qpos[number])
+    return poses
 
 
-def _positions(joint: Joint, qpos: np.ndarray) -> list[tuple[str, float]]:
-    """The names and positions of a joint's hinges or slide; none of a free one."""
+def _positions(joint: Joint, qpos: np.ndarray) -> dict[str, float]:
+    """The positions of a joint's hinges or slide by name; none of a free one."""
     if joint.is_single:
-        return [(joint.name, float(qpos[joint.q]) - joint.ref)]
+        return {joint.name: float(qpos[joint.q]) - joint.ref}
     if joint.kind == "free":
-        return []
+        return {}
     R = transform(np.zeros(3), qpos[joint.q : joint.q + 4]).rotation()
     angles = RollPitchYaw(R).vector()[::-1].tolist()
-    return [(joint.name + end, a) for end, a in zip(HINGES_OF_BALL, angles)]
+    return {joint.name + end: a for end, a in zip(HINGES_OF_BALL, angles)}
 
 
 def _notes(tree: Tree, efforts: Mapping[str, float]) -> list[str]:

@@ -122,14 +122,9 @@ class _Reader(LinkReader):
             if tag == "joint":
                 self._check_tree(root)
         self._note_order(root)
-        feet = self.feet.items()
-        reading = Reading(
-            model_sdf(self.model),
-            notes=tuple(self.notes),
-            loops=tuple(self.loops),
-            feet=tuple(Point(name, body, p) for name, (body, p) in feet),
-            kind="old Drake",
-        )
+        feet = tuple(Point(name, body, p) for name, (body, p) in self.feet.items())
+        said = {"notes": tuple(self.notes), "loops": tuple(self.loops), "feet": feet}
+        reading = Reading(model_sdf(self.model), kind="old Drake", **said)
         # So that refusals and warnings of Drake name this file.
         said: list[str] = []
         plant, _ = AddMultibodyPlantSceneGraph(DiagramBuilder(), 0.0)

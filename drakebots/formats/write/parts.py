@@ -329,8 +329,6 @@ def _add_forms(robot: Robot, parts: dict[int, Part], path: Path | None) -> None:
 
 def _copied(shape, path: Path, known: dict[str, str]) -> str:
     """Copies a mesh as .obj beside the model file; the path relative to it."""
-    if not shape.source().is_path():
-        raise InvalidInput("a mesh in memory cannot be written; save it as .obj first")
     source = Path(shape.source().path())
     if str(source) not in known:
         folder = path.parent / "meshes"

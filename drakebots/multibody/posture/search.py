@@ -111,14 +111,9 @@ def _reach(stance: Stance, number: int, leg: Leg) -> float | None:
     def furthest(sense: int) -> float:
         """The largest (1) or smallest (-1) length over two bent starts."""
         starts = np.outer([0.3, -0.3], np.resize([1, -2], len(joints)))
+        how = {"method": "L-BFGS-B", "bounds": limits, "options": {"maxiter": 30}}
         answers = (
-            minimize(
-                lambda a: -sense * length(a),
-                before[joints] + start,
-                method="L-BFGS-B",
-                bounds=limits,
-                options={"maxiter": 30},
-            )
+            minimize(lambda a: -sense * length(a), before[joints] + start, **how)
             for start in starts
         )
         return -sense * min(answer.fun for answer in answers)
@@ -197,13 +192,8 @@ class _Rows:
         """The largest heavy row, the light rows' sum of squares, x, all positions."""
         s = self.stance
         s.place(self.start, self.positions)
-        x = least_squares(
-            self.all,
-            self.start,
-            bounds=(self.low, self.high),
-            x_scale=self.scale,
-            max_nfev=_EVALUATIONS,
-        ).x
+        how = {"x_scale": self.scale, "max_nfev": _EVALUATIONS}
+        x = least_squares(self.all, self.start, bounds=(self.low, self.high), **how).x
         x = self.settled(x)
         error = float(np.abs(self.heavy(x)).max())
         return error, float(np.sum(self._light(x) ** 2)), x, s.positions()
