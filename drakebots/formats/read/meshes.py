@@ -306,8 +306,10 @@ def read_parts(path: Path) -> list[Part]:
     data = path.read_bytes()
     if ending == "dae":
         data = _without_textures(data)
+    # The buffers of a .gltf may be files beside it.
+    beside = trimesh.resolvers.FilePathResolver(path) if ending == "gltf" else None
     try:
-        scene = trimesh.load_scene(io.BytesIO(data), file_type=ending)
+        scene = trimesh.load_scene(io.BytesIO(data), file_type=ending, resolver=beside)
         meshes = [m for m in scene.dump() if isinstance(m, trimesh.Trimesh)]
     except ImportError as error:
         raise ModelProblem(path, f"cannot be read without {error.name}") from error
@@ -355,7 +357,7 @@ def _color(mesh: trimesh.Trimesh) -> np.ndarray | None:
     if mesh.visual.kind == "texture":
         rgba = mesh.visual.material.main_color
     else:
-        rgba = mesh.visual.to_color().vertex_colors.mean(axis=0)
+        rgba = mesh.visual.vertex_colors.mean(axis=0)
     return np.asarray(rgba, float) / 255
 
 

@@ -353,6 +353,11 @@ class _Writer(Writer):
             kind, size = form.kind, shape_sizes(form.shape)
             if kind == "halfspace":
                 kind, size = "plane", np.array([0.0, 0.0, 1.0])
+                if not part.is_still:
+                    raise InvalidInput(
+                        f"shape {form.name!r}: MuJoCo has half spaces only on bodies "
+                        "that stand still; use a box"
+                    )
             size = size * _HALVES.get(kind, 1.0)
             role = "collision" if form.rgba is None else "visual"
             friction = f"{written(form.friction)} 0.005 0.0001"

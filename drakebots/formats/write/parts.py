@@ -146,6 +146,12 @@ class Part:
         return self.body.name()
 
     @property
+    def is_still(self) -> bool:
+        """Whether no joint moves it in the world."""
+        moves = self.is_free or self.steps
+        return not moves and (self.parent is None or self.parent.is_still)
+
+    @property
     def X_PB(self) -> RigidTransform:
         """Pose in the parent at q = 0; of a free body its default pose."""
         return self.X_PF @ self.X_BM.inverse()

@@ -15,6 +15,7 @@ from drakebots.formats.read.meshes import (
     coarser,
     collision_mesh,
     mesh_cache,
+    obj_mesh,
     read_parts,
     visual_mesh,
 )
@@ -138,6 +139,27 @@ def test_colors_of_collada_parts_are_kept(tmp_path):
     drawn = visual_mesh(path)
     assert drawn.read_text().count("usemtl") == 2
     assert "Kd 1 0 0" in drawn.with_suffix(".mtl").read_text()
+
+
+@pytest.mark.parametrize("painted", ["vertex_colors", "face_colors"])
+def test_the_mean_of_many_colors_is_kept(tmp_path, painted):
+    shape = l_shape()
+    setattr(shape.visual, painted, [255, 0, 51, 255])
+    (part,) = read_parts(saved(tmp_path / "leg.ply", shape))
+    np.testing.assert_allclose(part.rgba, [1, 0, 0.2, 1])
+
+
+def test_a_gltf_becomes_the_obj_that_drake_makes_of_it(tmp_path):
+    """Its buffers are files of their own; Drake turns it, as its y is up."""
+    for name, content in trimesh.Scene(l_shape()).export(file_type="gltf").items():
+        (tmp_path / name).write_bytes(content)
+    path = tmp_path / "model.gltf"
+    hulls = [Mesh(str(file)).GetConvexHull() for file in (path, obj_mesh(path))]
+    corners = [
+        sorted(hull.vertex(k).round(6).tolist() for k in range(hull.num_vertices()))
+        for hull in hulls
+    ]
+    np.testing.assert_allclose(*corners, atol=1e-6)
 
 
 def test_the_unit_of_collada_counts_and_its_up_axis_does_not(tmp_path):

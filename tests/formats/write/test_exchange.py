@@ -238,6 +238,59 @@ def test_what_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_half_space_that_moves_is_refused(tmp_path):
+    """MuJoCo has none."""
+    model = foot(tmp_path)
+    shape = "<geometry><plane><normal>0 0 1</normal></plane></geometry>"
+    plane = f'<collision name="p">{shape}</collision></link>'
+    model.path.write_text(model.path.read_text().replace("</link>", plane, 1))
+    with pytest.raises(InvalidInput, match="'p': MuJoCo has half spaces only on"):
+        write_mjcf(model.path, tmp_path / "foot.xml")
+
+
+_LINK = """<link name="{}"><inertial><origin xyz="0 0 0.1"/><mass value="1"/>
+<inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+
+
+def test_springs_between_points_and_ball_joints(tmp_path):
+    """They fly in MuJoCo as in Drake, where a bushing keeps ball joints what they are;
+    in the URDF, too."""
+    tag, links = "drake:linear_spring_damper", "".join(map(_LINK.format, "abcd"))
+    ends = {"body_A": 'name="a"', "body_B": 'name="b"'}
+    says = {"p_AP": "0.1 0 0", "p_BQ": "0 0.1 0", "free_length": 0.2}
+    says |= {"stiffness": 30, "damping": 0.5}
+    values = ends | {key: f'value="{value}"' for key, value in says.items()}
+    spring = "".join(f"<{tag}_{key} {value}/>" for key, value in values.items())
+    joints = """<joint name="hinge" type="continuous"><parent link="a"/>
+        <child link="b"/><origin xyz="0 0 0.3"/><axis xyz="0 1 0"/></joint>"""
+    for above, below in ("bc", "cd"):
+        joints += f"""<drake:joint name="ball_{below}" type="ball">
+            <parent link="{above}"/><child link="{below}"/><origin xyz="0 0 0.3"/>
+            </drake:joint>"""
+    frames = {"A": 'link="b" xyz="0 0 0.3"', "C": 'link="c"'}
+    bushing = "".join(f"<drake:bushing_frame{end} name='{end}'/>" for end in frames)
+    law = {"torque_stiffness": 2, "torque_damping": 0.1, "force_stiffness": 0}
+    for key, value in (law | {"force_damping": 0}).items():
+        bushing += f'<drake:bushing_{key} value="{value} {value} {value}"/>'
+    parts = "".join(f'<frame name="{name}" {at}/>' for name, at in frames.items())
+    parts += f"<drake:linear_bushing_rpy>{bushing}</drake:linear_bushing_rpy>"
+    (tmp_path / "chain.urdf").write_text(
+        f'<robot name="chain">{links}{joints}<{tag}>{spring}</{tag}>{parts}</robot>'
+    )
+    model = load(tmp_path / "chain.urdf")
+    throw = bench.Throw(spin=np.array([1.0, 2.0, 3.0]), rates={"hinge": 2.0})
+    ours = bench.drake_flight(model, throw, 0.1)
+    path = write_mjcf(model, tmp_path / "chain.xml", time_step=bench.STEP)
+    by_mujoco = bench.mujoco_flight(path, throw, 0.1)
+    again = load(write_urdf(model, tmp_path / "again.urdf"))
+    by_urdf = bench.drake_flight(again, throw, 0.1)
+    assert bench.distance(ours, by_mujoco) < 1e-4
+    assert bench.distance(ours, by_urdf) < 1e-6
+    theirs = mujoco.MjModel.from_xml_path(str(path))
+    assert list(theirs.jnt_type).count(mujoco.mjtJoint.mjJNT_BALL) == 1
+    assert theirs.ntendon == 1
+
+
 def test_joints_that_follow_others(tmp_path):
     """The linkage swings by its weight in MuJoCo as in Drake, and its URDF says the
     same couplers."""
