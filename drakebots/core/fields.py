@@ -287,7 +287,7 @@ def declared(cls: type) -> Mapping[str, Field]:
         if default is MISSING and entry.default_factory is not MISSING:
             default = entry.default_factory()
             default = rule(default) if isinstance(rule, Rule) else default
-        kind = Union[tuple(kinds)]  # noqa: UP007 - of one or more
+        kind: Any = Union[tuple(kinds)]  # noqa: UP007 - of one or more
         is_optional, text = len(kinds) < len(inner), texts.get(entry.name, "")
         own = kind, is_optional, rule, text, default, bool(entry.kw_only)
         result[entry.name] = Field(entry.name, *own)
@@ -319,8 +319,8 @@ class _Doc:
         known = [entry for entry in declared(cls).values() if entry.text]
         if not known:
             return self.text
-        indents = {"initial_indent": " " * 4, "subsequent_indent": " " * 8}
-        lines = [textwrap.fill(f"{x.name}: {x.help}.", 88, **indents) for x in known]
+        wrapper = textwrap.TextWrapper(88, "    ", "        ")
+        lines = [wrapper.fill(f"{x.name}: {x.help}.") for x in known]
         text, found, rest = inspect.cleandoc(self.text).partition("\n\nRaises:")
         attributes = "\n".join(["\n\nAttributes:", *lines])
         return f"{text}{attributes}{found}{rest}"
