@@ -389,11 +389,8 @@ def build_robot(
             that follow others under TAMSI.
     """
     check_value("time step", time_step, non_negative("s"))
-    if model.couplers and time_step > 0 and contact == "tamsi":
-        raise InvalidInput(
-            f"{model.name}: joint {model.couplers[0].follower!r} follows another, "
-            f"which TAMSI does not know; take contact {CONTACT!r}"
-        )
+    if time_step > 0:
+        _check_contact(model, contact)
     config = MultibodyPlantConfig(
         time_step=time_step / scaling.time,
         discrete_contact_approximation=contact,
@@ -419,6 +416,15 @@ def build_robot(
         plant, model.loops, couplers=model.couplers, length_unit=scaling.length
     )
     return Robot(model, plant, scene_graph, scaling, closure)
+
+
+def _check_contact(model: Model, contact: str) -> None:
+    """Refuses joints that follow others in a discrete plant that cannot hold them."""
+    if model.couplers and contact == "tamsi":
+        raise InvalidInput(
+            f"{model.name}: joint {model.couplers[0].follower!r} follows another, "
+            f"which TAMSI does not know; take contact {CONTACT!r}"
+        )
 
 
 def _add_scaled(model, plant, scene_graph, scaling, close_loops) -> None:
