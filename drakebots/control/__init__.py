@@ -55,11 +55,6 @@ if TYPE_CHECKING:
     )
     from drakebots.control.solver import MpcSolver
     from drakebots.control.steered import CLOCKS, Orders, SteeredMotion
-    from drakebots.control.system import (
-        Command,
-        ContactImplicitMpc,
-        MpcLog,
-        Replanning,
-    )
+    from drakebots.control.system import Command, ContactImplicitMpc, MpcLog, Replanning
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -13,13 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from drakebots.control.references import (
-    STEPS,
-    Gait,
-    ReferenceMotion,
-    crouched,
-    raised,
-)
+from drakebots.control.references import STEPS, Gait, ReferenceMotion, crouched, raised
 from drakebots.multibody import Flat, Robot, Terrain
 
 LEAD = 0.3

@@ -33,7 +33,5 @@ STEPS = {"Hamr": 200, "Gecko": 100, "SkinnedLeg": 100, "Voxel": 64}
 if version_of("gymnasium") is not None:  # an environment in use says so
     for _name, _steps in STEPS.items():
         extra("gymnasium").register(
-            f"drakebots/{_name}-v0",
-            f"{__name__}:{_name}Env",
-            max_episode_steps=_steps,
+            f"drakebots/{_name}-v0", f"{__name__}:{_name}Env", max_episode_steps=_steps
         )

@@ -15,12 +15,7 @@ from drakebots.formats import load
 from drakebots.model import driven_joints
 from drakebots.multibody import build_robot, has_fallen, root_bodies
 from drakebots.robots.hamr import MODEL, hamr_ground
-from drakebots.robots.hamr.model import (
-    BIAS,
-    OnSurface,
-    PiezoDrive,
-    parameters,
-)
+from drakebots.robots.hamr.model import BIAS, OnSurface, PiezoDrive, parameters
 
 START_YAW = np.radians(30)
 """Largest yaw at the start [rad]."""

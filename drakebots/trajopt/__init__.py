@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.trajopt.plan_program import (
-        Add,
-        Bodies,
-        PlanProgram,
-        planning,
-    )
+    from drakebots.trajopt.plan_program import Add, Bodies, PlanProgram, planning
     from drakebots.trajopt.refine import (
         Refinable,
         Refined,

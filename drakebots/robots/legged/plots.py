@@ -8,14 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from drakebots.core.errors import InvalidInput
-from drakebots.plots import (
-    COLOURS,
-    draw_lines,
-    legend_below,
-    literal,
-    panels,
-    save,
-)
+from drakebots.plots import COLOURS, draw_lines, legend_below, literal, panels, save
 from drakebots.results import Result
 from drakebots.robots.legged.view import check_controlled
 

@@ -31,10 +31,7 @@ from drakebots.results import Result
 from drakebots.robots.legged.track import Tracking, track
 from drakebots.robots.legged.whole_body import Feedback, WholeBody
 from drakebots.trajopt import Add, RefineOptions, Trial, best_of, refine_plan
-from drakebots.trajopt.locomotion import (
-    LocomotionProblem,
-    plan_locomotion,
-)
+from drakebots.trajopt.locomotion import LocomotionProblem, plan_locomotion
 
 
 @checked()

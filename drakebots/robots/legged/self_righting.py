@@ -29,13 +29,7 @@ from drakebots.core.units import GRAVITY
 from drakebots.model import with_joints
 from drakebots.multibody import Robot
 
-POSES = (
-    "gathered_left",
-    "gathered_right",
-    "rolling_left",
-    "rolling_right",
-    "crouched",
-)
+POSES = ("gathered_left", "gathered_right", "rolling_left", "rolling_right", "crouched")
 """Poses that a robot needs to get up; "left" is the side on which it lies."""
 
 SPEED = 0.85

@@ -18,21 +18,8 @@ from typing import Annotated
 import numpy as np
 import xarray as xr
 
-from drakebots.control import (
-    Command,
-    ContactModel,
-    ControlRun,
-    Law,
-    Sap,
-    stiff_ground,
-)
-from drakebots.core.checks import (
-    check_log,
-    finite,
-    non_negative,
-    positive,
-    whole,
-)
+from drakebots.control import Command, ContactModel, ControlRun, Law, Sap, stiff_ground
+from drakebots.core.checks import check_log, finite, non_negative, positive, whole
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict

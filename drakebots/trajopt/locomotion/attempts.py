@@ -29,11 +29,7 @@ from drakebots.trajopt.contact_implicit import (
 )
 from drakebots.trajopt.locomotion.gait import Gait, gait_program, kinematic_guess
 from drakebots.trajopt.locomotion.problem import Targets
-from drakebots.trajopt.locomotion.program import (
-    FROUDE,
-    first_guess,
-    locomotion_program,
-)
+from drakebots.trajopt.locomotion.program import FROUDE, first_guess, locomotion_program
 from drakebots.trajopt.locomotion.standing import Standing
 from drakebots.trajopt.program import Program, belongs, load_checkpoint
 from drakebots.trajopt.solvers import (

@@ -38,11 +38,7 @@ from drakebots.trajopt.locomotion.problem import (
     eased,
     targets,
 )
-from drakebots.trajopt.locomotion.program import (
-    add_aims,
-    add_costs,
-    mechanics,
-)
+from drakebots.trajopt.locomotion.program import add_aims, add_costs, mechanics
 from drakebots.trajopt.locomotion.standing import Standing, height_to_touch
 from drakebots.trajopt.program import Program
 

@@ -66,12 +66,7 @@ from drakebots.trajopt.locomotion.program import (
 from drakebots.trajopt.locomotion.standing import Standing, stand
 from drakebots.trajopt.plan_program import Add, PlanProgram, planning
 from drakebots.trajopt.program import Program, load_checkpoint
-from drakebots.trajopt.solvers import (
-    Clock,
-    PenaltyStage,
-    Solution,
-    check_solver,
-)
+from drakebots.trajopt.solvers import Clock, PenaltyStage, Solution, check_solver
 
 
 @timed("load")

@@ -17,11 +17,7 @@ from typing import Any
 
 import casadi
 import numpy as np
-from pydrake.solvers import (
-    MakeSolver,
-    MathematicalProgram,
-    SolutionResult,
-)
+from pydrake.solvers import MakeSolver, MathematicalProgram, SolutionResult
 
 from drakebots.core.checks import check_value, one_of, optional, positive
 from drakebots.core.errors import (

@@ -10,13 +10,7 @@ from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import (
-    check_value,
-    non_negative,
-    one_of,
-    optional,
-    positive,
-)
+from drakebots.core.checks import check_value, non_negative, one_of, optional, positive
 from drakebots.core.fields import checked
 from drakebots.core.units import si_factor
 from drakebots.formats import load

@@ -25,12 +25,7 @@ from drakebots.core.run import Progress, Verdict, check_stop
 from drakebots.core.stages import stage, timed
 from drakebots.core.units import GRAVITY
 from drakebots.results import Result, load_result
-from drakebots.robots.hamr.metrics import (
-    LOADED,
-    clearance_mm,
-    loaded_slip,
-    slip,
-)
+from drakebots.robots.hamr.metrics import LOADED, clearance_mm, loaded_slip, slip
 from drakebots.robots.hamr.model import ACTUATORS, BIAS
 from drakebots.robots.hamr.plan.programs import (
     GaitProblem,

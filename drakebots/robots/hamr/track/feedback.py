@@ -22,13 +22,7 @@ from drakebots.core.checks import non_negative
 from drakebots.core.fields import checked
 from drakebots.model import find_body
 from drakebots.multibody import Robot, Sampled
-from drakebots.robots.hamr.model import (
-    BIAS,
-    FORWARD,
-    UP,
-    hamr_benders,
-    hamr_encoder,
-)
+from drakebots.robots.hamr.model import BIAS, FORWARD, UP, hamr_benders, hamr_encoder
 from drakebots.robots.hamr.reference import CHASSIS, Reference
 from drakebots.robots.hamr.track.leg_map import hamr_leg_map
 
