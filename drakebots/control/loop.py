@@ -212,7 +212,6 @@ class DiagramRun(SimulatedRun):
             :func:`~drakebots.multibody.simulate.advance`.
     """
 
-    problem: Any
     simulator: Simulator
     robot: Any
 
@@ -245,7 +244,6 @@ class ControlRun(SimulatedRun):
     """
 
     stage = "simulate"
-    problem: Any
     plant: Plant
     controller: Controller
     fell: tuple[float, str] | None = None

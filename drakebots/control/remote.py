@@ -93,19 +93,14 @@ class RemoteReplanning:
         """Whether no answer is out, after one was taken that is due or has come."""
         if self._asked is not None:
             if self._delay is None:
-                come = self._child.has_answered()
-                while not come and now - self._asked > self._spent + AHEAD:
+                come, enough = self._child.has_answered(), now - self._asked - AHEAD
+                while not come and self._child.seconds - self._began < enough:
                     come = self._child.has_answered(AHEAD / 4)
             else:
                 come = now >= self._asked + self._delay - 1e-9
             if come:
                 self._receive(now)
         return self._asked is None
-
-    @property
-    def _spent(self) -> float:
-        """Processor time of the answer that is out, so far [s]."""
-        return self._child.seconds - self._began
 
     def _receive(self, now: float = 0.0) -> None:
         asked, self._asked = self._asked or 0.0, None

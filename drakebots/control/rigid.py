@@ -21,7 +21,7 @@ from pydrake.systems.framework import DiagramBuilder
 from drakebots.control.system import Command
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
-from drakebots.model import Model, actuators_of, bodies_of, point_jacobian
+from drakebots.model import Model, bodies_of, driven_joints, point_jacobian
 from drakebots.multibody import (
     Flat,
     Ground,
@@ -98,28 +98,23 @@ class SapPlant:
     ):
         builder, soles = DiagramBuilder(), []
 
-        def prepare(plant: MultibodyPlant) -> None:
+        def add(plant: MultibodyPlant) -> None:
             soles.extend(add_soles(plant, model.feet, ground.material()))
             if servos is not None:
                 servos.add_to(plant)
 
         self.robot = build_robot(
-            model,
-            builder,
-            time_step=time_step,
-            base=base,
-            ground=ground,
-            prepare=prepare,
+            model, builder, time_step=time_step, base=base, ground=ground, prepare=add
         )
         self.plant, self.time_step = self.robot.plant, time_step
         touch_by_soles(self.plant, self.robot.scene_graph, soles)
         self._soles = {key: foot for foot, key in enumerate(soles)}
         self._simulator = Simulator(builder.Build())
-        root = self._simulator.get_mutable_context()
-        self._context = self.plant.GetMyMutableContextFromRoot(root)
+        self._root = self._simulator.get_mutable_context()
+        self._context = self.plant.GetMyMutableContextFromRoot(self._root)
         self._steps, self._trunk = 0, base_body(self.plant)
         self._pushed = False
-        self._motors = actuators_of(self.plant)
+
         self._served = [] if servos is None else target_ports(self.plant)
         if mass_error:
             _scale_masses(self.plant, self._context, 1 + mass_error)
@@ -128,9 +123,7 @@ class SapPlant:
     def set_friction(self, friction: float) -> None:
         """Changes the friction coefficient of the ground, from the next step on."""
         graph = self.robot.scene_graph
-        context = graph.GetMyMutableContextFromRoot(
-            self._simulator.get_mutable_context()
-        )
+        context = graph.GetMyMutableContextFromRoot(self._root)
         set_friction(self.plant, graph, friction, context)
 
     def set_payload(self, mass: float) -> None:
@@ -144,7 +137,7 @@ class SapPlant:
         """Sets the state; the servos hold the motors where they are."""
         self.plant.SetPositions(self._context, q)
         self.plant.SetVelocities(self._context, v)
-        joints = [motor.joint() for motor in self._motors]
+        joints = driven_joints(self.plant)
         held = [q[joint.position_start()] for joint in joints]
         held += [v[joint.velocity_start()] for joint in joints]
         zero = np.zeros(self.plant.num_actuators())
@@ -201,10 +194,9 @@ def _scale_masses(plant: MultibodyPlant, context, factor: float) -> None:
     """Makes every body heavier by a factor, of the same shape."""
     for body in bodies_of(plant)[1:]:
         M = body.CalcSpatialInertiaInBodyFrame(context)
-        if M.get_mass() > 0:
-            scaled = SpatialInertia(
-                M.get_mass() * factor, M.get_com(), M.get_unit_inertia()
-            )
+        mass, p_BoBcm_B, G = M.get_mass(), M.get_com(), M.get_unit_inertia()
+        if mass > 0:
+            scaled = SpatialInertia(mass * factor, p_BoBcm_B, G)
             body.SetSpatialInertiaInBodyFrame(context, scaled)
 
 

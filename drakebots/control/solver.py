@@ -260,25 +260,13 @@ class MpcSolver:
         values, slopes = out[:4], out[4:]
         now = self._misses(x, values, relaxed)
         cost, Q, g, R, r = self._cost(x, wanted)
-        low, high = self.effort_limits()
+        low, high = (limit - x.tau for limit in self.effort_limits())
         if damping:
             Q, R = Q + damping * np.abs(Q) * np.eye(2 * nv), (1 + damping) * R
+        at = self._bases, p.step, x.v[1:], self._B, x.tau, x.f
         try:
-            A, b, c, D, Y = eliminate(
-                self._bases,
-                p.step,
-                x.v[1:],
-                self._B,
-                x.tau,
-                x.f,
-                values,
-                slopes,
-                self._contact,
-                relaxed,
-            )
-            dx, du, K, price = regulate_within(
-                A, b, c, Q, g, R, r, low - x.tau, high - x.tau
-            )
+            A, b, c, D, Y = eliminate(*at, values, slopes, self._contact, relaxed)
+            dx, du, K, price = regulate_within(A, b, c, Q, g, R, r, low, high)
         except np.linalg.LinAlgError:
             return None, None, False
         if not (np.isfinite(dx).all() and np.isfinite(du).all()):
@@ -314,16 +302,8 @@ class MpcSolver:
         return _Point(q, self._rates(q, x.v[0]), x.tau + du, x.f + df, x.l + dl)
 
     def _cost(self, x: _Point, wanted):
-        return cost_model(
-            self._bases,
-            self.problem.step,
-            x.q,
-            x.v,
-            x.tau,
-            *wanted,
-            self._limits,
-            self._places,
-        )
+        at = self._bases, self.problem.step, x.q, x.v, x.tau
+        return cost_model(*at, *wanted, self._limits, self._places)
 
     def _misses(self, x: _Point, values, relaxed) -> np.ndarray:
         return misses(values, x.tau @ self._B.T, x.f, self._contact, relaxed)

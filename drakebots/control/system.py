@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from pydrake.common.value import Value
 from pydrake.math import RigidTransform
-from pydrake.systems.framework import Context, LeafSystem
+from pydrake.systems.framework import BasicVector, Context, LeafSystem
 
 from drakebots.control.problem import MpcPlan, MpcProblem, Reference, standing
 from drakebots.control.solver import MpcSolver, is_measurement
@@ -272,17 +272,9 @@ class ContactImplicitMpc(LeafSystem):
         plant = problem.robot.plant
         self._nq, nu = plant.num_positions(), plant.num_actuators()
         self.DeclareVectorInputPort("state", self._nq + plant.num_velocities())
-        self.DeclareVectorOutputPort(
-            "actuation",
-            nu,
-            lambda context, out: out.SetFromVector(self._command(context).efforts),
-        )
+        self.DeclareVectorOutputPort("actuation", nu, self._efforts)
         if servos:
-            self.DeclareVectorOutputPort(
-                "targets",
-                2 * nu,
-                lambda context, out: out.SetFromVector(self._command(context).targets),
-            )
+            self.DeclareVectorOutputPort("targets", 2 * nu, self._targets)
         self._index = self.DeclareAbstractState(Value(_Held()))
         # Unrestricted, so that it sees the plant before its step.
         self.DeclarePeriodicUnrestrictedUpdateEvent(problem.period, 0.0, self._update)
@@ -301,6 +293,12 @@ class ContactImplicitMpc(LeafSystem):
     def _command(self, context: Context) -> Command:
         now = context.get_time()
         return self._own.commanded(self.plan(context), now, *self._state(context))
+
+    def _efforts(self, context: Context, out: BasicVector) -> None:
+        out.SetFromVector(self._command(context).efforts)
+
+    def _targets(self, context: Context, out: BasicVector) -> None:
+        out.SetFromVector(self._command(context).targets)
 
     def _update(self, context: Context, state) -> None:
         held, now = self._in_force(context), context.get_time()

@@ -67,21 +67,6 @@ class Quantity:
     high: float
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Outcome of a step.
-
-    Attributes:
-        reward: of the step.
-        terminated: whether the task has ended, well or badly.
-        info: further facts, in SI.
-    """
-
-    reward: float
-    terminated: bool
-    info: Mapping[str, Any]
-
-
 class RobotEnv(gymnasium.Env, ABC):
     """An environment of quantities in SI. Equal seeds and actions give equal episodes.
 
@@ -141,13 +126,12 @@ class RobotEnv(gymnasium.Env, ABC):
         share = 0.5 * (np.clip(action, -1, 1) + 1)
         values = self._least + share * (self._most - self._least)
         try:
-            outcome = self.act(values)
+            reward, terminated, info = self.act(values)
             self._observed = self._clipped()
         except (NoSolution, RuntimeError, SystemExit) as error:  # the last two: Drake's
             return self._observed.copy(), 0.0, True, False, {"failed": one_line(error)}
         observed = self._observed.copy()
-        info = dict(outcome.info)
-        return observed, float(outcome.reward), bool(outcome.terminated), False, info
+        return observed, float(reward), bool(terminated), False, dict(info)
 
     def render(self) -> np.ndarray | None:
         """A picture (HEIGHT, WIDTH, 3) of bytes; None without a render mode."""
@@ -172,8 +156,12 @@ class RobotEnv(gymnasium.Env, ABC):
         """Places the robot and draws the task; returns `info`."""
 
     @abstractmethod
-    def act(self, values: np.ndarray) -> Outcome:
+    def act(self, values: np.ndarray) -> tuple[float, bool, Mapping[str, Any]]:
         """Simulates one period with values of `acted`, in their units.
+
+        Returns:
+            The reward of the step; whether the task has ended, well or badly; and
+            further facts, in SI, for `info`.
 
         Raises:
             NoSolution: when the simulation fails.
@@ -225,17 +213,11 @@ class Camera:
         distance = np.linalg.norm(at - eye)
         right, up, back = axes_of_view(eye - at)
         R_WC = RotationMatrix(np.column_stack([right, -up, -back]))
-        core = RenderCameraCore(
-            "camera",
-            CameraInfo(WIDTH, HEIGHT, 0.7),
-            ClippingRange(0.01 * distance, 100 * distance),
-            RigidTransform(),
-        )
+        size = CameraInfo(WIDTH, HEIGHT, 0.7)
+        seen = ClippingRange(0.01 * distance, 100 * distance)
+        core = RenderCameraCore("camera", size, seen, RigidTransform())
         context = self._scene.GetMyContextFromRoot(root)
         query = self._scene.get_query_output_port().Eval(context)
-        image = query.RenderColorImage(
-            ColorRenderCamera(core, False),
-            self._scene.world_frame_id(),
-            RigidTransform(R_WC, eye),
-        )
+        camera, world = ColorRenderCamera(core, False), self._scene.world_frame_id()
+        image = query.RenderColorImage(camera, world, RigidTransform(R_WC, eye))
         return np.ascontiguousarray(np.asarray(image.data)[..., :3])

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from drakebots.core.checks import check_value, positive
-from drakebots.envs.base import Outcome, Quantity, RobotEnv, figure_picture
+from drakebots.envs.base import Quantity, RobotEnv, figure_picture
 from drakebots.robots.gecko import draw_robot, gecko
 from drakebots.robots.gecko.engines import PhaseTimes, half_cycle
 from drakebots.robots.gecko.generator import rotated_back
@@ -58,7 +58,7 @@ class GeckoEnv(RobotEnv):
         self.path = [self.pose.position]
         return {"distance": self._distance()}
 
-    def act(self, values) -> Outcome:
+    def act(self, values):
         before = self._distance()
         q1, q2 = values
         self.pose = half_cycle(self.robot, self.pose, self.sign * q1, q2).pose
@@ -66,7 +66,7 @@ class GeckoEnv(RobotEnv):
         self.path.append(self.pose.position)
         left = self._distance()
         there = left < self.epsilon
-        return Outcome(before - left, there, {"distance": left, "is_success": there})
+        return before - left, there, {"distance": left, "is_success": there}
 
     def observe(self):
         away = self.target - self.pose.position

@@ -10,7 +10,7 @@ from pydrake.systems.framework import DiagramBuilder
 from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import MM_G_MS
-from drakebots.envs.base import Camera, Outcome, Quantity, RobotEnv
+from drakebots.envs.base import Camera, Quantity, RobotEnv
 from drakebots.formats import load
 from drakebots.model import driven_joints
 from drakebots.multibody import build_robot, has_fallen, root_bodies
@@ -59,19 +59,14 @@ class HamrEnv(RobotEnv):
             raise InvalidInput(f"time_step {time_step:g} s is too long; use 5e-4 s")
         super().__init__(render_mode)
         builder = DiagramBuilder()
-        self.robot = build_robot(
-            load(MODEL),
-            builder,
-            time_step=time_step,
-            scaling=MM_G_MS,
-            ground=hamr_ground(OnSurface(surface=surface).mu),
-        )
+        ground = hamr_ground(OnSurface(surface=surface).mu)
+        how = {"time_step": time_step, "scaling": MM_G_MS, "ground": ground}
+        self.robot = build_robot(load(MODEL), builder, **how)
         plant = self.plant = self.robot.plant
-        drive = builder.AddSystem(PiezoDrive(self.robot.plant, self.robot.scaling))
+        drive = builder.AddSystem(PiezoDrive(plant, MM_G_MS))
         builder.Connect(plant.get_state_output_port(), drive.GetInputPort("state"))
-        builder.Connect(
-            drive.GetOutputPort("actuation"), plant.get_actuation_input_port()
-        )
+        actuation = drive.GetOutputPort("actuation")
+        builder.Connect(actuation, plant.get_actuation_input_port())
         builder.ExportInput(drive.GetInputPort("voltages"), "voltages")
         self.diagram = builder.Build()
         self.simulator = Simulator(self.diagram)
@@ -101,17 +96,16 @@ class HamrEnv(RobotEnv):
         X_WB = self.plant.EvalBodyPoseInWorld(self.context, self._base)
         return X_WB.translation() * MM_G_MS.length
 
-    def act(self, values) -> Outcome:
+    def act(self, values):
         before, self.voltages = self._position(), values
         self._set()
-        end = self.root.get_time() + self.period / MM_G_MS.time
-        self.simulator.AdvanceTo(end)
+        self.simulator.AdvanceTo(self.root.get_time() + self.period / MM_G_MS.time)
         p = self._position()
         gained = 1e3 * (p - before)
         R_WB = self.plant.EvalBodyPoseInWorld(self.context, self._base).rotation()
         fallen = has_fallen(np.arccos(np.clip(R_WB.matrix()[2, 2], -1.0, 1.0)))
         reward = gained[0] - 0.1 * abs(gained[1])
-        return Outcome(reward, fallen, {"position": p, "fallen": bool(fallen)})
+        return reward, fallen, {"position": p, "fallen": bool(fallen)}
 
     def observe(self):
         plant, unit = self.plant, MM_G_MS

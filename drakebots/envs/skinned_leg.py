@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from drakebots.core.checks import check_value, whole
 from drakebots.core.errors import NoSolution
-from drakebots.envs.base import Outcome, Quantity, RobotEnv, figure_picture
+from drakebots.envs.base import Quantity, RobotEnv, figure_picture
 from drakebots.fem.mesh import surface_triangles
 from drakebots.skin.file import load_skinned
 from drakebots.skin.reduced import reduced_stepper, trained_once
@@ -52,10 +52,8 @@ class SkinnedLegEnv(RobotEnv):
         self.substeps = check_value("substeps", substeps, whole(1))
         super().__init__(render_mode)
         self.leg = load_skinned("skinned_leg")
-        self.stepper = reduced_stepper(
-            self.leg, trained_once(self.leg, TRAINING), self.period / self.substeps
-        )
-        plant = self.leg.plant
+        reduced, step = trained_once(self.leg, TRAINING), self.period / self.substeps
+        self.stepper, plant = reduced_stepper(self.leg, reduced, step), self.leg.plant
         self._limits = self.leg.effort_limits
         self._rest = self.leg.joint_positions(self.leg.rest_positions)
         self._hip = plant.GetJointByName("hip").frame_on_child()
@@ -68,7 +66,7 @@ class SkinnedLegEnv(RobotEnv):
         self.goal = self._foot_at(reach)
         return {"distance": self._distance()}
 
-    def act(self, values) -> Outcome:
+    def act(self, values):
         servo = self.leg.servo(self._rest + values)
         for _ in range(self.substeps):
             result = self.stepper.step(self.state, servo=servo)
@@ -79,7 +77,7 @@ class SkinnedLegEnv(RobotEnv):
         distance = self._distance()
         effort = float(np.square(self.torques / self._limits).sum())
         info = {"distance": distance, "torque": self.torques}
-        return Outcome(-distance - 0.01 * effort, False, info)
+        return -distance - 0.01 * effort, False, info
 
     def observe(self):
         q = self.leg.joint_positions(self.state.q)
@@ -93,13 +91,10 @@ class SkinnedLegEnv(RobotEnv):
 
     def _points(self, q: np.ndarray) -> np.ndarray:
         """Foot and hip in the world (2, 3) [m] at joint positions (2,) [rad]."""
-        plant, hip = self.leg.plant, self._hip
-        plant.SetPositions(self._context, q)
-        p_WH = plant.CalcPointsPositions(
-            self._context, hip, np.zeros(3), plant.world_frame()
-        )
-        foot = self.leg.robot.feet_positions(self._context)[0]
-        return np.array([foot, p_WH.ravel()])
+        plant, context = self.leg.plant, self._context
+        plant.SetPositions(context, q)
+        p_WH = self._hip.CalcPoseInWorld(context).translation()
+        return np.array([self.leg.robot.feet_positions(context)[0], p_WH])
 
     def _distance(self) -> float:
         foot = self._foot_at(self.leg.joint_positions(self.state.q))

@@ -7,7 +7,7 @@ from pydrake.math import RigidTransform
 from pydrake.systems.analysis import Simulator
 
 from drakebots.core.checks import check_value, positive
-from drakebots.envs.base import Camera, Outcome, Quantity, RobotEnv
+from drakebots.envs.base import Camera, Quantity, RobotEnv
 from drakebots.model import parameters_of
 from drakebots.multibody import has_fallen
 from drakebots.robots.voxels import MODEL, Simulation, build
@@ -76,13 +76,13 @@ class VoxelEnv(RobotEnv):
         """Mean position of the voxels (3,) [m]."""
         return self._poses()[:, :3, 3].mean(0)
 
-    def act(self, values) -> Outcome:
+    def act(self, values):
         before = self._position()
         self._move(values, self.period)
         p = self._position()
         tipped = has_fallen(core_tilt(self._poses()))
         gained = 1e3 * float((p - before) @ _AHEAD)
-        return Outcome(gained, tipped, {"position": p, "fallen": bool(tipped)})
+        return gained, tipped, {"position": p, "fallen": bool(tipped)}
 
     def observe(self):
         walk, plant = self.walk, self.walk.plant

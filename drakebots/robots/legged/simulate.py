@@ -196,10 +196,14 @@ class HeldRun(DiagramRun):
     def dataset(self) -> xr.Dataset:
         """The motion and the motors' torques, in SI."""
         times, states, keep = self._log.states(self._root)
-        data = trajectory_dataset(self.robot, times, states)
-        _, torques = self._log.logged(self._root, "efforts")
-        data = data.assign(_torques(self.robot, torques[keep]))
-        context = self.robot.plant.GetMyContextFromRoot(self._root)
+        data, plant = trajectory_dataset(self.robot, times, states), self.robot.plant
+        if motors := [motor.name() for motor in actuators_of(plant)]:
+            units = np.where(sliding_motors(plant), "N", "N m").tolist()
+            data = data.assign_coords(motor=motors, torque_unit=("motor", units))
+            _, torques = self._log.logged(self._root, "efforts")
+            note = {"units": "N m or N: see torque_unit"}
+            data = data.assign(torque=(("time", "motor"), torques[keep], note))
+        context = plant.GetMyContextFromRoot(self._root)
         self.standing = _Standing(self.robot, context, states, data, self.stance)
         return data
 
@@ -371,14 +375,10 @@ class _Standing:
         """Time in which it falls if it only balances [s]."""
         return float(FALLING * np.sqrt(self.size / max(self.gravity, 1e-9)))
 
-    def down(self) -> np.ndarray:
-        """Whether it does not stand (T,)."""
-        off = np.abs(self.share - 1) > SUNK
-        return self.can_fall & (off | (self.tilt > LEANING))
-
     def down_from(self) -> float | None:
         """Time of going down without getting up again [s]; None where it stands."""
-        down = self.down()
+        off = np.abs(self.share - 1) > SUNK
+        down = self.can_fall & (off | (self.tilt > LEANING))
         if not down[-1]:
             return None
         up = np.flatnonzero(~down)
@@ -425,27 +425,6 @@ def _foot_load(robot: Robot, context: Context, stance: Stance) -> float:
         near += push * (away < STANDING_REACH * stance.size)
         total += push
     return float(near / total) if total > 0 else 1.0
-
-
-def _torques(robot: Robot, values: np.ndarray) -> dict:
-    """Net torque of every motor over time, with its limits."""
-    plant = robot.plant
-    motors = actuators_of(plant)
-    if not motors:
-        return {}
-    names = [motor.name() for motor in motors]
-    slides = sliding_motors(plant)
-    return {
-        "torque": xr.DataArray(
-            values,
-            dims=("time", "motor"),
-            coords={
-                "motor": names,
-                "torque_unit": ("motor", np.where(slides, "N", "N m").tolist()),
-            },
-            attrs={"units": "N m or N: see torque_unit"},
-        )
-    }
 
 
 def _range(values: np.ndarray) -> list[float]:

@@ -11,7 +11,6 @@ from pydrake.multibody.tree import RotationalInertia, SpatialInertia
 from pydrake.systems.framework import Context
 
 from drakebots.core.errors import some
-from drakebots.core.units import SI
 from drakebots.model import (
     bodies_of,
     central_inertia,
@@ -45,8 +44,6 @@ def place(
         height: height of the base instead [m].
         terrain: the ground.
     """
-    if robot.scaling != SI:
-        raise ValueError("a posture is placed in SI")
     plant = robot.plant
     floats = sum(map(is_floating, joints_of(plant))) == 1
     posture.put(robot, context, base=floats)
@@ -134,10 +131,8 @@ def steady_light_links(robot: Robot, context: Context) -> list[str]:
     if not mass > 0:
         return []
     com = plant.CalcCenterOfMassPositionInWorld(context)
-    size = max(
-        np.linalg.norm(plant.EvalBodyPoseInWorld(context, body).translation() - com)
-        for body in bodies
-    )
+    poses = [plant.EvalBodyPoseInWorld(context, body) for body in bodies]
+    size = max(np.linalg.norm(X_WB.translation() - com) for X_WB in poses)
     least = LIGHT * mass * size**2
     inertia = {
         body.index(): central_inertia(body.CalcSpatialInertiaInBodyFrame(context))[2]
@@ -151,20 +146,14 @@ def steady_light_links(robot: Robot, context: Context) -> list[str]:
             continue
         light += 1
         M = body.CalcSpatialInertiaInBodyFrame(context)
+        own, p_BoBcm_B = max(M.get_mass(), LIGHT * mass), M.get_com()
         moments = inertia[body.index()] + least * np.eye(3)
-        changed = SpatialInertia.MakeFromCentralInertia(
-            max(M.get_mass(), LIGHT * mass),
-            M.get_com(),
-            RotationalInertia(
-                *np.diag(moments), moments[0, 1], moments[0, 2], moments[1, 2]
-            ),
-        )
+        products = moments[0, 1], moments[0, 2], moments[1, 2]
+        I_BBcm_B = RotationalInertia(*np.diag(moments), *products)
+        changed = SpatialInertia.MakeFromCentralInertia(own, p_BoBcm_B, I_BBcm_B)
         body.SetSpatialInertiaInBodyFrame(context, changed)
-    if not light:
-        return []
-    return [
-        f"{light} massless links given {least:.1g} kg m^2 ({LIGHT:.0e} of the robot's)"
-    ]
+    note = f"massless links given {least:.1g} kg m^2 ({LIGHT:.0e} of the robot's)"
+    return [f"{light} {note}"] if light else []
 
 
 def filter_overlaps(robot: Robot, root_context: Context) -> list[str]:
@@ -187,13 +176,9 @@ def filter_overlaps(robot: Robot, root_context: Context) -> list[str]:
         if plant.world_body() not in bodies
     }
     manager = scene_graph.collision_filter_manager(context)
-    for first, second in pairs.values():
-        manager.Apply(
-            CollisionFilterDeclaration().ExcludeBetween(
-                GeometrySet(plant.GetCollisionGeometriesForBody(first)),
-                GeometrySet(plant.GetCollisionGeometriesForBody(second)),
-            )
-        )
+    for pair in pairs.values():
+        own = [GeometrySet(plant.GetCollisionGeometriesForBody(b)) for b in pair]
+        manager.Apply(CollisionFilterDeclaration().ExcludeBetween(*own))
     if not pairs:
         return []
     names = some(map("/".join, pairs), 3)

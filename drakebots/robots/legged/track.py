@@ -224,6 +224,7 @@ class _Run(ControlRun):
         data = data.assign_coords(input_name=[a.name() for a in self.actuators])
         limits = np.where(np.isfinite(self.limits), self.limits, 0.0)
         planned = [self.plan.at(t) for t in times]
+        bases = np.array([x.base for x in planned])
         B = np.array(self.robot.plant.MakeActuationMatrix())
         rates = states[:, self.robot.plant.num_positions() :] @ B
         soles = data.foot_velocity.values
@@ -238,11 +239,7 @@ class _Run(ControlRun):
             sole_velocity=(by_foot, soles, {"units": "m/s"}),
             foot_force=(by_foot, forces, N),
             foot_force_planned=(by_foot, np.array([x.force for x in planned]), N),
-            base_position_planned=(
-                ("time", "axis"),
-                np.array([x.base for x in planned]),
-                {"units": "m"},
-            ),
+            base_position_planned=(("time", "axis"), bases, {"units": "m"}),
         )
 
     def _soles_velocity(self, state: np.ndarray) -> np.ndarray:
@@ -331,9 +328,8 @@ def track_metrics(data: xr.Dataset, plan: Reference, weight: float) -> dict:
     turn = 0.0 if plan.periodic else plan.turn
     loaded = data.foot_force.values[1:, :, 2] > LOADED * weight
     speed = np.linalg.norm(data.sole_velocity.values[1:, :, :2], axis=2)
-    share = np.abs(data.input.values) / np.where(
-        data.input_limit.values > 0, data.input_limit.values, np.inf
-    )
+    limits = data.input_limit.values
+    share = np.abs(data.input.values) / np.where(limits > 0, limits, np.inf)
     work = float(np.trapezoid(data.power.values, time))
     path = float(np.linalg.norm(base[-1, :2] - base[0, :2]))
     out = {
