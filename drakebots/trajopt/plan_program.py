@@ -364,18 +364,14 @@ class PlanProgram(Generic[Plan]):
         unit = np.ones(len(variables))
         unit[: base.num_variables] = lowered.unit
         start, own = base.num_rows, ReadBack(more, unit).program
-        rows = replace(own.rows["rows"], name=ADDED, start=start)
-        terms = (
-            replace(t, rows=np.where(t.rows < 0, -1, t.rows + start)) for t in own.terms
-        )
-        extended = Program(
-            base.name,
-            self._variables(own, base.variables),
-            {**base.rows, ADDED: rows},
-            (*base.terms, *terms),
-            (*base.costs, *own.costs),
-            base.compiles,
-        )
+        rows = {**base.rows, ADDED: replace(own.rows["rows"], name=ADDED, start=start)}
+        terms, variables = [*base.terms], self._variables(own, base.variables)
+        for term in own.terms:
+            places = np.where(term.rows < 0, -1, term.rows + start)
+            terms.append(replace(term, rows=places))
+        costs = *base.costs, *own.costs
+        parts = variables, rows, tuple(terms), costs
+        extended = Program(base.name, *parts, base.compiles)
         extended.check()
         return extended, unit
 

@@ -32,7 +32,7 @@ class Waveform:
     interpolated between the knots of `times` and `heights`, and x is 0.
 
     Attributes:
-        name: name of the gait or move.
+
         frequency: frequency [Hz]; of a move, one over its duration.
         phase: phase of each leg (4,) [rad].
         lead: phase lead of the fore-aft motion [rad].
@@ -41,7 +41,6 @@ class Waveform:
         times, heights: knots of a move [s], [-1..1]; empty for a gait.
     """
 
-    name: str
     frequency: float
     phase: np.ndarray
     lead: float
@@ -141,7 +140,6 @@ def make_waveform(
         # z = sin(w t + phase) rises through 0 at the share -phase/360 of the cycle.
         phase = phase | {leg: -360.0 * share}
     return Waveform(
-        name=gait,
         frequency=float(frequency),
         phase=np.radians([phase[leg] for leg in LEGS]),
         lead=np.radians(row.get("lead", 0.0)),

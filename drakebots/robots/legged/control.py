@@ -330,15 +330,9 @@ class Run(ControlRun):
     def _reference(self, standing: np.ndarray, *, gets_up: bool) -> ReferenceMotion:
         """Reference of the controller; contact-implicit control gets up first."""
         problem, own = self.problem, self.own
-        asked = {
-            "step": problem.controller.step,
-            "knots": problem.controller.knots,
-            "goal": problem.goal,
-            "speed": problem.speed,
-            "turn": problem.turn,
-            "gait": problem.gait if isinstance(problem.gait, Gait) else None,
-            "terrain": problem.terrain,
-        }
+        asked = {n: getattr(problem, n) for n in ("goal", "speed", "turn", "terrain")}
+        asked |= {n: getattr(problem.controller, n) for n in ("step", "knots")}
+        asked["gait"] = problem.gait if isinstance(problem.gait, Gait) else None
         reference = ReferenceMotion(own, standing, **asked)
         if problem.start != "side":
             return reference

@@ -186,10 +186,6 @@ class ContactSystem:
         )
         return ca.Function("loops", [q, lam], [c, force])
 
-    def applied_force(self, q: ca.SX, v: ca.SX, u: ca.SX) -> ca.SX:
-        """Generalized force of the inputs and of damping (nq,)."""
-        return self.inputs(self.twin, q, v, u) + self.twin.damping_force(q, v)
-
     @cached_property
     def _terrain(self):
         return self.terrain.scaled(self.robot.scaling.length)
@@ -197,10 +193,9 @@ class ContactSystem:
     @cached_property
     def _feet(self) -> ca.Function:
         q, unit = ca.SX.sym("q", self.nq), self.robot.scaling.length
-        feet = [
-            self.twin.point(q, f.body, f.p_BF / unit) for f in self.robot.model.feet
-        ]
-        return ca.Function("feet", [q], [ca.vertcat(*feet)])
+        feet = self.robot.model.feet
+        points = [self.twin.point(q, foot.body, foot.p_BF / unit) for foot in feet]
+        return ca.Function("feet", [q], [ca.vertcat(*points)])
 
     def feet(self, q: ca.SX) -> list[ca.SX]:
         """p_WF of every foot's centre (3,)."""
@@ -252,20 +247,6 @@ class ContactSystem:
         found = [ca.vertcat(*distance), ca.vertcat(*speed)]
         return ca.Function("motion", [q, v], found)
 
-    def motion_of_intervals(
-        self, q: np.ndarray, h: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """phi (K, nc) and D'p_dot (K, 4 nc) at the ends of intervals.
-
-        Args:
-            q: positions at their knots (K + 1, nq).
-            h: their lengths (K, 1).
-        """
-        v = np.diff(q, axis=0) / h
-        motion = self.contact_motion.map(len(v))
-        phi, speed = (np.array(a).T for a in motion(q[1:].T, v.T))
-        return phi, speed
-
     def contact_products(
         self, parts: Mapping[str, np.ndarray], friction: float
     ) -> dict[str, np.ndarray]:
@@ -278,8 +259,10 @@ class ContactSystem:
                 each foot along the ground.
             friction: friction coefficient mu.
         """
-        h, gam, beta = (parts[name] for name in ("h", "gam", "beta"))
-        phi, speed = self.motion_of_intervals(parts["q"], h)
+        q, h, gam, beta = (parts[name] for name in ("q", "h", "gam", "beta"))
+        v = np.diff(q, axis=0) / h
+        motion = self.contact_motion.map(len(v))(q[1:].T, v.T)
+        phi, speed = (np.array(values).T for values in motion)
         of_feet = *gam.shape, len(DIRECTIONS)
         fastest = np.maximum((-speed).reshape(of_feet).max(axis=2), 0.0)
         psi = parts.get("psi", fastest)
@@ -294,9 +277,8 @@ class ContactSystem:
         n, t1, t2 = self._terrain.frame(p)
         D = ca.horzcat(*(a * t1 + b * t2 for a, b in _SIGNS))
         function = ca.Function("frames", [p], [ca.densify(n), ca.densify(ca.vec(D))])
-        normals, directions = (
-            np.array(o).T for o in function.map(len(points))(points.T)
-        )
+        found = function.map(len(points))(points.T)
+        normals, directions = (np.array(values).T for values in found)
         return normals, directions.reshape(-1, 4, 3).transpose(0, 2, 1)
 
     def foot_positions(self, q: np.ndarray) -> np.ndarray:
@@ -338,7 +320,8 @@ def interval_block(system: ContactSystem, integrator: str = "midpoint") -> Block
     v = (q1 - q0) / h
     q = q1 if integrator == "euler" else (q0 + q1) / 2
     D1, D2 = system.lagrangian_gradients(q, v)
-    F = system.applied_force(q, v, symbols["u"])
+    F = system.inputs(system.twin, q, v, symbols["u"])
+    F += system.twin.damping_force(q, v)
     contact = system.contact_force(q1, symbols["gam"], symbols["beta"])
     if integrator == "shake":
         c, _ = system.loop_force(q1, symbols["lam"])
@@ -363,15 +346,12 @@ def start_block(system: ContactSystem) -> Block:
     """Row `momentum`: M(q) v at the first knot, from q and v = qdot."""
     q, v = ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nq)
     _, momentum = system.lagrangian_gradients(q, v)
-    rows = {"momentum": momentum}
-    return Block("start", {"q": q, "v": v}, rows)
+    return Block("start", {"q": q, "v": v}, {"momentum": momentum})
 
 
 @_once
 def loop_block(system: ContactSystem) -> Block:
     """Row `loops`: c(q) at a knot."""
-    if not system.num_loop_rows:
-        raise InvalidInput("the model has no loops to close")
     q = ca.SX.sym("q", system.nq)
     c, _ = system.loop_force(q, ca.SX.zeros(system.num_loop_rows))
     return Block("loops_at_knot", {"q": q}, {"loops": c})
@@ -394,13 +374,12 @@ def contact_block(system: ContactSystem, *, levels: bool = False) -> Block:
         phi = phi - level
     E = ca.SX(ca.kron(ca.DM.eye(nc), ca.DM.ones(1, 4)))
     cone = mu * gam - E @ beta
+    products = ca.dot(phi, gam), h * ca.dot(cone, psi), h * ca.dot(eta, beta)
     rows = {
         "distance": phi,
         "slip": speed + E.T @ psi - eta,
         "cone": cone,
-        "complementarity": ca.vertcat(
-            ca.dot(phi, gam) - s, h * ca.dot(cone, psi) - s, h * ca.dot(eta, beta) - s
-        ),
+        "complementarity": ca.vertcat(*(product - s for product in products)),
     }
     return Block("contact", symbols, rows, ca.vertcat(mu, level))
 

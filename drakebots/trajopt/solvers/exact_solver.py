@@ -202,15 +202,10 @@ class ExactIpoptSolver(SolverInterface if CALLABLE_BY_DRAKE else object):
         `options`, `monitor` and `threads` of :func:`.ipopt_exact.solve_exact`."""
         program = read.program
         raw = solve_exact(program, x0, **how)
-        bounds = raw.bound_multipliers
-        return raw, ExactIpoptDetails(
-            raw.status,
-            raw.log,
-            raw.seconds,
-            program.values(raw.x) / program.row_scale,
-            raw.multipliers,
-            None if bounds is None else bounds / program.x_scale,
-        )
+        g, bounds = program.values(raw.x) / program.row_scale, raw.bound_multipliers
+        bounds = None if bounds is None else bounds / program.x_scale
+        told = raw.status, raw.log, raw.seconds, g, raw.multipliers, bounds
+        return raw, ExactIpoptDetails(*told)
 
 
 def start_of(prog: MathematicalProgram, guess: np.ndarray | None) -> np.ndarray:

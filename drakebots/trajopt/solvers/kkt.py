@@ -59,15 +59,10 @@ def library() -> ctypes.CDLL | None:
     if lib is None:
         return None
     address = ctypes.c_void_p
-    functions = (address * 6)(
-        function_of(cython_blas, "dgemm"),
-        function_of(cython_blas, "dgemv"),
-        function_of(cython_blas, "dtrsm"),
-        function_of(cython_lapack, "dsytrf"),
-        function_of(cython_lapack, "dsyconv"),
-        ctypes.cast(_order_callback(), address),
-    )
-    lib.kkt_use(functions)
+    blas = [function_of(cython_blas, name) for name in ("dgemm", "dgemv", "dtrsm")]
+    lapack = [function_of(cython_lapack, name) for name in ("dsytrf", "dsyconv")]
+    order = ctypes.cast(_order_callback(), address)
+    lib.kkt_use((address * 6)(*blas, *lapack, order))
     lib.kkt_release.restype = None
     return lib
 

@@ -248,16 +248,10 @@ def _solved(
     start, rung = _start(guess, resume), Rung.of(resume)
     # A plan that goes on has the program that it had.
     first = start if rung is None else partial(packed, guess=guess)
-    build = _builder(problem, guess, first)
+    build, weights = _builder(problem, guess, first), problem.weights.slack
+    how = {"options": _options, "done": _closed, "clock": clock, "rung": rung}
     continuation = solve_penalty_continuation(
-        build=lambda weight: build(slack_weight=weight),
-        weights=problem.weights.slack,
-        start=start,
-        solver=solver,
-        options=_options,
-        done=_closed,
-        clock=clock,
-        rung=rung,
+        lambda weight: build(slack_weight=weight), weights, start, solver, **how
     )
     contact, solution = continuation.problem, continuation.solution
     judged = _hard(contact, solution)

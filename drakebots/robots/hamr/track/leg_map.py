@@ -101,16 +101,9 @@ def build_leg_map(
         model: HAMR-VI, or a model with its joints.
         x, z: grid [m], increasing, evenly spaced, with 0 within.
     """
-    solver = _InverseKinematics(model)
-    shape = (4, len(x), len(z))
-    table = LegMap(
-        x=x,
-        z=z,
-        neutral=solver.neutral * MM_G_MS.length,
-        H=np.zeros((*shape, 3, 2)),
-        actuators=np.zeros((*shape, 2)),
-        reachable=np.zeros(shape, dtype=bool),
-    )
+    solver, shape = _InverseKinematics(model), (4, len(x), len(z))
+    H, actuators = np.zeros((*shape, 3, 2)), np.zeros((*shape, 2))
+    neutral, reachable = solver.neutral * MM_G_MS.length, np.zeros(shape, bool)
     for i in np.argsort(np.abs(x), kind="stable"):
         solver.reset()
         # From the middle outwards, each entry from the one before.
@@ -119,10 +112,10 @@ def build_leg_map(
             if j == middle - 1:
                 solver.reset()
             miss = solver.move(x[i] / MM_G_MS.length, z[j] / MM_G_MS.length)
-            table.reachable[:, i, j] = miss * MM_G_MS.length < _REACHED
-            table.H[:, i, j] = solver.columns()
-            table.actuators[:, i, j] = solver.tips() * MM_G_MS.length
-    return table
+            reachable[:, i, j] = miss * MM_G_MS.length < _REACHED
+            H[:, i, j] = solver.columns()
+            actuators[:, i, j] = solver.tips() * MM_G_MS.length
+    return LegMap(x, z, neutral, H, actuators, reachable)
 
 
 class _InverseKinematics:
