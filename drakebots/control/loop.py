@@ -177,12 +177,17 @@ class SimulatedRun(ABC):
     def verdict(self, figures: dict, findings: list[Finding]) -> tuple[Verdict, str]:
         """The verdict, and one line on what happened."""
 
+    def options(self) -> dict[str, Any]:
+        """The problem, for the provenance."""
+        return as_yaml(self.problem)
+
     def origin(self, data: xr.Dataset) -> dict[str, Any]:
         """Model, residuals and provenance of the result."""
+        seed = getattr(self.problem, "seed", None)
         return {
             "model": self.model.name,
             "residuals": closure_residuals(data),
-            "provenance": model_provenance(self.model, as_yaml(self.problem)),
+            "provenance": model_provenance(self.model, self.options(), seed),
         }
 
     def result(self, end: RunEnd) -> Result:

@@ -7,15 +7,13 @@ from pydrake.math import RigidTransform, RollPitchYaw
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.core.checks import check_value, positive
-from drakebots.core.errors import InvalidInput
 from drakebots.core.units import MM_G_MS
 from drakebots.envs.base import Camera, Quantity, RobotEnv
 from drakebots.formats import load
 from drakebots.model import driven_joints
 from drakebots.multibody import build_robot, has_fallen, root_bodies
-from drakebots.robots.hamr import MODEL, hamr_ground
-from drakebots.robots.hamr.model import BIAS, OnSurface, PiezoDrive, parameters
+from drakebots.robots.hamr import MODEL, Simulation, hamr_ground
+from drakebots.robots.hamr.model import BIAS, PiezoDrive, parameters
 
 START_YAW = np.radians(30)
 """Largest yaw at the start [rad]."""
@@ -54,12 +52,9 @@ class HamrEnv(RobotEnv):
         time_step: float = 5e-4,
         render_mode: str | None = None,
     ):
-        check_value("time_step", time_step, positive("s"))
-        if time_step > 1e-3:
-            raise InvalidInput(f"time_step {time_step:g} s is too long; use 5e-4 s")
+        problem = Simulation(surface=surface, time_step=time_step)
         super().__init__(render_mode)
-        builder = DiagramBuilder()
-        ground = hamr_ground(OnSurface(surface=surface).mu)
+        builder, ground = DiagramBuilder(), hamr_ground(problem.mu)
         how = {"time_step": time_step, "scaling": MM_G_MS, "ground": ground}
         self.robot = build_robot(load(MODEL), builder, **how)
         plant = self.plant = self.robot.plant

@@ -18,6 +18,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
+from drakebots.core.errors import InvalidInput
 from drakebots.core.run import Progress
 from drakebots.core.stages import timed
 from drakebots.live.loop import Part, RobotPage, run_live
@@ -144,6 +145,10 @@ class Posed(Part):
     def __init__(self, live: Live, model: Model):
         self.hand = hand = Hand(model)
         self.name, self.robot = model.name, hand.stance.robot
+        if not self.robot.plant.num_velocities():
+            raise InvalidInput(
+                f"nothing of {model.name} moves; give it mass and a free base, or joints"
+            )
         self._first = hand.stance.positions()
         self._sliders = {}
         for k in hand.joints.tolist():
@@ -193,6 +198,6 @@ def pose_by_hand(
         The motion and the commands, kind "live.pose".
 
     Raises:
-        InvalidInput: for a model without a joint that can move.
+        InvalidInput: for a model of which nothing moves.
     """
     return run_live(live, Posed(live, model), progress)

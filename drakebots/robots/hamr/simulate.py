@@ -34,13 +34,12 @@ from drakebots.core.checks import (
     positive,
     whole,
 )
-from drakebots.core.convert import as_yaml
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.core.units import MM_G_MS, Scaling
-from drakebots.formats import load, model_provenance
+from drakebots.formats import load
 from drakebots.model import Model, driven_joints
 from drakebots.multibody import (
     Finding,
@@ -320,20 +319,10 @@ class HamrDiagramRun(DiagramRun):
         doing = "it walks" if figures["cycles"] else "it moves"
         return judged(self.end, findings, doing)
 
-    def options(self) -> dict[str, Any]:
-        """The problem, for the provenance."""
-        return as_yaml(self.problem)
-
     def origin(self, data: xr.Dataset) -> dict[str, Any]:
-        gaps, options = data.loop_gap.max("time"), self.options()
-        return {
-            "model": self.model.name,
-            "residuals": {
-                f"loop {name} [m]": float(gaps.sel(loop=name))
-                for name in data.loop.values
-            },
-            "provenance": model_provenance(self.model, options, self.problem.seed),
-        }
+        worst = zip(data.loop.values, data.loop_gap.max("time").values.tolist())
+        gaps = {f"loop {name} [m]": gap for name, gap in worst}
+        return super().origin(data) | {"residuals": gaps}
 
 
 class _Run(HamrDiagramRun):

@@ -469,7 +469,8 @@ class Run(ControlRun):
             words.append(f"{figures['goal_distance_m']:.2g} m from its goal")
         if figures["upright_at_s"] is not None:
             words.append(f"upright from {figures['upright_at_s']:.2g} s on")
-        words.append(f"solved at {figures['solve_hz']:.3g} Hz in the median")
+        if np.isfinite(rate := figures["solve_hz"]):
+            words.append(f"solved at {rate:.3g} Hz in the median")
         # A period that begins before the last answer acts has no solve of its own.
         if late := figures["solve_late"]:
             words.append(f"{late} of {late + figures['solves']} periods passed over")

@@ -25,6 +25,7 @@ from drakebots.core.checks import (
     non_negative,
     positive,
 )
+from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
@@ -150,7 +151,7 @@ def simulate(problem: Simulation, *, progress: Progress | None = None) -> Result
     Raises:
         UnknownName, ModelProblem: for a model that cannot be loaded.
         UnknownName: for an unknown joint in the pose.
-        InvalidInput: for a model that cannot be built.
+        InvalidInput: for a model that cannot be built, or of which nothing moves.
     """
     return HeldRun(problem).simulate(progress)
 
@@ -174,6 +175,10 @@ class HeldRun(DiagramRun):
         builder = DiagramBuilder()
         self.robot, self._notes = _build(problem, model, builder, self.held)
         plant = self.robot.plant
+        if not plant.num_velocities():
+            raise InvalidInput(
+                f"nothing of {model.name} moves; give it mass and a free base, or joints"
+            )
         ports = {
             "state": plant.get_state_output_port(),
             "efforts": plant.get_net_actuation_output_port(),

@@ -128,8 +128,6 @@ def steady_light_links(robot: Robot, context: Context) -> list[str]:
     plant = robot.plant
     bodies = bodies_of(plant)[1:]
     mass = plant.CalcTotalMass(context)
-    if not mass > 0:
-        return []
     com = plant.CalcCenterOfMassPositionInWorld(context)
     poses = [plant.EvalBodyPoseInWorld(context, body) for body in bodies]
     size = max(np.linalg.norm(X_WB.translation() - com) for X_WB in poses)

@@ -377,14 +377,10 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
             return arrays | {"x": arrays["x"].astype(float)}
     except FileNotFoundError:
         raise FileProblem(path, "no such checkpoint; check the name") from None
-    except (OSError, ValueError, KeyError, EOFError, TypeError) as error:
-        raise FileProblem(
-            path, "is not a checkpoint; give a file that --checkpoint wrote"
-        ) from error
-    except Exception as error:  # zipfile.BadZipFile and its kin
-        raise FileProblem(
-            path, f"is damaged ({one_line(error)}); start without --resume"
-        ) from error
+    except Exception as error:  # of NumPy, zipfile and zlib
+        why = f"is not a checkpoint, or damaged ({one_line(error)})"
+        advice = "give a file that --checkpoint wrote, or start without --resume"
+        raise FileProblem(path, f"{why}; {advice}") from error
 
 
 def program_name(path: str | Path) -> str:
@@ -396,9 +392,8 @@ def program_name(path: str | Path) -> str:
     try:
         return str(json.loads(read_checkpoint(path)[1])["name"])
     except (ValueError, KeyError, TypeError) as error:
-        raise FileProblem(
-            path, "is not a checkpoint; its program has no name"
-        ) from error
+        why = "is not a checkpoint; its program has no name"
+        raise FileProblem(path, why) from error
 
 
 def belongs(path: str | Path, program: Program) -> bool:

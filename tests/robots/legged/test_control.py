@@ -11,7 +11,7 @@ import pytest
 
 from drakebots import build_robot, load, plot, record
 from drakebots.cli import main
-from drakebots.control import course_findings, default_cost
+from drakebots.control import Command, Law, course_findings, default_cost
 from drakebots.control.references import WEIGHTS
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import RunEnd, Verdict
@@ -413,3 +413,9 @@ def test_a_run_that_is_cut_short_is_not_judged_by_its_way():
     cut = control(Control(MONOPOD, controller=Mpc(delay=0.0), **asked))
     assert cut.verdict is Verdict.TIME_LIMIT, cut.message
     assert "distance missed [1]" not in cut.metrics["judged"]
+
+
+def test_of_a_controller_that_solves_nothing_no_rate_is_told():
+    law = Law("limp", lambda time, q, v: Command(np.zeros(2)))
+    run = control(Control(MONOPOD, duration=0.02), controller=lambda run: law)
+    assert run.metrics["solves"] == 0 and "Hz" not in run.message

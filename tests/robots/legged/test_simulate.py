@@ -12,7 +12,7 @@ from drakebots.core.run import Verdict
 from drakebots.formats import load
 from drakebots.multibody import base_body, build_robot, find_posture
 from drakebots.results import load_result
-from drakebots.robots.legged import Simulation, simulate
+from drakebots.robots.legged import Drive, Simulation, drive, simulate
 from drakebots.robots.legged.start import nudge, place
 from tests.formats.read.test_upright import lying_quadruped
 from tests.helpers.robot_files import loops_3d
@@ -302,3 +302,14 @@ def test_an_arm_is_held(tmp_path):
     assert result.data.position.values[-1] == pytest.approx([0.0], abs=1e-6)
     # Gravity turns it about +y by m g 0.5 m.
     assert result.data.torque.values[-1] == pytest.approx([-2 * 9.81 * 0.5], rel=1e-4)
+
+
+def test_a_robot_of_which_nothing_moves_is_refused(tmp_path):
+    """Also one whose only link has no mass."""
+    path = tmp_path / "lamp.urdf"
+    path.write_text("<robot name='lamp'><link name='lamp'/></robot>")
+    for run in (simulate, drive):
+        kind = Simulation if run is simulate else Drive
+        how = {} if run is simulate else {"headless": True, "joints": "posed"}
+        with pytest.raises(InvalidInput, match="nothing of lamp moves"):
+            run(kind(path, duration=0.1, **how))

@@ -31,7 +31,7 @@ def sliding(weight):
     return weight, b.build()
 
 
-def climb(solver, path=None):
+def climb(solver, path=None, clock=None):
     return solve_penalty_continuation(
         sliding,
         (0.5, 3.0, 30.0),
@@ -39,7 +39,7 @@ def climb(solver, path=None):
         solver,
         options=lambda program, x, later: {"mu_init": 1e-2 if later else 0.1},
         done=lambda stages: False,
-        clock=Clock(),
+        clock=clock or Clock(),
         rung=Rung.of(path),
     )
 
@@ -92,3 +92,17 @@ def test_a_short_first_stage_is_repeated_a_long_one_goes_on(tmp_path, monkeypatc
     starts.clear()
     climb(noted, path)
     assert np.abs(starts[0] - first).max() > 1e-3
+
+
+def test_a_weight_without_time_left_is_named():
+    clock = Clock(60.0)
+
+    def slow(program, x, *, time_limit, **more):
+        clock.time_limit = 1e-9  # as if this solve had taken a minute
+        return solve(program, x, time_limit=time_limit, **more)
+
+    found = climb(slow, clock=clock)
+    assert found.missed == 3.0 and len(found.stages) == 1
+    late = found.out_of_time()
+    assert late.verdict is Verdict.TIME_LIMIT and "slack weight 3;" in late.message
+    np.testing.assert_array_equal(late.x, found.solution.x)

@@ -17,7 +17,6 @@ from functools import cache, partial
 import numpy as np
 from pydrake.multibody.tree import JacobianWrtVariable
 
-from drakebots.core.errors import NoSolution
 from drakebots.core.units import MM_G_MS
 from drakebots.formats import load
 from drakebots.model import Model, driven_joints
@@ -162,10 +161,10 @@ class _InverseKinematics:
 
     def _move_within_travel(self, goal: np.ndarray) -> np.ndarray:
         self.reset()
-        tips = np.zeros((4, 2))
+        tips, joints = np.zeros((4, 2)), self._chain.joints
         travel = self._travel.reshape(4, 2)
         for _ in range(_ITERATIONS):
-            self._close(tips)
+            self._chain.solve(self._context, dict(zip(joints, tips.ravel())))
             away = goal - self._positions()[:, [0, 2]]
             step = np.linalg.solve(self.columns()[:, [0, 2]], away[:, :, None])
             further = np.clip(tips + step[:, :, 0], -travel, travel)
@@ -173,15 +172,6 @@ class _InverseKinematics:
                 break
             tips = further
         return np.linalg.norm(away, axis=1)
-
-    def _close(self, tips: np.ndarray) -> None:
-        given = dict(zip(self._chain.joints, tips.ravel()))
-        try:
-            self._chain.solve(self._context, given)
-        except NoSolution as error:
-            # Far out its tolerance is finer than rounding allows.
-            if max(error.worst.values()) > _CLOSED:
-                raise
 
     def columns(self) -> np.ndarray:
         """H here (4, 3, 2)."""
