@@ -378,9 +378,8 @@ class ReferenceMotion:
         """Displacements of the feet along the ground (n, nc, 3) when the base passes
         them at (nc, 3)."""
         gait = self.gait
-        swing, stance = (
-            f(times, self.phases)[..., None] for f in (gait.swing, gait.stance)
-        )
+        swing = gait.swing(times, self.phases)[..., None]
+        stance = gait.stance(times, self.phases)[..., None]
         smooth = swing - np.sin(2 * np.pi * swing) / (2 * np.pi)
         stride = gait.duty * gait.period * passing
         return np.where(swing > 0, smooth - 0.5, 0.5 - stance) * stride
@@ -390,9 +389,8 @@ class ReferenceMotion:
         along = self._along(times, passing)
         rise = (along[..., :2] @ self._under[1])[..., None] * [0, 0, 1]
         swing = self.gait.swing(times, self.phases)[..., None]
-        return (
-            along + rise + self.gait.clearance * np.sin(np.pi * swing) ** 2 * [0, 0, 1]
-        )
+        lift = self.gait.clearance * np.sin(np.pi * swing) ** 2 * [0, 0, 1]
+        return along + rise + lift
 
     def _stepping(self, times, share) -> tuple[np.ndarray, np.ndarray]:
         """The stepping joints (n, nj) and their rates, at shares of full speed (n,)."""

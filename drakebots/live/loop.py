@@ -250,6 +250,7 @@ def run_live(live: Live, part: Part, progress: Progress | None = None) -> Result
     ended = run_steps(step, _ENDLESS, stage="live", progress=told)
     data = with_events(part.dataset(), loop.panel.events)
     factor = done * part.period / max(ended.wall, 1e-9)
+    own = {"commands": len(loop.panel.events), "real_time_factor": factor}
     return Result(
         kind=part.kind,
         model=part.name,
@@ -257,11 +258,7 @@ def run_live(live: Live, part: Part, progress: Progress | None = None) -> Result
         message=ended.message,
         data=data,
         timings=spent(),
-        metrics={
-            "commands": len(loop.panel.events),
-            "real_time_factor": factor,
-            **part.metrics(),
-        },
+        metrics=own | part.metrics(),
         **part.origin(live, data),
     )
 

@@ -147,7 +147,7 @@ class Posed(Part):
         self.name, self.robot = model.name, hand.stance.robot
         if not self.robot.plant.num_velocities():
             raise InvalidInput(
-                f"nothing of {model.name} moves; give it mass and a free base, or joints"
+                f"nothing of {model.name} moves; give it mass and a free base or joints"
             )
         self._first = hand.stance.positions()
         self._sliders = {}

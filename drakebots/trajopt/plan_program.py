@@ -389,9 +389,8 @@ class PlanProgram(Generic[Plan]):
             variables[name] = replace(group, lower=low, upper=high)
         if len(all_.labels) > size:
             low, high = all_.lower[:, size:], all_.upper[:, size:]
-            variables[ADDED] = Group(
-                ADDED, size, 1, all_.labels[size:], low, high, all_.scale[size:]
-            )
+            labels, scale = all_.labels[size:], all_.scale[size:]
+            variables[ADDED] = Group(ADDED, size, 1, labels, low, high, scale)
         return variables
 
     def _judged(self, solution: Solution, values: np.ndarray) -> Solution:

@@ -126,8 +126,9 @@ def gait_metrics(data: xr.Dataset, rhythm: Rhythm | Waveform, mass: float) -> di
     forward = move[:, 0] * np.cos(yaw) + move[:, 1] * np.sin(yaw)
     span = slice(cycles[0], cycles[-1] + 1)
     distance = float(base[cycles[-1], 0] - base[cycles[0], 0])
+    feet, weight = data.foot_position.values, mass * GRAVITY
     normal = data.foot_force.values[span, :, 2]
-    standing = normal > LOADED * mass * GRAVITY
+    share = (normal > LOADED * weight).mean(axis=0)
     return out | {
         "stride_mm_per_cycle": 1e3 * float(forward.mean()),
         "stride_deviation_mm": 1e3 * float(forward.std()),
@@ -138,14 +139,10 @@ def gait_metrics(data: xr.Dataset, rhythm: Rhythm | Waveform, mass: float) -> di
         "yaw_deg_per_cycle": float(np.degrees(np.diff(rpy[cycles, 2]).mean())),
         "height_mean_mm": 1e3 * float(base[span, 2].mean()),
         "slip": slip(time[span], data.foot_velocity.values[span, :, 0], distance),
-        "loaded_slip": loaded_slip(
-            data.foot_position.values[span], normal, mass * GRAVITY, distance
-        ),
-        "clearance_min_mm": clearance_mm(data.foot_position.values[..., 2], cycles),
-        "duty_factor": dict(
-            zip(data.foot.values.tolist(), standing.mean(axis=0).tolist())
-        ),
-        **_power(data.isel(time=span), mass * GRAVITY * distance),
+        "loaded_slip": loaded_slip(feet[span], normal, weight, distance),
+        "clearance_min_mm": clearance_mm(feet[..., 2], cycles),
+        "duty_factor": dict(zip(data.foot.values.tolist(), share.tolist())),
+        **_power(data.isel(time=span), weight * distance),
     }
 
 

@@ -217,15 +217,10 @@ class Steered(Run):
     def _reference(self, standing, *, gets_up: bool) -> SteeredMotion:
         self.clock = clock = np.sqrt(min(1.0, self.height / SIZE))
         size, legs = self.clock**2, len({foot.body for foot in self.model.feet})
-        return SteeredMotion(
-            self.own,
-            standing,
-            step=self.problem.controller.step,
-            knots=self.problem.controller.knots,
-            gaits={name: Gait.named(name, legs, size) for name in STEPS},
-            pace=SPEED * clock,
-            terrain=self.problem.terrain,
-        )
+        gaits = {name: Gait.named(name, legs, size) for name in STEPS}
+        how = {n: getattr(self.problem.controller, n) for n in ("step", "knots")}
+        how |= {"gaits": gaits, "pace": SPEED * clock, "terrain": self.problem.terrain}
+        return SteeredMotion(self.own, standing, **how)
 
 
 class Driven(Steered, Part):

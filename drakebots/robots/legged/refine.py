@@ -102,11 +102,9 @@ class _Robot:
         self.goal = problem.goal or self._planned
 
     def execute(self, plan: Result) -> Result:
-        own = self._problem
-        posed = Tracking(
-            plan, cycles=own.cycles, ground=own.ground, feedback=own.feedback
-        )
-        return track(posed, progress=self._progress)
+        names = ("cycles", "ground", "feedback")
+        own = {name: getattr(self._problem, name) for name in names}
+        return track(Tracking(plan, **own), progress=self._progress)
 
     def reached(self, run: Result) -> float:
         return run.metrics["stride_m_per_cycle"]

@@ -177,7 +177,7 @@ class HeldRun(DiagramRun):
         plant = self.robot.plant
         if not plant.num_velocities():
             raise InvalidInput(
-                f"nothing of {model.name} moves; give it mass and a free base, or joints"
+                f"nothing of {model.name} moves; give it mass and a free base or joints"
             )
         ports = {
             "state": plant.get_state_output_port(),

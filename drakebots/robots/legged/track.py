@@ -152,9 +152,8 @@ class _Run(ControlRun):
         self.actuators = actuators_of(own.plant)
         self.limits = np.array([a.effort_limit() for a in self.actuators])
         self.controller = Law("feedback", self._command)
-        self._inputs_of = problem.feedback.law(
-            own, plan, self.friction, self.limits, problem.terrain
-        )
+        given = self.friction, self.limits, problem.terrain
+        self._inputs_of = problem.feedback.law(own, plan, *given)
         self._commands = 0
         self._waiting = deque(maxlen=round(problem.delay / dt) + 1)
         self._applied = plan.input[0]

@@ -107,7 +107,6 @@ def check_controlled(result: Result) -> None:
 
 def draw_horizon(scene: Scene, path: str, points: np.ndarray) -> None:
     """Lines through the places (knots, n, 3) [m] of n points."""
-    starts, ends = (
-        np.asfortranarray(p.reshape(-1, 3).T) for p in (points[:-1], points[1:])
-    )
+    sides = points[:-1], points[1:]
+    starts, ends = (np.asfortranarray(side.reshape(-1, 3).T) for side in sides)
     scene.meshcat.SetLineSegments(path, starts, ends, 3.0, _PATH)

@@ -274,9 +274,8 @@ class WholeBodyControl:
         v = plant.CalcCenterOfMassTranslationalVelocityInWorld(context)[:2]
         time, rate = gains.foresight * time, self._rate
         run = capture_point_at(time, p, v, places[down, :2], rate)
-        plan = capture_point_at(
-            time, ref.com[:2], ref.com_velocity[:2], ref.feet[ref.loaded, :2], rate
-        )
+        planned = ref.com[:2], ref.com_velocity[:2], ref.feet[ref.loaded, :2]
+        plan = capture_point_at(time, *planned, rate)
         return _shortened(gains.capture * (run - plan), gains.reach * self._height)
 
     # --- tasks ---

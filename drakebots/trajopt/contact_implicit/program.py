@@ -165,10 +165,9 @@ class ContactImplicitBuilder(ProgramBuilder):
             bounds = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
         typical = np.mean(p.step)
 
-        def add(name, count, labels, scale, lower=-np.inf, upper=np.inf):
-            self.add_variables(
-                name, count, labels, scale=scale, lower=lower, upper=upper
-            )
+        def add(name, count, labels, scale, low=-np.inf, high=np.inf):
+            bounds = {"lower": low, "upper": high}
+            self.add_variables(name, count, labels, scale=scale, **bounds)
 
         add("h", K, [""], typical, *p.step)
         add("v0", 1, s.coordinates, scales.position / typical / 10)

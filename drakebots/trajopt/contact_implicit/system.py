@@ -181,9 +181,8 @@ class ContactSystem:
         """c(q) and C(q)'lam of q and lam."""
         q, lam = ca.SX.sym("q", self.nq), ca.SX.sym("lam", self.num_loop_rows)
         c = self.twin.closure(q, self.robot.closure)
-        force = (
-            ca.jtimes(c, q, lam, True) if self.num_loop_rows else ca.SX.zeros(self.nq)
-        )
+        none = ca.SX.zeros(self.nq)
+        force = ca.jtimes(c, q, lam, True) if self.num_loop_rows else none
         return ca.Function("loops", [q, lam], [c, force])
 
     @cached_property

@@ -317,9 +317,8 @@ def _smooth(values: np.ndarray, width: int, periodic: bool) -> np.ndarray:
     mode = "wrap" if periodic else "edge"
     padded = np.pad(values, ((width, width), (0, 0)), mode=mode)
     kernel = np.ones(2 * width + 1) / (2 * width + 1)
-    return np.column_stack(
-        [np.convolve(column, kernel, mode="valid") for column in padded.T]
-    )
+    columns = [np.convolve(column, kernel, mode="valid") for column in padded.T]
+    return np.column_stack(columns)
 
 
 def _feet(gait: Gait) -> np.ndarray:
@@ -331,9 +330,7 @@ def _feet(gait: Gait) -> np.ndarray:
         swings = gait.swings[i]
         if periodic and swings:
             # The swings of the cycles before and after as well.
-            swings = tuple(
-                (a + n * K, b + n * K) for n in (-1, 0, 1) for a, b in swings
-            )
+            swings = [(a + n * K, b + n * K) for n in (-1, 0, 1) for a, b in swings]
         # Holds [from, to] between swings, in knots; each at the middle of its time.
         starts = [-2 * K if periodic else 0] + [b + 1 for _, b in swings]
         stops = [a for a, _ in swings] + [3 * K if periodic else K]

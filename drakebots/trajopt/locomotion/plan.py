@@ -159,14 +159,10 @@ def _result(
         for attempt in attempts
         for stage in attempt.stages
     ]
-    return plan_result(
-        implicit,
-        solution,
-        kind="locomotion.plan",
-        metrics=_metrics(problem, standing, best, data) | {"stages": stages},
-        options=as_yaml(problem) | {"solver": solver},
-        data=data,
-    )
+    metrics = _metrics(problem, standing, best, data) | {"stages": stages}
+    options = as_yaml(problem) | {"solver": solver}
+    told = {"metrics": metrics, "options": options, "data": data}
+    return plan_result(implicit, solution, kind="locomotion.plan", **told)
 
 
 def _goes_on(attempts: list[Attempt], clock: Clock) -> bool:

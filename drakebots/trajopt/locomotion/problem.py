@@ -63,7 +63,7 @@ GAITS = ("alternating", "crawl")
 
 CONTACTS = ("gait", "free")
 
-_SPANS = array((None, 2), "s")
+_SPANS, _EFFORTS = array((None, 2), "s"), by_name(non_negative("N m or N"))
 
 SWING = 0.5
 """Share of the duration for which the first guess lifts a foot."""
@@ -473,8 +473,7 @@ class Footfall(_Steps, Motion):
             kept[foot] = tuple((a, b) for a, b in times.tolist())
         object.__setattr__(self, "contacts", kept)
 
-    def gaits(self, standing: Standing) -> Sequence[str]:
-        return ("",)
+    gaits = SingleMotion.gaits
 
     def divided(self, problem, steps, standing):
         return problem, problem, max(map(len, self.contacts.values()), default=1)
@@ -645,9 +644,7 @@ class LocomotionProblem:
     """Friction coefficient of the ground."""
     terrain: Terrain = field(default_factory=Flat)
     """Ground under the feet, in SI."""
-    torque: Annotated[
-        float | Mapping[str, float] | None, by_name(non_negative("N m or N"))
-    ] = None
+    torque: Annotated[float | Mapping[str, float] | None, _EFFORTS] = None
     """Limits of the inputs, one for all or by actuator; by default the model's
     effort limits."""
     pose: Annotated[Mapping[str, float] | None, in_unit("rad or m")] = None

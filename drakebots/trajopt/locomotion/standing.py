@@ -228,10 +228,8 @@ def base_axes(robot: Robot) -> dict[str, str]:
             return found
         joint = below[0]
         body = joint.child_body()
-        frame, origin = body.body_frame(), np.zeros(3)
-        J = plant.CalcJacobianSpatialVelocity(
-            context, JacobianWrtVariable.kV, frame, origin, world, world
-        )
+        at = body.body_frame(), np.zeros(3), world, world
+        J = plant.CalcJacobianSpatialVelocity(context, JacobianWrtVariable.kV, *at)
         start = joint.velocity_start()
         for column in range(start, start + joint.num_velocities()):
             moves = J[:, column]

@@ -150,9 +150,8 @@ def solve_drake(
     try:
         with tempfile.TemporaryDirectory() as folder, watch.ctrl_c:
             run = _snopt if solver == "snopt" else _ipopt
-            values, status, success, log = run(
-                lowered, lowered.values(x0), settings, watch, Path(folder)
-            )
+            given = lowered, lowered.values(x0), settings, watch, Path(folder)
+            values, status, success, log = run(*given)
     finally:
         lowered.prog.RemoveVisualizationCallback(look)
     x = x0 if watch.best is None else watch.best.x

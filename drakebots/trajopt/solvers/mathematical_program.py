@@ -171,10 +171,8 @@ class Evaluator:
     def value(self, z: np.ndarray) -> np.ndarray:
         """y (num_rows,)."""
         x = self.scale * z
-        r = [p.use.value(x[p.take])[p.rows] for p in self.parts]
-        return np.bincount(
-            self._targets, self._factors * _stack(r, float), self.shape[0]
-        )
+        r = _stack([p.use.value(x[p.take])[p.rows] for p in self.parts], float)
+        return np.bincount(self._targets, self._factors * r, self.shape[0])
 
     def jacobian(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """y (num_rows,) and dy/dz (num_rows, num_variables), dense."""
@@ -364,9 +362,8 @@ class _Lowering:
                 if not (np.isfinite(low).any() or np.isfinite(high).any()):
                     continue
                 scale = self.scale[index]
-                binding = self.prog.AddBoundingBoxConstraint(
-                    low / scale, high / scale, self.x[index]
-                )
+                bounds = low / scale, high / scale
+                binding = self.prog.AddBoundingBoxConstraint(*bounds, self.x[index])
                 self._name(binding, f"bounds of {_name(group, knot)}")
 
     def _name(self, binding, name: str, more: str = "") -> None:

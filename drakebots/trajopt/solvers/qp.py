@@ -142,9 +142,8 @@ def optimality_error(H, g, A, lower, upper, x, dual) -> float:
 
 
 def _daqp(H, g, A, lower, upper, start):
-    x, _, flag, info = daqp.solve(
-        H, g, A, upper, lower, primal_start=start, primal_tol=1e-12
-    )
+    how = {"primal_start": start, "primal_tol": 1e-12}
+    x, _, flag, info = daqp.solve(H, g, A, upper, lower, **how)
     failed = "" if flag == 1 else _MESSAGES.get(flag, f"flag {flag}")
     return np.asarray(x), np.asarray(info["lam"])[: len(lower)], failed
 

@@ -147,6 +147,7 @@ class Solution:
     def metrics(self) -> dict[str, Any]:
         """What a plan's metrics say of its program and of the solver's run."""
         program, log = self.program, self.log
+        kept = {k: list(log[k]) for k in ("obj", "inf_pr", "mu") if k in log}
         return {
             "objective": self.objective,
             "cost": program.cost_table(self.x),
@@ -155,9 +156,7 @@ class Solution:
             "solver_status": self.status,
             "variables": program.num_variables,
             "rows": program.num_rows,
-            "iteration_log": {
-                k: list(log[k]) for k in ("obj", "inf_pr", "mu") if k in log
-            },
+            "iteration_log": kept,
         }
 
     def require(self) -> Solution:

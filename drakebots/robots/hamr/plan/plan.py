@@ -201,15 +201,9 @@ def described(
     else:
         metrics = _jump_metrics(contact, solution, data)
     metrics |= problem.ground_metrics | _metrics(contact, solution, data)
-    return plan_result(
-        contact,
-        solution,
-        kind="hamr.plan",
-        metrics=metrics | facts,
-        options=as_yaml(problem),
-        data=data,
-        seed=problem.start.seed if gait else None,
-    )
+    seed = problem.start.seed if gait else None
+    told = {"metrics": metrics | facts, "options": as_yaml(problem), "data": data}
+    return plan_result(contact, solution, kind="hamr.plan", seed=seed, **told)
 
 
 # --- the solver -------------------------------------------------------------

@@ -82,7 +82,8 @@ TILT = 0.15
 SWING = 0.1
 """Share of a cycle, about a foot's highest knot, in which `clearance` is kept."""
 
-SLACK_WEIGHTS = (50.0, 500.0, 5e3, 5e4)
+
+_POSITIVE = each(positive(), "weights", least=1)
 
 _plans = late("drakebots.robots.hamr.plan.plan")
 
@@ -104,9 +105,7 @@ class _Weights:
     """Weight of the power lost in friction."""
     loops: Annotated[float, non_negative()] = 1e-3
     """Weight of the loop forces."""
-    slack: Annotated[tuple[float, ...], each(positive(), "weights", least=1)] = (
-        SLACK_WEIGHTS
-    )
+    slack: Annotated[tuple[float, ...], _POSITIVE] = (50.0, 500.0, 5e3, 5e4)
     """Weights of the complementarity slack (exact penalties), used in turn. Each after
     the first starts from the answer before; those after the second are used only while
     the slack is not at its bound."""
