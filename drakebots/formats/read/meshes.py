@@ -50,8 +50,11 @@ MAX_FACES = 30_000
 LARGE = 100_000
 """Size of a collision mesh [bytes] above which its convex hull takes its place."""
 
-_VERSION = 1
+_VERSION = 2
 """Part of the names in the cache; another one when the conversion changes."""
+
+_UPRIGHT = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
+"""Vectors (n, 3) of a frame whose y is up, times this, are in one whose z is."""
 
 _DRAWN = (".obj", ".gltf")
 _TOUCHED = (".obj", ".gltf", ".vtk")
@@ -114,12 +117,8 @@ def obj_mesh(path: Path) -> Path:
     path = check_mesh_file(path)
     if path.suffix.lower() == ".obj":
         return path
-    whole = join(read_parts(path), hull=False)
-    if path.suffix.lower() in (".gltf", ".glb"):
-        # Drake turns glTF, whose y is up, about x.
-        turned = whole.vertices[:, [0, 2, 1]] * [1, -1, 1]
-        whole = Part(turned, whole.faces)
-    return _converted(path, "plain", lambda: [whole], colors=False)
+    whole = lambda: [join(read_parts(path), hull=False)]  # noqa: E731
+    return _converted(path, "plain", whole, colors=False)
 
 
 def check_mesh_file(path: Path) -> Path:
@@ -321,8 +320,10 @@ def read_parts(path: Path) -> list[Part]:
         )
         raise ModelProblem(path, message) from error
     unit = _collada_unit(scene) if ending == "dae" else 1.0
+    # The y of glTF is up: Drake turns it about x, as do Blender and rviz.
+    turn = _UPRIGHT if ending in ("gltf", "glb") else np.eye(3)
     parts = [
-        Part(np.asarray(mesh.vertices) * unit, np.asarray(mesh.faces), _color(mesh))
+        Part(mesh.vertices @ (unit * turn), np.asarray(mesh.faces), _color(mesh))
         for mesh in meshes
         if len(mesh.faces) and np.isfinite(mesh.vertices).all()
     ]

@@ -149,12 +149,16 @@ def test_the_mean_of_many_colors_is_kept(tmp_path, painted):
     np.testing.assert_allclose(part.rgba, [1, 0, 0.2, 1])
 
 
-def test_a_gltf_becomes_the_obj_that_drake_makes_of_it(tmp_path):
-    """Its buffers are files of their own; Drake turns it, as its y is up."""
-    for name, content in trimesh.Scene(l_shape()).export(file_type="gltf").items():
+@pytest.mark.parametrize("ending", ["gltf", "glb"])
+def test_a_gltf_becomes_the_obj_that_drake_makes_of_it(tmp_path, ending):
+    """Its buffers are files of their own; Drake turns it, as its y is up, and a file
+    that holds all of it is the same."""
+    scene = trimesh.Scene(l_shape())
+    (tmp_path / "model.glb").write_bytes(scene.export(file_type="glb"))
+    for name, content in scene.export(file_type="gltf").items():
         (tmp_path / name).write_bytes(content)
-    path = tmp_path / "model.gltf"
-    hulls = [Mesh(str(file)).GetConvexHull() for file in (path, obj_mesh(path))]
+    files = tmp_path / "model.gltf", obj_mesh(tmp_path / f"model.{ending}")
+    hulls = [Mesh(str(file)).GetConvexHull() for file in files]
     corners = [
         sorted(hull.vertex(k).round(6).tolist() for k in range(hull.num_vertices()))
         for hull in hulls
