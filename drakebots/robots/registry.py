@@ -30,7 +30,7 @@ import pkgutil
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,13 +139,8 @@ class Kind:
     export: Task | None = None
 
 
-@dataclass
-class _Registry:
-    robots: dict[str, Robot] = field(default_factory=dict)
-    kinds: dict[str, Kind] = field(default_factory=dict)
-
-
-_REGISTRY = _Registry()
+_ROBOTS: dict[str, Robot] = {}
+_KINDS: dict[str, Kind] = {}
 
 
 def register(*entries: Robot | Kind) -> None:
@@ -155,7 +150,7 @@ def register(*entries: Robot | Kind) -> None:
         InvalidInput: for a name that is taken by another entry.
     """
     for entry in entries:
-        table = _REGISTRY.robots if isinstance(entry, Robot) else _REGISTRY.kinds
+        table: dict = _ROBOTS if isinstance(entry, Robot) else _KINDS
         if table.get(entry.name, entry) != entry:
             raise InvalidInput(
                 f"{type(entry).__name__.lower()} {entry.name!r} is registered already; "
@@ -180,13 +175,13 @@ def _load() -> None:
 def robots() -> Mapping[str, Robot]:
     """All robots by name."""
     _load()
-    return dict(_REGISTRY.robots)
+    return dict(_ROBOTS)
 
 
 def kinds() -> Mapping[str, Kind]:
     """All kinds of results by name."""
     _load()
-    return dict(_REGISTRY.kinds)
+    return dict(_KINDS)
 
 
 def find_kind(name: str) -> Kind:

@@ -77,8 +77,8 @@ def test_unknown_kinds_are_refused():
 def test_names_are_taken_once(monkeypatch):
     """The same entry again changes nothing; another of its name is refused."""
     registry = importlib.import_module("drakebots.robots.registry")
-    copied = registry._Registry(dict(robots()), dict(kinds()))
-    monkeypatch.setattr(registry, "_REGISTRY", copied)
+    monkeypatch.setattr(registry, "_ROBOTS", robots())
+    monkeypatch.setattr(registry, "_KINDS", kinds())
     task = Task("a:B", "a:c", "nothing")
     first = Robot("test_names", "one", simulate=task)
     register(first, Kind("test_names.simulation", "a:plot"))

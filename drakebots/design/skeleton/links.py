@@ -129,8 +129,7 @@ def hip_link(
         section = (build.bay[1], 0.7 * build.bay[2])
         far = along * (length - build.bay[1] / 2)
         solids.append(_tube(build, "beam", section, along * plate, far, R))
-    width, depth = build.bay[2], build.bay[1]
-    return Link(f"{limb}_hip", "torso", p_WJ, p_WF, width, depth, tuple(solids))
+    return Link(f"{limb}_hip", "torso", p_WJ, p_WF, tuple(solids))
 
 
 def limb_link(
@@ -169,8 +168,7 @@ def limb_link(
     inner = (section, build.bay[1:])
     for k, (s, hole) in enumerate(zip(stations, inner)):
         solids.append(_ring(build, f"rib_{k}", outer, hole, s * p_BB, R))
-    width, depth = build.bay[2], build.bay[1]
-    return Link(name, parent, p_WA, p_WB, width, depth, tuple(solids), stations)
+    return Link(name, parent, p_WA, p_WB, tuple(solids), stations)
 
 
 def foot_link(build: Build, foot: FootShape, name: str, p_WA: np.ndarray) -> Link:
@@ -193,8 +191,7 @@ def foot_link(build: Build, foot: FootShape, name: str, p_WA: np.ndarray) -> Lin
     plate = _block(build, "plate", "shell", size, p, np.eye(3))
     solids = (*_fork(build, axes(-_Z, FLEXION), reach), plate)
     p_WB = p_WA + np.array([foot.forward, 0.0, -foot.ankle_height])
-    names = f"{name}_foot", f"{name}_lower"
-    return Link(*names, p_WA, p_WB, foot.width, foot.length, solids, (1.0,))
+    return Link(f"{name}_foot", f"{name}_lower", p_WA, p_WB, solids, (1.0,))
 
 
 def foot_sole(foot: FootShape, name: str) -> Sole:
@@ -253,18 +250,8 @@ def torso_link(build: Build, torso: Torso, p_WO: np.ndarray, mounts) -> Link:
             solids.append(_ring(build, f"{name}_rib_{k}", outer, section, p, R_S))
         struts.append((p_WO + p_A, p_WO + p_B))
     half = size[0] / 2 * _X
-    return Link(
-        "torso",
-        None,
-        p_WO - half,
-        p_WO + half,
-        size[1],
-        size[2],
-        tuple(solids),
-        torso.stations,
-        tuple(struts),
-        p_WO,
-    )
+    parts = tuple(solids), torso.stations, tuple(struts)
+    return Link("torso", None, p_WO - half, p_WO + half, *parts, p_WO)
 
 
 def _saddle(build, torso, name, x) -> list[Solid]:
@@ -363,5 +350,4 @@ def tail_link(build: Build, tail: Tail, p_WJ: np.ndarray) -> Link:
         if wide <= tail.width:
             raise InvalidInput("tail: its bracing rings are narrower than its bar")
         solids.append(_ring(build, f"rib_{k}", (wide, wide), section, s * p_BB, R))
-    ends, sides = (p_WJ, p_WJ + p_BB), (tail.width, tail.width)
-    return Link("tail", "torso", *ends, *sides, tuple(solids), stations)
+    return Link("tail", "torso", p_WJ, p_WJ + p_BB, tuple(solids), stations)

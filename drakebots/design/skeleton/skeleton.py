@@ -336,7 +336,6 @@ class Link:
         name: its name.
         parent: name of its parent; None for the torso.
         p_WA, p_WB: ends of its axis at rest, A at its joint (3,) [m].
-        width, depth: sides of its printed section, for its collision shape [m].
         solids: its boxes and, inside a skin, its bracing plates.
         stations: places of the bracing rings on its axis, from 0 at A to 1 at B.
         struts: ends of its struts at rest (3,) [m]; each carries two rings.
@@ -347,8 +346,6 @@ class Link:
     parent: str | None
     p_WA: np.ndarray
     p_WB: np.ndarray
-    width: float
-    depth: float
     solids: tuple[Solid | Plate, ...]
     stations: tuple[float, ...] = ()
     struts: tuple[tuple[np.ndarray, np.ndarray], ...] = ()

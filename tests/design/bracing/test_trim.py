@@ -60,7 +60,7 @@ def _mm(body):
 def _alone(*solids, origin=(0.0, 0.0, 0.0), name="arm"):
     """A skeleton of one link, whose origin is anywhere."""
     A = np.array(origin)
-    link = Link(name, None, A, A + 0.1 * Z, 0.03, 0.03, solids, p_WO=A)
+    link = Link(name, None, A, A + 0.1 * Z, solids, p_WO=A)
     return Skeleton("one", (link,), (), ())
 
 

@@ -283,13 +283,10 @@ class MotionReport:
 
     Attributes:
         poses: poses at the knots, from inverse kinematics.
-        zmp_margin: margin of the requested COM's ZMP in the support polygon (K,) [m];
-            NaN in flight.
         notes: unusual findings that are no errors, one line each.
     """
 
     poses: Poses
-    zmp_margin: np.ndarray
     notes: tuple[str, ...]
 
 
@@ -305,17 +302,15 @@ def check_motion(problem: SpaceTime, *, reach: float = REACH) -> MotionReport:
             the ZMP far outside the support polygon, or the joint and the torque that
             the weight needs.
     """
-    poses = nearest_poses(
-        problem.quad, problem.motion, problem.knots, problem.inertia[0]
-    )
-    notes = []
-    _reach(problem, poses, reach)
-    margins = _support(problem, notes)
+    inertia, notes = problem.inertia[0], []
+    poses = nearest_poses(problem.quad, problem.motion, problem.knots, inertia)
+    _check_reach(problem, poses, reach)
+    _check_support(problem, notes)
     _check_strength(problem, poses, notes)
-    return MotionReport(poses, margins, tuple(notes))
+    return MotionReport(poses, tuple(notes))
 
 
-def _reach(problem: SpaceTime, poses: Poses, reach: float) -> None:
+def _check_reach(problem: SpaceTime, poses: Poses, reach: float) -> None:
     """Raises InvalidInput if a foot is out of reach."""
     k, j = np.unravel_index(poses.miss.argmax(), poses.miss.shape)
     if poses.miss[k, j] > reach:
@@ -329,30 +324,26 @@ def _reach(problem: SpaceTime, poses: Poses, reach: float) -> None:
         )
 
 
-def _support(problem: SpaceTime, notes: list) -> np.ndarray:
-    """Margins of the ZMP in the support polygons at the knots (K,) [m].
-
-    NaN in flight. A ZMP outside a polygon is noted.
+def _check_support(problem: SpaceTime, notes: list) -> None:
+    """Checks that the requested COM's ZMP is in the support polygons at the knots.
 
     Raises:
-        InvalidInput: if it is far outside.
+        InvalidInput: if it is far outside; a ZMP that is little outside is noted.
     """
-    motion, K = problem.motion, len(problem.knots)
-    h = problem.step
+    motion, K, h = problem.motion, len(problem.knots), problem.step
     com = motion.com[problem.knots]
     acceleration = np.gradient(np.gradient(com, h, axis=0), h, axis=0)
-    points = zmp(com, acceleration)
-    margins = np.full(K, np.nan)
-    for k, step in enumerate(problem.knots):
+    points, margins = zmp(com, acceleration), np.full(K, np.nan)
+    # One-sided differences at the ends are not reliable.
+    for k in range(2, K - 2):
         feet, contact = problem.desired_feet[k], problem.contact[k]
-        polygon = support_polygon(problem.quad, feet, contact, motion.heading[step])
+        heading = motion.heading[problem.knots[k]]
+        polygon = support_polygon(problem.quad, feet, contact, heading)
         if polygon is not None and np.isfinite(points[k]).all():
             margins[k] = margin(polygon, points[k])
-    # One-sided differences at the ends are not reliable.
-    inner = np.where(np.isin(np.arange(K), [0, 1, K - 2, K - 1]), np.nan, margins)
-    if np.isfinite(inner).any():
-        worst = int(np.nanargmin(inner))
-        step, off = int(problem.knots[worst]), -inner[worst]
+    if np.isfinite(margins).any():
+        worst = int(np.nanargmin(margins))
+        step, off = int(problem.knots[worst]), -margins[worst]
         if off > OUTSIDE:
             raise InvalidInput(
                 f"{motion.name}: at step {step} ({step * motion.dt:.3f} s) the "
@@ -364,7 +355,6 @@ def _support(problem: SpaceTime, notes: list) -> np.ndarray:
                 f"the requested COM has its ZMP {off * 1e3:.1f} mm outside the support "
                 f"polygon at step {step}"
             )
-    return margins
 
 
 def _check_strength(problem: SpaceTime, poses: Poses, notes: list) -> None:

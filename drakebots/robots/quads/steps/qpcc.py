@@ -52,13 +52,11 @@ class QpccIterate:
         what: "held" (18), "labels", "flips", "one flip" or "simulated labels".
         energy: value of the objective; infinite without a solution.
         labels: piece of each patch (P,).
-        consistent: whether the solution satisfies the complementarity.
     """
 
     what: str
     energy: float
     labels: np.ndarray
-    consistent: bool
 
 
 @dataclass(frozen=True)
@@ -195,8 +193,7 @@ class _Search:
             self.tried.add(labels.tobytes())
         point = self.qp.solve(labels, rows=rows, cop=self.cop, start=start)
         energy = np.inf if point is None else point.energy
-        consistent = rows and point is not None
-        self.iterates.append(QpccIterate(what, energy, labels.copy(), consistent))
+        self.iterates.append(QpccIterate(what, energy, labels.copy()))
         if point is not None:
             self.last = point
         return point

@@ -54,7 +54,7 @@ def test_library_motions_can_be_done(quads, name):
         motion = library_motion(name, quad)
         report = check_motion(SpaceTime(quad, motion))
         assert report.poses.miss.max() < 5e-3
-        assert np.nanmin(report.zmp_margin[2:-2]) > 0
+        assert not any("ZMP" in note for note in report.notes)
 
 
 @pytest.mark.parametrize(
