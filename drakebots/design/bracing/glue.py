@@ -282,9 +282,7 @@ def _shares(sizes, target):
 
 
 def _spread(points, count):
-    """Indices of `count` points far from each other, by farthest-point sampling."""
-    if not count:
-        return np.zeros(0, dtype=int)
+    """Indices of `count` > 0 points far from each other, by farthest-point sampling."""
     chosen = [int(np.argmax(np.linalg.norm(points - points.mean(axis=0), axis=1)))]
     distance = np.linalg.norm(points - points[chosen[0]], axis=1)
     while len(chosen) < count:

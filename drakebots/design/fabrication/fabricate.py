@@ -36,9 +36,6 @@ from drakebots.design.skeleton import (
 )
 from drakebots.design.skin import in_folds
 
-_CHANNELS = 32
-"""Number of channels of the paper's servo board (section 6.2)."""
-
 _DRAIN = 0.004
 """Diameter of the holes that drain closed tubes [m]."""
 
@@ -188,15 +185,11 @@ def servo_map(skeleton: Skeleton) -> list[dict[str, object]]:
     its travel, is zero_deg + direction x the joint's angle; see
     :func:`_shaft_direction`.
 
+    The paper's servo board has 32 channels (section 6.2), its robots up to 17 joints.
+
     Raises:
-        InvalidInput: for more joints than the board has channels, or limits beyond a
-            servo's travel.
+        InvalidInput: for limits beyond a servo's travel.
     """
-    if len(skeleton.hinges) > _CHANNELS:
-        raise InvalidInput(
-            f"servo map: {len(skeleton.hinges)} joints, but the board has {_CHANNELS} "
-            "channels; add a second board"
-        )
     rows = []
     for channel, hinge in enumerate(skeleton.hinges):
         zero = hinge.servo.travel / 2
@@ -266,12 +259,10 @@ def link_part(link: Link, build: Build) -> Surface:
     body = m.Manifold.batch_boolean(boxes, m.OpType.Add)
     if cuts:
         body -= m.Manifold.batch_boolean(cuts, m.OpType.Add)
-    if body.is_empty() or body.status() != m.Error.NoError:
-        raise InvalidInput(f"part {link.name}: empty or not closed ({body.status()})")
     # A closed void counts as a piece of negative volume.
     pieces = [1e6 * piece.volume() for piece in body.decompose()]
     pieces = [volume for volume in pieces if abs(volume) > 1e-3]
-    if len(pieces) > 1:
+    if len(pieces) != 1:
         sizes = ", ".join(f"{volume:.2g}" for volume in pieces)
         raise InvalidInput(
             f"part {link.name}: loose pieces or closed voids of {sizes} cm^3; move "

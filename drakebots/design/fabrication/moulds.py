@@ -122,7 +122,7 @@ def two_part_mould(
     bare = best_parting(piece.skin, directions)
     parting, undercut = _tube(piece, directions)
     bowl = False
-    if not given and piece.openings and piece.core is not None:
+    if not given and piece.core is not None:
         rim, with_rim = _bowl(piece)
         bowl = with_rim <= undercut + _LOOSE
         parting, undercut = (rim, with_rim) if bowl else (parting, undercut)
@@ -186,7 +186,7 @@ def _tube(piece, directions):
     parting = best_parting(piece.filled, directions, outside)
     area = float(piece.filled.areas[outside].sum())
     held = parting.undercut * area
-    if piece.core is not None and piece.openings:
+    if piece.core is not None:
         inside, out = ~piece.on_openings(piece.core), piece.openings[0].normal
         more = held_back(piece.core, out, inside, piece.skin, -1.0)
         held, area = np.add((held, area), more)
@@ -204,8 +204,6 @@ def _turned(surface, direction):
 
 def _with_print(body, core, openings):
     """A body joined with the core's print beyond the first opening."""
-    if not openings:
-        return body
     opening = openings[0]
     R, overlap = frame_of(opening.normal), 1e-6
     height = float(opening.normal @ opening.p_W)

@@ -58,22 +58,20 @@ class LimbParts:
     mount: tuple[str, np.ndarray, np.ndarray, np.ndarray] | None
 
 
-@dataclass(frozen=True)
+@checked("template")
 class Template(ABC):
-    """A named set of parameters from which :meth:`skeleton` makes the links.
-
-    Attributes:
-        name: name of the robot.
-        torso: parameters of the torso.
-        front, hind: parameters of the front and of the hind pair of limbs.
-        build: construction of the printed parts.
-    """
+    """A named set of parameters from which :meth:`skeleton` makes the links."""
 
     name: str
+    """Name of the robot."""
     torso: Torso
+    """Parameters of the torso."""
     front: Limb
+    """Parameters of the front pair of limbs."""
     hind: Limb
+    """Parameters of the hind pair of limbs."""
     build: Build = field(default_factory=Build)
+    """Construction of the printed parts."""
 
     @abstractmethod
     def limb_parts(self, name: str) -> LimbParts:
@@ -141,7 +139,7 @@ class Crouched(Template):
         return LimbParts(leg.links, hinges, leg.sole, mount)
 
 
-@dataclass(frozen=True)
+@checked("template")
 class Upright(Template):
     """Four joints on each limb: abduction, flexion, knee, ankle."""
 
@@ -162,15 +160,12 @@ class Upright(Template):
         return LimbParts((link, *leg.links), hinges, leg.sole, mount)
 
 
-@dataclass(frozen=True)
+@checked("template")
 class Long(Upright):
-    """Four joints on each limb, a tail on a yaw joint; a long torso, short limbs.
-
-    Attributes:
-        tail: parameters of the tail.
-    """
+    """Four joints on each limb, a tail on a yaw joint; a long torso, short limbs."""
 
     tail: Tail = field(default_factory=Tail)
+    """Parameters of the tail."""
 
     def tail_parts(self) -> LimbParts:
         # The motor bay is at the torso's rear end.

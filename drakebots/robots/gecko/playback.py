@@ -65,9 +65,7 @@ def obstacles_of(data: xr.Dataset) -> list[np.ndarray]:
 
 
 def corners_of(data: xr.Dataset) -> np.ndarray:
-    """Waypoints that are not targets (k, 2) [m]."""
-    if "waypoint" not in data:
-        return np.zeros((0, 2))
+    """Waypoints that are not targets (k, 2) [m], of a course that has any."""
     points, targets = data.waypoint.values, data.target.values
     return points[~(points[:, None] == targets).all(axis=-1).any(axis=1)]
 
@@ -90,7 +88,7 @@ def in_half_cycles(data: xr.Dataset) -> bool:
 def stored_poses(data: xr.Dataset, rows=slice(None)) -> list[Pose]:
     """The poses of some rows.
 
-    Lengths that were not stored are computed from the markers' distances.
+    Lengths of beams are computed from the markers' distances.
     """
     points = data.marker_position.values[rows]
     alpha, heading = data.alpha.values[rows], data.heading.values[rows]
@@ -98,13 +96,9 @@ def stored_poses(data: xr.Dataset, rows=slice(None)) -> list[Pose]:
         ell = data.ell.values[rows]
     else:
         chord = np.linalg.norm(points[:, _TO] - points[:, _FROM], axis=-1)
-        if "joint_angle" in data:
-            # Beams: straight pieces between their joints.
-            turned = np.cumsum(data.joint_angle.values[rows][..., :-1], axis=-1)
-            straight = np.abs(np.exp(1j * turned).mean(axis=-1))
-        else:
-            straight = np.sinc(alpha / (2 * np.pi))
-        ell = chord / straight
+        # Straight pieces between their joints.
+        turned = np.cumsum(data.joint_angle.values[rows][..., :-1], axis=-1)
+        ell = chord / np.abs(np.exp(1j * turned).mean(axis=-1))
     front = points[:, MARKERS.index("front")]
     return [Pose(*row) for row in zip(alpha, ell, heading, front, strict=True)]
 

@@ -243,13 +243,6 @@ class Built:
         """The reduced skin of the plant; trained once on a machine."""
         return trained_once(self.robot.skinned, TRAINING)
 
-    @cached_property
-    def weight(self) -> float:
-        """Weight of the robot [N]."""
-        plant = self.nominal.plant
-        mass = plant.CalcTotalMass(plant.CreateDefaultContext())
-        return gravity(self.nominal.plant) * mass
-
 
 def build(problem: Control) -> Built:
     """Loads a robot and makes its controller.

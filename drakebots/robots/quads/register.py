@@ -16,10 +16,7 @@ def names_skinned(word: str) -> bool:
         if not name.isidentifier():
             return False
         path = package_root() / name / f"{name}.skin.yaml"
-    try:
-        return os.path.isfile(path)
-    except (OSError, ValueError):
-        return False  # no path at all: whoever opens it will say so
+    return os.path.isfile(path)
 
 
 _QUADS = __name__.rpartition(".")[0]

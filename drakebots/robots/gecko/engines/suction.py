@@ -97,8 +97,8 @@ class SuctionFeet:
     def __len__(self) -> int:
         return len(self.names)
 
-    def place(self, context: Context, held=None) -> None:
-        """Sets the feet that are fixed at first; none by default.
+    def place(self, context: Context, held: np.ndarray) -> None:
+        """Sets the feet that are fixed at first.
 
         Args:
             context: context of the plant, with the robot in its pose.
@@ -106,8 +106,7 @@ class SuctionFeet:
         """
         for k in range(len(self)):
             self._release(context, k)
-        if held is not None:
-            self.hold(context, held)
+        self.hold(context, held)
 
     def hold(self, context: Context, held) -> None:
         """Attaches the feet that should be fixed and are not; releases the others.

@@ -31,7 +31,7 @@ from typing import Annotated
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline
 
-from drakebots.core.checks import array, check_value, finite, positive
+from drakebots.core.checks import array, finite, positive
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.fields import checked
 from drakebots.robots.gecko.engines import Decision
@@ -119,24 +119,11 @@ class CartesianCubic:
         """Direction of the path (...) [rad], within -pi..pi."""
         return _direction(self.cubic(s, 1))
 
-    def curvature(self, s) -> np.ndarray:
-        """(x' y'' - y' x'') / |(x', y')|^3 (...) [1/m]; positive turns left."""
-        return _curvature(self.cubic, s)
-
-    @property
-    def length(self) -> float:
-        """Length of the path [m]."""
-        return float(_steps(self.cubic, _SAMPLES).sum())
-
     def sample(self, spacing: float) -> tuple[np.ndarray, np.ndarray]:
         """Points (n, 2) [m] and headings (n,) [rad], evenly along the path.
 
         Both ends are among them; `spacing` [m] is the largest distance of neighbours.
-
-        Raises:
-            InvalidInput: for a spacing <= 0.
         """
-        check_value("path: spacing", spacing, positive("m"))
         along = np.append(0.0, np.cumsum(_steps(self.cubic, 4 * _SAMPLES)))
         count = int(np.ceil(along[-1] / spacing)) + 1
         s = np.linspace(0, 1, 4 * _SAMPLES)
@@ -162,6 +149,7 @@ def _direction(d: np.ndarray) -> np.ndarray:
 
 
 def _curvature(cubic: CubicHermiteSpline, s) -> np.ndarray:
+    """(x' y'' - y' x'') / |(x', y')|^3 (...) [1/m]; positive turns left."""
     u, v = cubic(s, 1), cubic(s, 2)
     cross = u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0]
     return cross / np.maximum((u**2).sum(axis=-1), 1e-18) ** 1.5

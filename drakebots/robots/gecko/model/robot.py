@@ -34,7 +34,6 @@ from typing import Annotated
 import numpy as np
 
 from drakebots.core.checks import array, between, check_value, finite, one_of, positive
-from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.model import Parameters, given, parameters_of
 
@@ -275,13 +274,11 @@ class Calibration:
     """Largest pressure p_max."""
     angle: Annotated[float, positive("rad")] = given(MODEL, "pressure", "angle")
     """Angle a_max at the largest pressure."""
-    curvature: Annotated[float, between(0, 1)] = given(MODEL, "pressure", "curvature")
+    curvature: Annotated[float, between(0, 0.99)] = given(
+        MODEL, "pressure", "curvature"
+    )
     """Coefficient k; the further a soft limb bends, the less pressure each further
     degree needs."""
-
-    def __post_init__(self):
-        if self.curvature == 1:
-            raise InvalidInput("calibration: curvature must be < 1")
 
     def pressure(self, alpha) -> np.ndarray:
         """Pressures [Pa] of angles (...) [rad], at most the limit."""

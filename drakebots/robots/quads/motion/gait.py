@@ -22,6 +22,7 @@ from pydrake.solvers import ClarabelSolver, MathematicalProgram
 from scipy.interpolate import CubicHermiteSpline, CubicSpline, PchipInterpolator
 
 from drakebots.core.checks import (
+    between,
     by_name,
     check_memory,
     check_value,
@@ -215,7 +216,7 @@ class Gait:
 
     phases: Mapping[str, float]
     """Phase of the touch-down of each foot [periods]."""
-    duty: Annotated[float | Mapping[str, float], by_name(positive())]
+    duty: Annotated[float | Mapping[str, float], by_name(between(1e-3, 1))]
     """Duty factor, the share of the period for which a foot is on the ground; of all
     feet, or by foot, as the next two."""
     period: Annotated[float, positive("s")]

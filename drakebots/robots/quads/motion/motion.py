@@ -156,14 +156,10 @@ def gait_footfall(
         dt: time between steps [s].
 
     Raises:
-        InvalidInput: for a period or duty out of range, or a foot without a phase.
+        InvalidInput: for a foot without a phase or a duty factor.
         UnknownName: for a phase of an unknown foot.
     """
-    check_value("period", period, positive("s"))
     phases, duty = by_foot(phases, feet, "phases"), by_foot(duty, feet, "duty")
-    for value in duty.values():
-        if not 0 < value <= 1:
-            raise InvalidInput(f"duty must be in (0, 1], got {value}")
     t = dt * np.arange(steps) / period
     # A step on a boundary belongs to the phase that begins there.
     down = [(t - phases[f] + 1e-9) % 1.0 < duty[f] for f in feet]

@@ -125,7 +125,8 @@ class SpaceTime(SpaceTimeOptions):
     skin: LinkSkin | None = None
     """Mass of the skin on the links and its stiffness; None for the bare skeleton."""
     influence: SkinInfluence | None = None
-    """Effect of the deforming skin, from the last step-by-step plan, or None."""
+    """Effect of the deforming skin at the N steps of the motion, from the last
+    step-by-step plan, or None."""
     follow: np.ndarray | None = None
     """Motion of that plan in Euler coordinates (N, nv), or None."""
     friction: Annotated[float, positive()] = 0.8
@@ -150,11 +151,6 @@ class SpaceTime(SpaceTimeOptions):
         check_names("joint", self.torque_limits, self.quad.joints)
         check_names("joint", self.motion.reference, self.quad.coordinates[6:])
         check(self, "space-time program", follow=optional(array((N, n))))
-        if self.influence is not None and len(self.influence.force) != N:
-            raise InvalidInput(
-                f"influence of the skin: {len(self.influence.force)} steps, the "
-                f"motion has {N}"
-            )
 
     def mathematical_program(
         self, *, start: Result | None = None

@@ -21,7 +21,7 @@ from typing import Annotated
 import casadi as ca
 import numpy as np
 
-from drakebots.core.checks import positive
+from drakebots.core.checks import array, positive
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.fields import checked
 from drakebots.core.kernels import njit
@@ -133,17 +133,16 @@ class StepQpcc:
     """The QPCC of one step, eq. (12).
 
     Raises:
-        InvalidInput: for shapes that do not fit, values not finite, or a friction
-            or limits not > 0.
+        InvalidInput: for values not finite, or a friction not > 0.
     """
 
     objective: Quadratic
     """Objective as a function of w = [tau, f]."""
     limits: np.ndarray
     """Torque limits, |tau| <= limits (m,) [N m]."""
-    y0: np.ndarray
+    y0: Annotated[np.ndarray, array((None,))]
     """Displacement of the patches for w = 0 (3 P,)."""
-    Y: np.ndarray
+    Y: Annotated[np.ndarray, array((None, None))]
     """Matrix of the displacement y = y0 + Y w, compliance included (3 P, m + 3 P)."""
     compliance: Annotated[float, positive("m/N")]
     """Compliance of a patch."""
@@ -154,18 +153,8 @@ class StepQpcc:
     scheduled: np.ndarray
     """Patches that are held at first (P,): those on the ground whose feet the footfall
     pattern puts there."""
-    cop: np.ndarray
+    cop: Annotated[np.ndarray, array((None, None))]
     """Rows C with C f >= 0 (h, 3 P)."""
-
-    def __post_init__(self):
-        m, n, P = len(self.limits), self.Y.shape[1], len(self.near)
-        if self.Y.shape != (3 * P, m + 3 * P) or len(self.objective.g) != n:
-            raise InvalidInput(f"QPCC: Y {self.Y.shape} for {m} torques, {P} patches")
-        if np.isnan(self.limits).any() or self.limits.min(initial=1.0) <= 0:
-            raise InvalidInput(f"torque limits {self.limits.tolist()}: must be > 0")
-        for name in ("y0", "Y", "cop"):
-            if not np.isfinite(getattr(self, name)).all():
-                raise InvalidInput(f"QPCC: {name} is not finite")
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,6 @@ from pydrake.systems.framework import Context
 
 from drakebots.core.checks import (
     array,
-    check_value,
     non_negative,
     optional,
     positive,
@@ -59,9 +58,6 @@ from drakebots.skin.coupled import ReducedSystem, SpringSystem, StepSolution
 # in the air has f = 0 and y_n > 0. c > 0 makes the forces of five patches on one rigid
 # link unique and prevents drift.
 
-COMPLIANCE = 1e-6
-"""Compliance of a patch [m/N]: 20 patches under 40 N sink by 2 um."""
-
 
 @dataclass(frozen=True)
 class StepMaps:
@@ -74,7 +70,6 @@ class StepMaps:
         dq0, Q: change dq0 + Q w of the coordinates (nv,), (nv, m + 3 P) [m, rad].
         p: contact points (P, 3) [m].
         y0, Y: displacement y0 + Y w (3 P,), (3 P, m + 3 P) [m].
-        compliance: compliance c of a patch [m/N].
     """
 
     system: ReducedSystem | SpringSystem
@@ -84,7 +79,6 @@ class StepMaps:
     p: np.ndarray
     y0: np.ndarray
     Y: np.ndarray
-    compliance: float
 
     def dq(self, w: np.ndarray) -> np.ndarray:
         """dq0 + Q w (nv,) [m, rad]."""
@@ -99,8 +93,7 @@ def step_maps(
     system: ReducedSystem | SpringSystem,
     feet: FeetKinematics,
     anchors: np.ndarray,
-    *,
-    compliance: float = COMPLIANCE,
+    compliance: float,
 ) -> StepMaps:
     """The maps of one factored step: one solve of the small system.
 
@@ -109,20 +102,13 @@ def step_maps(
         feet: kinematics of the feet at the same q.
         anchors: anchors of all contacts on the ground (P, 3) [m].
         compliance: compliance c > 0 of a patch [m/N].
-
-    Raises:
-        InvalidInput: for a compliance not > 0, or shapes that do not fit.
     """
-    check_value("contact compliance", compliance, positive("m/N"))
-    anchors = np.asarray(anchors, float)
-    if anchors.shape != feet.p.shape:
-        raise InvalidInput(f"anchors: shape {anchors.shape}, needs {feet.p.shape}")
     B, J = system.equations.skeleton.B, feet.J
     m = B.shape[1]
     dq0, Q = system.back(system.right_side()), system.back(np.hstack([B, J.T]))
     y0, Y = (feet.p - anchors).ravel() + J @ dq0, J @ Q
     Y[:, m:] += compliance * np.eye(len(J))
-    return StepMaps(system, m, dq0, Q, feet.p, y0, Y, compliance)
+    return StepMaps(system, m, dq0, Q, feet.p, y0, Y)
 
 
 # --- the objective ----------------------------------------------------------
@@ -214,26 +200,10 @@ class Quadratic:
         }
 
 
-_PLANNED = (
-    *("weld", "revolute", "prismatic", "ball_rpy", "universal", "planar"),
-    *("quaternion_floating", "rpy_floating"),
-)
-"""Kinds of joints of robots that are planned step by step."""
-
-
 def coordinate_units(plant: MultibodyPlant, angle: float, length: float) -> np.ndarray:
-    """Unit in which each coordinate is measured (nv,) [rad, m].
-
-    Raises:
-        InvalidInput: for a joint of another type than those known here.
-    """
+    """Unit in which each coordinate is measured (nv,) [rad, m]."""
     units = np.full(plant.num_velocities(), float(angle))
     for joint in joints_of(plant):
-        if joint.type_name() not in _PLANNED:
-            raise InvalidInput(
-                f"joint {joint.name()!r}: {joint.type_name()} joints cannot be planned "
-                "step by step; use revolute or prismatic ones"
-            )
         own = units[joint_slices(joint)[1]]  # seen, not copied
         own[length_indices(joint, of_velocities=True)] = length
     return units

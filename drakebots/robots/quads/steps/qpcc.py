@@ -28,7 +28,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from drakebots.core.checks import check_value, one_of, whole
 from drakebots.core.errors import NoSolution
 from drakebots.robots.quads.steps.contact_state import (
     FREE,
@@ -137,7 +136,7 @@ def solve_qpcc(
 
     Args:
         qpcc: the QPCC.
-        max_iterations: largest number of QPs; the paper stops after 10.
+        max_iterations: largest number of QPs, >= 2; the paper stops after 10.
         cop: one of COP.
         start: torques to start the first QP from (m,) [N m].
         engine: solver of the labelled QPs; the condensed one by default.
@@ -145,13 +144,7 @@ def solve_qpcc(
     Returns:
         The best consistent point; if there is none, `ok` is false and the message
         names the worst rows.
-
-    Raises:
-        UnknownName: for an unknown `cop`.
-        InvalidInput: for max_iterations < 2.
     """
-    check_value("cop", cop, one_of("treatment of the COP", COP))
-    check_value("QPCC iterations", max_iterations, whole(2))
     engine = LabelledQp(qpcc) if engine is None else engine
     search = _Search(engine, max_iterations, cop != "ignore")
     search.run(start)

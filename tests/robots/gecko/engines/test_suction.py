@@ -29,7 +29,7 @@ class Bench:
         self.plant, self.suction = self.body.plant, self.body.suction
         self.context = self.plant.GetMyMutableContextFromRoot(root)
         self.body.place(self.context, POSE)
-        self.suction.place(self.context)
+        self.suction.place(self.context, np.zeros(4, bool))
         rest = self.plant.get_desired_state_input_port(self.suction.instance)
         rest.FixValue(self.context, np.zeros(8))
         self.ask(POSE.alpha)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.multibody import polygon
 from drakebots.robots.quads.motion import cop_of_forces, margin, near_contact, zmp
+from drakebots.robots.quads.motion.gait import Gait
 from drakebots.robots.quads.motion.motion import Footfall, gait_footfall, runs
 from drakebots.robots.quads.robot import half_planes
 
@@ -52,11 +53,8 @@ def test_bars_are_runs_of_contact():
     [
         (lambda: Footfall(("a",), np.ones((4, 2)), 0.01), InvalidInput, "shape"),
         (lambda: Footfall(("a",), np.ones((4, 1)), 0.0), InvalidInput, "dt"),
-        (
-            lambda: gait_footfall(FEET, PHASES, period=1, duty=0, steps=9),
-            InvalidInput,
-            "duty",
-        ),
+        (lambda: Gait(PHASES, duty=0, period=1, lift=0.0), InvalidInput, "duty"),
+        (lambda: Gait(PHASES, duty=1.1, period=1, lift=0.0), InvalidInput, "duty"),
         (
             lambda: gait_footfall(FEET, {"fl": 0}, period=1, duty=0.5, steps=9),
             InvalidInput,

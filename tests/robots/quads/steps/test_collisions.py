@@ -166,7 +166,7 @@ def test_other_pairs_push_than_would_without_the_torques(
     q, on = plan.q_ref[0].copy(), plan.contact[0].copy()
     q[run.stepper.plant.GetJointByName("fl_knee").position_start()] += turn
     on[0] = False
-    goal, memory = StepGoal(q, on, on, on), run.start(state)
+    goal, memory = StepGoal(q, on, on, on, state.q), run.start(state)
 
     def noted(self, z):
         sets.append(self.pushing)

@@ -215,7 +215,7 @@ def test_sweeps_solve_the_contacts(quad):
     for _ in range(5):
         state = run.stepper.start(quad.q0, 0.05 * rng.normal(size=18))
         memory = run.start(state)
-        ready = run.prepare(state, memory, StepGoal(quad.q0, ON, ON, ON))
+        ready = run.prepare(state, memory, StepGoal(quad.q0, ON, ON, ON, quad.q0))
         qpcc, c = ready.qpcc, run.options.compliance
         tau = rng.uniform(-1, 1, 12)
         Y, y0 = qpcc.Y[:, 12:] / c, (qpcc.y0 + qpcc.Y[:, :12] @ tau) / c

@@ -99,6 +99,3 @@ def test_the_planner_remembers_the_deviation(quad):
     second = planner.step(first.state, first.memory, StepGoal(goal, ON, ON, ON, goal))
     moved = first.state.q[4] - quad.q0[4]
     assert second.memory.deviation[3] == pytest.approx(1e-3 - moved, abs=1e-9)
-    # Without a pose for now, eq. (14).
-    free = planner.step(state, planner.start(state), StepGoal(goal, ON, ON, ON))
-    assert free.memory.deviation is None
