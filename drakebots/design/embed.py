@@ -536,13 +536,10 @@ def least_squares_fit(
         return at(np.zeros(0))
     least = (lower - start[moves]) / change - 1e-9
     most = (upper - start[moves]) / change + 1e-9
-    found = least_squares(
-        lambda x: np.concatenate([residuals(at(x)), stay * x]),
-        np.zeros(len(change)),
-        bounds=(least, most),
-        diff_step=1e-4,
-        max_nfev=evaluations,
-        xtol=1e-4,
-        ftol=1e-5,
-    )
+
+    def misfit(x: np.ndarray) -> np.ndarray:
+        return np.concatenate([residuals(at(x)), stay * x])
+
+    how = {"diff_step": 1e-4, "max_nfev": evaluations, "xtol": 1e-4, "ftol": 1e-5}
+    found = least_squares(misfit, np.zeros(len(change)), bounds=(least, most), **how)
     return at(found.x)

@@ -89,14 +89,11 @@ def parse_design(raw: Any, folder: Path) -> DesignProblem:
         return replace(start, name=top.text("name", start.name), skin=skin)
     entry, file, name = _surface_entry(top, folder)
     limits = top.fields("limits")
-    return DesignProblem(
-        name,
-        template,
-        surface=read_surface(file, unit=entry.get("unit", None)),
-        skin=changed(SkinSettings(), top.get("skin", {}), "skin"),
-        scale=entry.number("scale", 1.0),
-        limits={name: limits.get(name) for name in limits},
-    )
+    ranges = {name: limits.get(name) for name in limits}
+    surface = read_surface(file, unit=entry.get("unit", None))
+    skin = changed(SkinSettings(), top.get("skin", {}), "skin")
+    fit = {"scale": entry.number("scale", 1.0), "limits": ranges}
+    return DesignProblem(name, template, surface=surface, skin=skin, **fit)
 
 
 def _found(top: Fields, folder: Path) -> DesignProblem:
@@ -106,12 +103,9 @@ def _found(top: Fields, folder: Path) -> DesignProblem:
     scale = entry.number("scale") if "scale" in entry else None
     surface = read_surface(file, unit=entry.get("unit", None), any_size=True)
     choices = {k: given.text(k) for k in given}
-    return DesignProblem(
-        name,
-        surface=surface,
-        skin=changed(SURFACE_SKIN, top.get("skin", {}), "skin"),
-        fit=FitSettings(scale=scale, **choices),
-    )
+    skin = changed(SURFACE_SKIN, top.get("skin", {}), "skin")
+    fit = FitSettings(scale=scale, **choices)
+    return DesignProblem(name, surface=surface, skin=skin, fit=fit)
 
 
 def _surface_entry(top: Fields, folder: Path) -> tuple[Fields, Path, str]:

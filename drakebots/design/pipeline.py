@@ -165,18 +165,8 @@ def _designed(
     # Glue lies on the skin's inside, to which the parts that hold it are trimmed.
     skeleton = trim_to_skin(braced.skeleton, shell.inner, template.build)
     through = through_skin(skeleton, shell.inner, shell.outer)
-    return Design(
-        problem,
-        template,
-        skeleton,
-        folds,
-        shell,
-        glue,
-        materials,
-        spent(),
-        (*notes, *_passing(through)),
-        through,
-    )
+    made = template, skeleton, folds, shell, glue, materials
+    return Design(problem, *made, spent(), (*notes, *_passing(through)), through)
 
 
 def _placed(

@@ -149,13 +149,8 @@ def bowl_undercut(piece: SkinPiece) -> float:
 
 def _piece(name, body, cavity, openings):
     skin, core = body - cavity, body ^ cavity
-    return SkinPiece(
-        name,
-        to_surface(skin),
-        to_surface(body),
-        None if core.is_empty() else to_surface(core),
-        openings,
-    )
+    inside = None if core.is_empty() else to_surface(core)
+    return SkinPiece(name, to_surface(skin), to_surface(body), inside, openings)
 
 
 def _cut_torso(torso, cavity, skeleton, ends):
@@ -169,11 +164,8 @@ def _cut_torso(torso, cavity, skeleton, ends):
     best, least = None, np.inf
     for normal, p, names in planes:
         pair = {}
-        for body, name, n in zip(
-            torso.split_by_plane(normal.tolist(), float(p @ normal)),
-            names,
-            (-normal, normal),
-        ):
+        halves = torso.split_by_plane(normal.tolist(), float(p @ normal))
+        for body, name, n in zip(halves, names, (-normal, normal)):
             parts = heavy_parts(body)
             if len(parts) != 1:
                 break

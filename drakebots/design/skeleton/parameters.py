@@ -9,7 +9,7 @@ frame: x forward, y left, z up, origin on the ground.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from drakebots.core.checks import (
+    Refused,
     Rule,
     array,
     between,
@@ -33,21 +34,23 @@ from drakebots.core.fields import checked
 from drakebots.core.files import read_yaml
 
 
-def _each(rule: Rule) -> Rule:
-    """A rule for every number of nested tuples, which are kept as they are."""
-
-    def check_each(value: Any) -> Any:
-        if isinstance(value, tuple | list) or np.ndim(value):
-            for entry in value:
-                check_each(entry)
-        else:
-            rule(value)
-        return value
-
-    return check_each
+def _numbers(
+    count: int | None, unit: str = "", entry: Rule | None = None
+) -> Callable[[Any], tuple]:
+    """A rule for so many numbers, stored as a tuple."""
+    rule = array((count,), unit, entry=entry)
+    return lambda value: tuple(rule(value).tolist())
 
 
-_LENGTH, _LENGTHS, _PLACES = positive("m"), _each(positive("m")), _each(finite("m"))
+def _payload(value: Any) -> tuple:
+    """A rule for the size and the mass of a part."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise Refused("a size (3,) [m] and a mass [kg]")
+    return _SIZE(value[0]), positive("kg")(value[1])
+
+
+_LENGTH = positive("m")
+_PAIR, _SIZE = (_numbers(count, "m", _LENGTH) for count in (2, 3))
 _FROM_DOWN = between(-np.radians(80), np.radians(80), "rad")
 
 
@@ -63,13 +66,13 @@ class Servo:
 
     name: str
     """Name of the type."""
-    size: Annotated[tuple[float, float, float], _LENGTHS]
+    size: Annotated[tuple[float, float, float], _SIZE]
     """Length, width and height of the body (3,); the shaft is along the height."""
     shaft: Annotated[float, _LENGTH]
     """Distance of the shaft from the near end of the length."""
     ear: Annotated[float, _LENGTH]
     """Length of the screw ears beyond each end of the body."""
-    screws: Annotated[tuple[float, float], _LENGTHS]
+    screws: Annotated[tuple[float, float], _PAIR]
     """Distances of the screws along the length and the width (2,)."""
     mass: Annotated[float, positive("kg")]
     """Mass of the servo."""
@@ -83,11 +86,10 @@ class Servo:
     """Source of these numbers."""
 
     def __post_init__(self):
-        what = f"servo {self.name}"
-        for name, count in (("size", 3), ("screws", 2)):
-            check_value(f"{what}: {name}", getattr(self, name), array((count,), "m"))
         if self.shaft >= self.size[0]:
-            raise InvalidInput(f"{what}: shaft must be < the length, size[0]")
+            raise InvalidInput(
+                f"servo {self.name}: shaft must be < the length, size[0]"
+            )
 
 
 SERVOS = {
@@ -202,7 +204,7 @@ class Limb:
     hip: Annotated[float, _LENGTH] = 0.04
     """Distance from the abduction to the flexion joint along x; only of templates
     with abduction."""
-    beam: Annotated[tuple[float, float], _LENGTHS] = (0.030, 0.022)
+    beam: Annotated[tuple[float, float], _PAIR] = (0.030, 0.022)
     """Width and depth of the links between the motor bays (2,)."""
     foot: FootShape = FootShape()
     """Shape of the foot."""
@@ -230,15 +232,15 @@ class Limb:
 class Torso:
     """The torso's box, its bracing rings and fixed struts."""
 
-    size: Annotated[tuple[float, float, float], _LENGTHS]
+    size: Annotated[tuple[float, float, float], _SIZE]
     """Sides of the printed box (3,)."""
-    centre: Annotated[tuple[float, float], _PLACES] = (0.0, 0.02)
+    centre: Annotated[tuple[float, float], _numbers(2, "m")] = (0.0, 0.02)
     """Position of the box: x, and z above the mean of the hips (2,)."""
-    brace: Annotated[tuple[float, float], _LENGTHS] = (0.2, 0.14)
+    brace: Annotated[tuple[float, float], _PAIR] = (0.2, 0.14)
     """Width and height of the bracing rings (2,)."""
     brace_centre: Annotated[float, finite("m")] = 0.0
     """Height of the rings' middle above the box's."""
-    stations: Annotated[tuple[float, ...], _each(finite())] = (0.0, 0.33, 0.67, 1.0)
+    stations: Annotated[tuple[float, ...], _numbers(None)] = (0.0, 0.33, 0.67, 1.0)
     """Places of the rings, from 0 at the box's rear end to 1 at its front."""
     struts: Annotated[
         tuple[tuple[str, tuple[float, ...], tuple[float, ...]], ...],
@@ -248,14 +250,14 @@ class Torso:
     the box's middle (3,) [m]."""
     strut_width: Annotated[float, _LENGTH] = 0.02
     """Side of a strut's square section."""
-    strut_brace: Annotated[tuple[float, float], _LENGTHS] = (0.06, 0.06)
+    strut_brace: Annotated[tuple[float, float], _PAIR] = (0.06, 0.06)
     """Width and height of the rings on the struts (2,)."""
-    battery: Annotated[tuple[tuple[float, float, float], float], _each(positive())] = (
+    battery: Annotated[tuple[tuple[float, float, float], float], _payload] = (
         (0.105, 0.034, 0.025),
         0.21,
     )
     """Size (3,) [m] and mass [kg] of the battery."""
-    board: Annotated[tuple[tuple[float, float, float], float], _each(positive())] = (
+    board: Annotated[tuple[tuple[float, float, float], float], _payload] = (
         (0.064, 0.053, 0.015),
         0.04,
     )
@@ -276,7 +278,7 @@ class Tail:
     """Height of the joint above the tip."""
     width: Annotated[float, _LENGTH] = 0.03
     """Side of its square section."""
-    brace: Annotated[tuple[float, float], _LENGTHS] = (0.09, 0.05)
+    brace: Annotated[tuple[float, float], _PAIR] = (0.09, 0.05)
     """Widths of the bracing rings at the root and at the tip (2,)."""
 
 

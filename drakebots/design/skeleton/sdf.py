@@ -155,31 +155,18 @@ def _link(skeleton, link: Link, sole) -> SdfLink:
         mesh = {"uri": _mesh_file(link, what)}
         rgba = _colour(link, solids[0])
         drawn.append(SdfGeometry("visual", what, SdfPose(), "mesh", mesh, rgba))
-    return SdfLink(
-        link.name,
-        round(link.mass, 12),
-        SdfPose(_tidy(link.com)),
-        np.round(link.inertia, 15) + 0.0,
-        [*drawn, *_collisions(link, sole)],
-        SdfPose(_tidy(p)),
-        link.parent,
-    )
+    shapes, pose = [*drawn, *_collisions(link, sole)], SdfPose(_tidy(p))
+    mass, inertia = round(link.mass, 12), np.round(link.inertia, 15) + 0.0
+    com = SdfPose(_tidy(link.com))
+    return SdfLink(link.name, mass, com, inertia, shapes, pose, link.parent)
 
 
 def _joint(hinge: Hinge) -> SdfJoint:
     servo = hinge.servo
     limit = {"lower": hinge.lower, "upper": hinge.upper}
     limit |= {"effort": servo.effort, "velocity": servo.speed}
-    return SdfJoint(
-        hinge.name,
-        "revolute",
-        hinge.parent,
-        hinge.child,
-        hinge.axis,
-        DAMPING,
-        limit,
-        actuated=True,
-    )
+    joins = hinge.parent, hinge.child, hinge.axis
+    return SdfJoint(hinge.name, "revolute", *joins, DAMPING, limit, actuated=True)
 
 
 def _visuals(link: Link, solid: Solid) -> list[SdfGeometry]:

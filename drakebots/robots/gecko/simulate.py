@@ -199,12 +199,9 @@ def prepare(problem: Simulation) -> Course:
     """
     motion, rule, observer = MotionPolynomial.table_3(), problem.rule, None
     if problem.motion == "fit":
-        space = Problem(
-            order=3,  # of order 2, one target in 1,000 took 2.8 times the best known
-            size=problem.size,
-            weights=problem.weights,
-            pressure=problem.engine.limited,
-        )
+        own = {"size": problem.size, "weights": problem.weights}
+        # Of order 2, one target in 1,000 took 2.8 times the best known.
+        space = Problem(order=3, pressure=problem.engine.limited, **own)
         motion = simulated_motion(space)
     elif problem.motion == "pose step":
         motion = observer = PoseStepMotion(problem.robot, problem.start_pose())

@@ -257,25 +257,16 @@ def build(problem: Control) -> Built:
             f"{robot.name}: joint {min(passive)!r} has no servo; control needs one at "
             "every joint"
         )
-    stride = problem.speed * problem.gait.period * problem.gait.duty
-    home = standing(nominal, quad.rest, problem.terrain, stride)
-    height = quad.rest_com(robot.link_skin)[2]
-    reference = ReferenceMotion(
-        nominal,
-        home,
-        step=problem.controller.step,
-        knots=problem.controller.knots,
-        speed=problem.speed,
-        gait=problem.gait,
-        terrain=problem.terrain,
-    )
-    posed = problem.controller.problem(
-        nominal,
-        cost=default_cost(nominal, reference, height, EFFORT / quad.torque_limits**2),
-        terrain=problem.terrain,
-        friction=FRICTION * problem.friction,
-        slip=SLIP * np.sqrt(gravity(nominal.plant) * height),
-    )
+    speed, gait, terrain = problem.speed, problem.gait, problem.terrain
+    home = standing(nominal, quad.rest, terrain, speed * gait.period * gait.duty)
+    height, controller = quad.rest_com(robot.link_skin)[2], problem.controller
+    horizon = {"step": controller.step, "knots": controller.knots}
+    course = {"speed": speed, "gait": gait, "terrain": terrain}
+    reference = ReferenceMotion(nominal, home, **horizon, **course)
+    cost = default_cost(nominal, reference, height, EFFORT / quad.torque_limits**2)
+    slip = SLIP * np.sqrt(gravity(nominal.plant) * height)
+    ground = {"terrain": terrain, "friction": FRICTION * problem.friction, "slip": slip}
+    posed = controller.problem(nominal, cost=cost, **ground)
     solver = MpcSolver(posed)
     return Built(problem, robot, nominal, home, reference, posed, solver)
 

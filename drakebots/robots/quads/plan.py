@@ -199,25 +199,17 @@ class _Run:
         def show(_, done: float, end: float) -> None:
             progress(f"space-time {k + 1}", done, end)
 
-        return plan_space_time(
-            self.problem.program(k, influence, follow, stiff=stiff),
-            warm=warm,
-            time_limit=self._left(),
-            progress=None if progress is None else show,
-            **self.how,
-        )
+        program = self.problem.program(k, influence, follow, stiff=stiff)
+        shown = None if progress is None else show
+        how = {"time_limit": self._left(), "progress": shown} | self.how
+        return plan_space_time(program, warm=warm, **how)
 
     def _steps(self, k: int) -> Stage:
         """The step-by-step plan that follows the last space-time plan."""
         motion = self.plan.result()
-        steps = follow(
-            self.problem,
-            motion,
-            planner=self.planner,
-            stage=f"steps {k + 1}",
-            time_limit=self._left(),
-            progress=self.progress,
-        )
+        how = {"time_limit": self._left(), "progress": self.progress}
+        how |= {"planner": self.planner, "stage": f"steps {k + 1}"}
+        steps = follow(self.problem, motion, **how)
         reached = self.robot.coordinates.from_positions(steps.data.position.values)
         q = motion.data.euler_position.values
         difference = motion_difference(reached, q) if steps.ok else np.nan
@@ -263,14 +255,10 @@ def follow(
     planner = planner or step_planner(problem)
     q, v = data.position.values, data.velocity.values[0]
     contact = data.contact.values.astype(bool)
-    return plan_steps(
-        planner,
-        StepsProblem(q, contact, fall=FALL, time_limit=time_limit),
-        initial=moving_state(planner.stepper, robot.share, q[0], v),
-        model=robot.name,
-        stage=stage,
-        progress=progress,
-    )
+    asked = StepsProblem(q, contact, fall=FALL, time_limit=time_limit)
+    start = moving_state(planner.stepper, robot.share, q[0], v)
+    how = {"model": robot.name, "stage": stage, "progress": progress}
+    return plan_steps(planner, asked, initial=start, **how)
 
 
 def _judge(problem: Problem, stages: list[Stage]) -> tuple[Verdict, str]:
@@ -384,14 +372,7 @@ def _smoothed(values: np.ndarray, window: int) -> np.ndarray:
     return uniform_filter1d(np.asarray(values, float), window, axis=0, mode="nearest")
 
 
-def rigid_forces(
-    robot: PlannedRobot,
-    q: np.ndarray,
-    v: np.ndarray,
-    a: np.ndarray,
-    *,
-    stiff: bool = True,
-) -> np.ndarray:
+def rigid_forces(robot: PlannedRobot, q, v, a, *, stiff: bool = True) -> np.ndarray:
     """Generalized forces (N, nv) of a skin that moves with its links, RNEA_s - RNEA,
     and, if stiff, resists their turns as at rest."""
     quad, skin = robot.quad, robot.link_skin

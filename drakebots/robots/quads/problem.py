@@ -200,13 +200,6 @@ class Problem:
         options["weights"] = replace(weights, follow=weights.follow * rise)
         if self.limits.torque is not None:
             limits = dict.fromkeys(self.robot.quad.joints, self.limits.torque)
-        return SpaceTime(
-            quad=self.robot.quad,
-            motion=self.requested,
-            skin=skin,
-            influence=influence,
-            follow=follow,
-            friction=SPARE_FRICTION * self.limits.friction,
-            torque_limits=limits,
-            **options,
-        )
+        options["friction"] = SPARE_FRICTION * self.limits.friction
+        options |= {"influence": influence, "follow": follow, "torque_limits": limits}
+        return SpaceTime(self.robot.quad, self.requested, skin, **options)

@@ -259,6 +259,30 @@ def test_bad_parameters():
     assert parameter(template, "front.upper") == template.front.upper
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("torso", 5, "template: torso must be of type Torso"),
+        ("torso.size", (0.2, 0.1), "torso: size must be 3 finite numbers"),
+        ("torso.brace", 0.1, "torso: brace must be 2 finite numbers"),
+        ("torso.stations", 5, "torso: stations must be n finite numbers"),
+        ("torso.battery", 5, "torso: battery must be a size"),
+        ("torso.struts", (("neck", (0.0, 0.0, 0.1)),), "must be 2x3 finite numbers"),
+        ("front.beam", (0.0, 0.02), "limb: beam must be > 0 m"),
+    ],
+)
+def test_parameters_of_another_form_are_refused(name, value, text):
+    with pytest.raises(InvalidInput, match=text):
+        edit(table1_template("cow"), {name: value})
+
+
+def test_lists_of_a_file_are_kept_as_tuples():
+    """So that their entries can be changed, as a fit does."""
+    given = edit(table1_template("cow"), {"torso.size": [0.2, 0.1, 0.08]})
+    assert given.torso.size == (0.2, 0.1, 0.08)
+    assert edit(given, {"torso.size[0]": 0.3}).torso.size == (0.3, 0.1, 0.08)
+
+
 def test_battery_must_fit():
     template = edit(table1_template("beetle"), {"torso.battery": ((0.3, 0.1, 0.1), 1)})
     with pytest.raises(InvalidInput, match="battery"):

@@ -33,7 +33,7 @@ from pydrake.systems.primitives import ConstantVectorSource, MatrixGain
 from drakebots.core.checks import array, check_value, finite, optional, positive, whole
 from drakebots.core.convert import as_yaml
 from drakebots.core.fields import checked
-from drakebots.core.run import Progress, RunEnd, Verdict
+from drakebots.core.run import Progress, RunEnd, Stop, Verdict
 from drakebots.core.stages import spent, timed
 from drakebots.model import plane_rotation
 from drakebots.multibody import Logged, add_loggers, advance
@@ -298,27 +298,21 @@ def run_drake(
     body, generator, climb = built.body, built.generator, built.climb
     stops = [part.stop for part in (generator, climb) if part is not None]
     simulator = built.simulator(start)
-    switch = SuctionSwitch(
-        simulator,
-        body.suction,
-        built.sequencer.GetOutputPort("fixation"),
-        fixation(-1),
-        guard=None if climb is None else climb.released,
-        stop=lambda context: next(filter(None, (at(context) for at in stops)), None),
-    )
+
+    def stop(root: Context) -> Stop | None:
+        return next(filter(None, (at(root) for at in stops)), None)
+
+    command = built.sequencer.GetOutputPort("fixation")
+    guard = None if climb is None else climb.released
+    feet = body.suction, command, fixation(-1)
+    switch = SuctionSwitch(simulator, *feet, guard, stop)
     simulator.Initialize()
     path, seed = body.drake.model.path, engine.camera.seed
     source = provenance(path, as_yaml(problem), seed)
     reached = partial(_result, built, switch, simulator.get_context(), source)
-    end = advance(
-        simulator,
-        body.drake,
-        problem.half_cycles * engine.phases.half_cycle,
-        progress=progress,
-        time_limit=problem.time_limit,
-        stop=lambda: switch.stopped,
-        reached=reached,
-    )
+    until = problem.half_cycles * engine.phases.half_cycle
+    how = {"progress": progress, "time_limit": problem.time_limit, "reached": reached}
+    end = advance(simulator, body.drake, until, stop=lambda: switch.stopped, **how)
     in_vain = generator is not None and switch.stopped is None
     if in_vain and end.verdict is Verdict.SUCCESS:
         why = (

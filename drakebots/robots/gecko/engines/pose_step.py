@@ -355,13 +355,9 @@ def run_poses(
         decisions.append(decision)
         return None
 
-    end = run_steps(
-        next_half_cycle,
-        most + 1,  # the last one only finds out whether the robot has arrived
-        stage="half cycles",
-        progress=progress,
-        time_limit=problem.time_limit,
-    )
+    how = {"progress": progress, "time_limit": problem.time_limit}
+    # The last one only finds out whether the robot has arrived.
+    end = run_steps(next_half_cycle, most + 1, stage="half cycles", **how)
     worst = {
         "drift of a fixed foot [m]": max([s.drift for s in steps] or [0.0]),
         "stationarity": max([s.stationarity for s in steps] or [0.0]),

@@ -203,7 +203,7 @@ class SuctionSwitch:
         suction: the feet.
         command: output port of the diagram (F,): > 0.5 to fix a foot.
         held: whether each foot is fixed at first (F,) of bool.
-        guard: called every GUARD_PERIOD.
+        guard: called every GUARD_PERIOD, where there is one.
         stop: called after every step with the root context; what it returns ends the
             run.
 
@@ -218,8 +218,8 @@ class SuctionSwitch:
         suction: SuctionFeet,
         command: OutputPort,
         held: np.ndarray,
-        guard: Callable[[Context, np.ndarray], np.ndarray] | None = None,
-        stop: Callable[[Context], Stop | None] = lambda context: None,
+        guard: Callable[[Context, np.ndarray], np.ndarray] | None,
+        stop: Callable[[Context], Stop | None],
     ):
         self.suction, self._command = suction, command
         self._guard, self._stop = guard, stop

@@ -26,6 +26,7 @@ from scipy.ndimage import binary_closing, binary_opening
 from scipy.spatial.transform import Rotation
 
 from drakebots.core.checks import check_value, positive
+from drakebots.core.convert import names_of
 from drakebots.core.errors import FileProblem, InvalidInput, check_names
 from drakebots.core.files import csv_table, reading
 from drakebots.core.units import si_factor
@@ -244,7 +245,7 @@ def captured_motion(
     capture = capture.between(start, end)
     points = _levelled(capture, up)
     size, stride = _size(capture, points)
-    feet = _feet(capture, points) if feet is None else feet
+    feet = _feet(capture, points) if feet is None else names_of(feet, "feet")
     names = roles(quad)
     check_names("place of a foot", feet, names)
     check_names("foot", feet.values(), capture.names)

@@ -22,11 +22,14 @@ from pydrake.solvers import ClarabelSolver, MathematicalProgram
 from scipy.interpolate import CubicHermiteSpline, CubicSpline, PchipInterpolator
 
 from drakebots.core.checks import (
+    RANGES,
     between,
     by_name,
     check_memory,
     check_value,
     finite,
+    instance,
+    optional,
     positive,
     whole,
 )
@@ -197,6 +200,10 @@ Swing = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Maps the progress of a swing in [0, 1] to the shares of its length and lift."""
 
 
+DUTY = between(1e-3, 1)
+"""Rule of a duty factor."""
+
+
 def smooth_swing(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A swing without velocity and acceleration at both ends.
 
@@ -216,7 +223,7 @@ class Gait:
 
     phases: Mapping[str, float]
     """Phase of the touch-down of each foot [periods]."""
-    duty: Annotated[float | Mapping[str, float], by_name(between(1e-3, 1))]
+    duty: Annotated[float | Mapping[str, float], by_name(DUTY)]
     """Duty factor, the share of the period for which a foot is on the ground; of all
     feet, or by foot, as the next two."""
     period: Annotated[float, positive("s")]
@@ -266,6 +273,7 @@ def synthesize(
     """
     check_value("speed", speed, finite("m/s"))
     check_value("turning rate", turning_rate, finite("rad/s"))
+    _check_options(dt, skin)
     cycles = check_value("cycles", cycles, whole(1))
     knots = max(8, round(gait.period / (KNOT_SPACING * dt)))
     period, K = knots * (KNOT_SPACING * dt), cycles * knots + 1
@@ -279,27 +287,22 @@ def synthesize(
     feet = _feet_paths(quad, gait, t / period, period, place, centre)
     heading = turning_rate * t
     at = KNOT_SPACING * np.arange(K)
-    com = _com_at_steps(
-        place(t[at], np.zeros(2)),
-        [support_polygon(quad, feet[i], footfall.contact[i], heading[i]) for i in at],
-        centre[2] + gait.height,
-        dt,
-        clearance=gait.clearance,
-        periodic=True,
-        turn=float(heading[-1]),
-    )
+    here = zip(feet[at], footfall.contact[at], heading[at])
+    polygons = [support_polygon(quad, *standing) for standing in here]
+    nominal, height = place(t[at], np.zeros(2)), centre[2] + gait.height
+    how = {"clearance": gait.clearance, "periodic": True, "turn": float(heading[-1])}
+    com = _com_at_steps(nominal, polygons, height, dt, **how)
     com[:, :2] += centre[:2]
     feet[:, :, :2] += centre[:2]
-    return MotionInput(
-        footfall,
-        com,
-        feet,
-        heading,
-        period="cycle",
-        flight=flight,
-        reference={k: f(t / period) for k, f in gait.reference.items()},
-        name=gait.name,
-    )
+    reference = {k: f(t / period) for k, f in gait.reference.items()}
+    how = {"flight": flight, "reference": reference, "name": gait.name}
+    return MotionInput(footfall, com, feet, heading, "cycle", **how)
+
+
+def _check_options(dt: float, skin: LinkSkin | None) -> None:
+    """Refuses a time between steps or a skin that is none."""
+    check_value("dt", dt, positive("s"))
+    check_value("skin", skin, optional(instance(LinkSkin)))
 
 
 def _feet_paths(quad: Quad, gait, cycles, period, place, centre) -> np.ndarray:
@@ -405,6 +408,7 @@ def horse_swing(duty: float) -> Swing:
     foot moves from -beta/2 to beta/2 of it relative to the hip, so the share of the
     stride is beta (f + 1)/2 + (1 - beta) s, at rest at both ends.
     """
+    check_value("duty", duty, DUTY)
     slope = -2 * (1 - duty) / duty
     s, f = REACH
     inner = PchipInterpolator(s, f).derivative()(s)
@@ -489,9 +493,11 @@ def lift(
     check_names("foot", feet, quad.feet)
     if set(feet) == set(quad.feet) or not feet:
         raise InvalidInput("lift: name some of the feet, not all")
-    if not duration >= 1.0:
-        raise InvalidInput(f"lift: duration must be >= 1 s, got {duration}")
+    _check_options(dt, skin)
+    check_value("lift: duration", duration, between(1, RANGES["s"][1], "s"))
     height = leg_height(quad) / 6 if height is None else height
+    for name, value in (("height", height), ("lower", lower)):
+        check_value(f"lift: {name}", value, finite("m"))
     K = round(duration / (KNOT_SPACING * dt)) + 1
     check_memory(f"a lift of {duration:g} s", K, 1e4)
     N = (K - 1) * KNOT_SPACING + 1
@@ -507,11 +513,7 @@ def lift(
     for name in feet:
         path[:, quad.feet.index(name), 2] = height * rise
     centre = quad.rest_com(skin)
-    com = _com_at_steps(
-        np.repeat(centre[None, :2], K, axis=0),
-        [support_polygon(quad, path[0], c, 0.0) for c in contact[::KNOT_SPACING]],
-        centre[2] - lower,
-        dt,
-        clearance=0.02,
-    )
+    nominal, down = np.repeat(centre[None, :2], K, axis=0), contact[::KNOT_SPACING]
+    polygons = [support_polygon(quad, path[0], here, 0.0) for here in down]
+    com = _com_at_steps(nominal, polygons, centre[2] - lower, dt, clearance=0.02)
     return MotionInput(footfall, com, path, name=f"lift {', '.join(feet)}")

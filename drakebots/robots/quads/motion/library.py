@@ -255,7 +255,7 @@ MOTIONS = {
 """Functions (quad, **options) that make a motion, by its name."""
 
 
-def library_motion(name: str, quad: Quad, **options) -> MotionInput:
+def library_motion(name: str, quad: Quad, /, **options) -> MotionInput:
     """A motion of the library for a robot.
 
     Raises:
@@ -273,7 +273,7 @@ KINDS = ("motion", "gait", "lift", "capture")
 """The entry that says what a YAML file describes."""
 
 
-def read_motion(path: str | Path, quad: Quad, **options: Any) -> MotionInput:
+def read_motion(path: str | Path, quad: Quad, /, **options: Any) -> MotionInput:
     """Reads a motion from a YAML, CSV or BVH file.
 
     Args:
@@ -325,7 +325,9 @@ def _captured(capture: Capture, quad: Quad, options: dict[str, Any]) -> MotionIn
     return _made(captured_motion, capture, quad, **crouched | options)
 
 
-def _made(make: Callable[..., MotionInput], *args: Any, **options: Any) -> MotionInput:
+def _made(
+    make: Callable[..., MotionInput], /, *args: Any, **options: Any
+) -> MotionInput:
     """A motion with options; InvalidInput for one that it does not have."""
     try:
         return make(*args, **options)

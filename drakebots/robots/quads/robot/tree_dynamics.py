@@ -21,6 +21,9 @@ from drakebots.multibody import Twin, without_rounding
 PARAMETERS = 10
 """Length of a link's row of inertia."""
 
+Loads = tuple[ca.SX, ca.SX]
+"""Forces and torques at the soles, each stacked (3 feet,), in the world."""
+
 
 def inertia_row(m: float, h: np.ndarray, I_o: np.ndarray) -> np.ndarray:
     """The row of a link from its mass, m c (3,) and inertia (3, 3)."""
@@ -77,12 +80,7 @@ class TreeDynamics(Twin):
         return p[0], p[1:4], I_o
 
     def recursive(
-        self,
-        q: ca.SX,
-        v: ca.SX,
-        a: ca.SX,
-        d: ca.SX,
-        loads: tuple[ca.SX, ca.SX] | None = None,
+        self, q: ca.SX, v: ca.SX, a: ca.SX, d: ca.SX, loads: Loads | None = None
     ) -> ca.SX:
         """tau = M a + C v + damping - gravity - J'[F; T] (nv,).
 
@@ -91,14 +89,12 @@ class TreeDynamics(Twin):
             d: inertias of the links, stacked (10 links,).
             loads: forces F and torques T at the soles (3 feet,), in the world.
         """
-        tau = self.newton_euler(
-            q,
-            v,
-            a,
-            base=-np.array(self.plant.gravity_field().gravity_vector()),
-            spatial=lambda body: self.inertia_of(body, d),
-            wrenches={} if loads is None else self._foot_wrenches(q, *loads),
-        )
+        given = {
+            "base": -np.array(self.plant.gravity_field().gravity_vector()),
+            "spatial": lambda body: self.inertia_of(body, d),
+            "wrenches": {} if loads is None else self._foot_wrenches(q, *loads),
+        }
+        tau = self.newton_euler(q, v, a, **given)
         return tau - self.damping_force(q, v)
 
     def _foot_wrenches(self, q: ca.SX, F: ca.SX, T: ca.SX) -> dict[int, tuple]:

@@ -175,16 +175,9 @@ def plan_steps(
             return failed(FELL.format(deviation, k * dt))
         return None
 
+    how = {"progress": progress, "time_limit": plan.time_limit, "until": steps * dt}
     with calm_threads():
-        end = run_steps(
-            advance,
-            steps,
-            stage=stage,
-            until=steps * dt,
-            progress=progress,
-            time_limit=plan.time_limit,
-            success=f"{steps} steps",
-        )
+        end = run_steps(advance, steps, stage=stage, success=f"{steps} steps", **how)
     return log.result(end.verdict, end.message)
 
 

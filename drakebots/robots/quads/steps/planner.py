@@ -276,17 +276,9 @@ class StepPlanner:
         rows = np.zeros((0, maps.p.size))
         if options.cop != "ignore" and bearing.sum() >= 3:
             rows = cop_rows(maps.p, bearing, self.cop_margin)
-        return StepQpcc(
-            objective,
-            self.torque_limits,
-            maps.y0,
-            maps.Y,
-            options.compliance,
-            self.friction,
-            near,
-            scheduled & (height + falling < options.touch),
-            rows,
-        )
+        held = scheduled & (height + falling < options.touch)
+        ground = maps.y0, maps.Y, options.compliance, self.friction
+        return StepQpcc(objective, self.torque_limits, *ground, near, held, rows)
 
     def step(
         self, state: CoupledState, memory: StepMemory, goal: StepGoal

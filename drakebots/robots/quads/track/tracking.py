@@ -165,13 +165,10 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
         InvalidInput, NoSolution: for a plan that cannot be tracked, before the run.
     """
     run = _Run(problem)
+    times = {"duration": run.duration, "log_period": problem.time_step}
+    success = f"reached {run.duration:g} s on its feet"
     with calm_threads():
-        return run.simulate(
-            progress,
-            duration=run.duration,
-            log_period=problem.time_step,
-            success=f"reached {run.duration:g} s on its feet",
-        )
+        return run.simulate(progress, success=success, **times)
 
 
 class _Run(ControlRun):

@@ -265,6 +265,13 @@ def test_yaml_names_a_motion_a_gait_or_a_lift(cow, tmp_path):
         ("lift: [tail]", "unknown foot 'tail'"),
         ("[1, 2", "not YAML"),
         ("motion: walk\nspeed: .nan", "speed|period|number"),
+        ("motion: walk\ndt: 0", "dt must be > 0 s"),
+        ("motion: walk\nskin: 3", "skin must be a LinkSkin"),
+        ("motion: walk\nname: 3", "name must be of type str"),
+        ("motion: walk\nmake: 3", "make"),
+        ("motion: trot\nduty: 0", "duty must be within"),
+        ("lift: fl\nheight: high", "height must be a finite number"),
+        ("lift: fl\nduration: long", "duration must be within"),
     ],
 )
 def test_bad_yaml_is_named(cow, tmp_path, text, named):
