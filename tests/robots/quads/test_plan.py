@@ -256,7 +256,7 @@ def test_feet_of_skin_and_skeleton_must_agree(robot):
     with pytest.raises(InvalidInput, match="feet"):
         replace(robot, skinned=other)
     none = replace(robot.skinned, skin=replace(skin, patches=()))
-    with pytest.raises(InvalidInput, match="no patches"):
+    with pytest.raises(InvalidInput, match="patches none"):
         replace(robot, skinned=none)
 
 

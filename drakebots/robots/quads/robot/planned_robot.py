@@ -294,7 +294,7 @@ class PlannedRobot:
     """A skinned robot in both forms.
 
     Raises:
-        InvalidInput: if their actuators differ.
+        InvalidInput: if their feet or actuators differ.
     """
 
     skinned: SkinnedRobot
@@ -303,6 +303,12 @@ class PlannedRobot:
     """The skeleton in Euler coordinates."""
 
     def __post_init__(self):
+        names = tuple(p.foot for p in self.skinned.skin.patches)
+        if names != self.quad.feet:
+            raise InvalidInput(
+                f"{self.name}: feet {', '.join(self.quad.feet)} of the skeleton are "
+                f"not the patches {', '.join(names) or 'none'} of the skin"
+            )
         # The torques of both must be in the same order.
         if self.skinned.joints != self.quad.joints:
             raise InvalidInput(

@@ -26,6 +26,7 @@ from scipy.ndimage import minimum_filter1d
 from drakebots.core.checks import (
     array,
     between,
+    check_value,
     instance,
     non_negative,
     optional,
@@ -149,6 +150,8 @@ class SpaceTime(SpaceTimeOptions):
                 f"{self.motion.name}: no path for foot {', '.join(sorted(missing))}"
             )
         check_names("joint", self.torque_limits, self.quad.joints)
+        for name, limit in self.torque_limits.items():
+            check_value(f"torque limit of {name}", limit, positive("N m"))
         check_names("joint", self.motion.reference, self.quad.coordinates[6:])
         check(self, "space-time program", follow=optional(array((N, n))))
 

@@ -190,7 +190,7 @@ class StepPlanner:
         cop_margin: smallest distance of the COP from the polygon's edges [m].
 
     Raises:
-        InvalidInput: for limits that are not > 0.
+        InvalidInput: for limits that are not > 0, or not one for each torque.
     """
 
     def __init__(
@@ -206,8 +206,11 @@ class StepPlanner:
         self.stepper, self.feet, self.options = stepper, feet, options
         self.friction, self.cop_margin = friction, cop_margin
         self.torque_limits = limits = np.asarray(torque_limits, float)
-        if np.isnan(limits).any() or np.any(limits <= 0):
-            raise InvalidInput(f"torque limits {limits.tolist()}: must be > 0")
+        count = len(stepper.actuated)
+        if limits.shape != (count,) or not (limits > 0).all():
+            raise InvalidInput(
+                f"torque limits {limits.tolist()}: must be {count} numbers > 0"
+            )
         weights, plant = options.weights, stepper.plant
         self.units = coordinate_units(plant, weights.angle, weights.length)
         if len(stepper.solver.kept) > len(stepper.glue.dofs):

@@ -26,6 +26,8 @@ import numpy as np
 
 from drakebots.core.checks import (
     check_memory,
+    check_value,
+    finite,
     interval,
     one_of,
     positive,
@@ -33,7 +35,7 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.fields import checked
-from drakebots.core.files import reading, write_csv
+from drakebots.core.files import number, reading, write_csv
 from drakebots.design import table1_template
 from drakebots.design.fabrication import servo_map as design_map
 from drakebots.model import skin_path
@@ -138,32 +140,35 @@ class Channel:
     upper: float
 
 
+_RULES = {
+    "channel": whole(),
+    "direction": whole(-1, 1),
+    "zero_deg": positive("deg"),
+    "lower_deg": finite("deg"),
+    "upper_deg": finite("deg"),
+}
+"""Rules of the columns of a servo map besides the joint."""
+
+
 def channels_of(rows: Sequence[Mapping[str, object]]) -> tuple[Channel, ...]:
     """Makes channels from the rows of a servo map.
 
     Raises:
-        InvalidInput: for a column that is missing or no number, or a repeated channel.
+        InvalidInput: for a number that is missing or out of range, limits in the wrong
+            order, or a repeated channel.
     """
     found = []
     for k, row in enumerate(rows, 2):
-        try:
-            one = Channel(
-                str(row["joint"]),
-                int(row["channel"]),
-                int(row["direction"]),
-                *(float(row[n]) for n in ("zero_deg", "lower_deg", "upper_deg")),
-            )
-        except KeyError as error:
-            raise InvalidInput(f"servo map: lacks the column {error}") from None
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"servo map, line {k}: {error}") from None
-        if one.direction not in (1, -1):
+        values = []
+        for name, rule in _RULES.items():
+            place = f"servo map, line {k}: {name}"
+            value = number(str(row.get(name, "")), place)
+            values.append(check_value(place, value, rule))
+        one = Channel(str(row.get("joint", "")), *values)
+        if one.direction == 0:
             raise InvalidInput(f"servo map, line {k}: direction must be 1 or -1")
-        if not 0 < one.zero < np.inf:
-            raise InvalidInput(
-                f"servo map, line {k}: zero_deg is half of the servo's travel and must "
-                f"be > 0, got {one.zero:g}"
-            )
+        if one.lower >= one.upper:
+            raise InvalidInput(f"servo map, line {k}: lower_deg must be < upper_deg")
         found.append(one)
     numbers = [one.number for one in found]
     twice = {n for n in numbers if numbers.count(n) > 1}
@@ -181,7 +186,7 @@ def read_channels(path: str | Path) -> tuple[Channel, ...]:
     path = Path(path)
     with reading(path):
         try:
-            rows = list(csv.DictReader(path.read_text().splitlines()))
+            rows = list(csv.DictReader(path.read_text().splitlines(), restval=""))
         except csv.Error as error:
             raise InvalidInput(f"is no table ({error})") from None
         return channels_of(rows)

@@ -227,6 +227,8 @@ def test_bad_problems_are_refused(cow, options, text):
         SpaceTime(cow, _standing(cow), **options)
     with pytest.raises(UnknownName, match="elbow"):
         SpaceTime(cow, _standing(cow), torque_limits={"elbow": 1.0})
+    with pytest.raises(InvalidInput, match=r"torque limit of \w+ must be > 0 N m"):
+        SpaceTime(cow, _standing(cow), torque_limits={cow.joints[0]: -1.0})
 
 
 # -------------------------------------------------------------------- files

@@ -334,6 +334,8 @@ def test_plan_that_cannot_be(quad):
         plan_steps(run, StepsProblem(q[:, :-1], on))
     with pytest.raises(InvalidInput, match="torque limits"):
         StepPlanner(quad.stepper(), quad.feet, np.full(12, np.nan))
+    with pytest.raises(InvalidInput, match="must be 12 numbers > 0"):
+        StepPlanner(quad.stepper(), quad.feet, np.ones(3))
 
 
 def test_soles_are_flat_around_contact(quad):

@@ -441,8 +441,16 @@ def test_a_board_that_does_not_fit(plan, tmp_path):
         channels_of([row, row])
     with pytest.raises(InvalidInput, match="direction"):
         channels_of([row | {"direction": 2}])
+    with pytest.raises(InvalidInput, match="direction"):
+        channels_of([row | {"direction": 0}])
     with pytest.raises(InvalidInput, match="zero_deg"):
         channels_of([row | {"zero_deg": 0}])
+    with pytest.raises(InvalidInput, match="line 2: upper_deg"):
+        channels_of([row | {"upper_deg": "nan"}])
+    with pytest.raises(InvalidInput, match="line 2: lower_deg must be < upper_deg"):
+        channels_of([row | {"lower_deg": 80, "upper_deg": -80}])
+    with pytest.raises(InvalidInput, match="line 2: channel must be a whole number"):
+        channels_of([row | {"channel": -5}])
     with pytest.raises(InvalidInput, match="--servo-map"):
         model_channels("small", tmp_path)
     with pytest.raises(FileProblem):
