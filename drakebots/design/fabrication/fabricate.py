@@ -36,6 +36,9 @@ from drakebots.design.skeleton import (
 )
 from drakebots.design.skin import in_folds
 
+_CHANNELS = 32
+"""Number of channels of the paper's servo board (section 6.2)."""
+
 _DRAIN = 0.004
 """Diameter of the holes that drain closed tubes [m]."""
 
@@ -185,11 +188,15 @@ def servo_map(skeleton: Skeleton) -> list[dict[str, object]]:
     its travel, is zero_deg + direction x the joint's angle; see
     :func:`_shaft_direction`.
 
-    The paper's servo board has 32 channels (section 6.2), its robots up to 17 joints.
-
     Raises:
-        InvalidInput: for limits beyond a servo's travel.
+        InvalidInput: for more joints than the board has channels, or limits beyond a
+            servo's travel.
     """
+    if len(skeleton.hinges) > _CHANNELS:
+        raise InvalidInput(
+            f"servo map: {len(skeleton.hinges)} joints, but the board has {_CHANNELS} "
+            "channels; add a second board"
+        )
     rows = []
     for channel, hinge in enumerate(skeleton.hinges):
         zero = hinge.servo.travel / 2

@@ -174,3 +174,11 @@ def test_servo_map_refuses_too_many_joints():
     twice = Skeleton("twice", skeleton.links, 2 * skeleton.hinges, skeleton.soles)
     with pytest.raises(InvalidInput, match="34 joints"):
         servo_map(twice)
+
+
+def test_servo_map_refuses_limits_beyond_the_travel():
+    template = table1_template("beetle")
+    short = replace(template.build.servo, travel=1.0)
+    skeleton = edit(template, {"build.servo": short}).skeleton()
+    with pytest.raises(InvalidInput, match="limits exceed the travel"):
+        servo_map(skeleton)
