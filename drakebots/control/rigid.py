@@ -114,7 +114,6 @@ class SapPlant:
         self._context = self.plant.GetMyMutableContextFromRoot(self._root)
         self._steps, self._trunk = 0, base_body(self.plant)
         self._pushed = False
-
         self._served = [] if servos is None else target_ports(self.plant)
         if mass_error:
             _scale_masses(self.plant, self._context, 1 + mass_error)

@@ -244,7 +244,7 @@ def _pose(X: RigidTransform, where: str, turn: str) -> Mapping[str, Any]:
 def write_ros(result: Result, path: str | Path, model: Model | None = None) -> Path:
     """Writes the motion of a robot as a bag of ROS 2, one file that `ros2 bag` plays.
 
-    Topics:
+    Its topics are::
 
         /joint_states      sensor_msgs/JointState: joints of one degree of freedom, and
                            the efforts of their motors
