@@ -443,9 +443,9 @@ def serve(scene: Stage, *, seconds: float | None = None) -> None:
 
     What no animation of Meshcat can hold is played meanwhile (:meth:`Stage.at`).
     """
-    start = time.monotonic()
     try:
         scene.begin()
+        start = time.monotonic()
         while seconds is None or time.monotonic() < start + seconds:
             scene.at(time.monotonic() - start)
             time.sleep(0.1 if type(scene).at is Stage.at else 0.03)
