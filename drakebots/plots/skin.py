@@ -6,11 +6,8 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from pydrake.multibody.plant import MultibodyPlant
 
-from drakebots.core.errors import DrakebotsError, InvalidInput
-from drakebots.formats import model_of
-from drakebots.model import actuators_of
+from drakebots.core.errors import InvalidInput
 from drakebots.multibody import joint_angles
 from drakebots.plots.file import (
     COLOURS,
@@ -66,34 +63,6 @@ def skin_figure(result: Result) -> Figure:
     return figure
 
 
-def torque_limits(result: Result) -> dict[str, float]:
-    """Finite effort limits by joint [N m].
-
-    From the result's `effort_limit`, otherwise from the model's file; none when the
-    run was without limits or the file is gone.
-    """
-    data = result.data
-    joints = [str(name) for name in data.joint.values]
-    if "effort_limit" in data:
-        found = dict(zip(joints, data.effort_limit.values.tolist()))
-    elif dict(result.provenance.get("options", {})).get("unlimited"):
-        found = {}
-    else:
-        found = _file_limits(result)
-    return {j: found[j] for j in joints if np.isfinite(found.get(j, np.inf))}
-
-
-def _file_limits(result: Result) -> dict[str, float]:
-    plant = MultibodyPlant(0.0)
-    try:
-        model_of(result).add_to(plant, close_loops=False)
-    except DrakebotsError:
-        return {}
-    plant.Finalize()
-    actuators = actuators_of(plant)
-    return {a.joint().name(): a.effort_limit() for a in actuators}
-
-
 def _panel_angles(axes, result: Result) -> None:
     data, times = result.data, result.data.time.values
     joints = [str(name) for name in data.joint.values]
@@ -111,14 +80,15 @@ def _panel_angles(axes, result: Result) -> None:
 
 
 def _panel_torques(axes, result: Result) -> None:
-    data, limits = result.data, torque_limits(result)
+    data = result.data
     # A torque acts from one frame to the next and is stored at its end.
     how = {"drawstyle": "steps-pre", "lw": 1.2}
     draw_lines(axes, data.time, data.torque.values, data.joint.values, **how)
-    for limit in sorted(set(limits.values())):
-        for side in (-limit, limit):
-            axes.axhline(side, color="0.5", ls=":", lw=1)
-    title = "torques, limits dotted" if limits else "torques"
+    limits = data.effort_limit.values if "effort_limit" in data else np.zeros(0)
+    limits = np.unique(limits[np.isfinite(limits)])
+    for limit in (*-limits, *limits):
+        axes.axhline(limit, color="0.5", ls=":", lw=1)
+    title = "torques, limits dotted" if len(limits) else "torques"
     axes.set(ylabel="torque [N m]", title=title)
     legend_below(axes)
 

@@ -251,6 +251,8 @@ class SkinRecord:
             rows["ground_force"] = by_body, of["ground_force"], "N"
             rows["ground_point"] = by_body, of["ground_point"], "m"
         rows = {name: row for name, row in rows.items() if row[1].size}
+        if stepper.effort_limits is not None:
+            rows["effort_limit"] = ("joint",), stepper.effort_limits, "N m"
         skin = {**self.shapes.variables(), "skin_glued": (("glued",), glued, "1")}
         q_lengths, v_lengths = robot.robot.length_positions()
         coordinates = {
