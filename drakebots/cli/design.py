@@ -25,7 +25,7 @@ from drakebots.cli.progress import progress_bar, warn
 from drakebots.core.checks import in_unit, known, one_of
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.fields import checked, declared
-from drakebots.core.files import claimed
+from drakebots.core.files import claimed, make_folder
 from drakebots.core.run import ended_by, saving
 from drakebots.design import (
     JOINTS,
@@ -185,7 +185,7 @@ def _keep_stages(
 
     def watch(stage: str, made: Any) -> None:
         place = folder / STAGES
-        (folder if stage == "surface" else place).mkdir(parents=True, exist_ok=True)
+        make_folder(folder if stage == "surface" else place)
         if stage in ("fit", "skeleton"):
             kept.append(write_sdf(made.skeleton, place))
         elif stage == "shell":

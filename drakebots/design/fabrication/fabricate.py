@@ -18,7 +18,7 @@ import manifold3d as m
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.core.files import replacing, write_csv
+from drakebots.core.files import make_folder, replacing, write_csv
 from drakebots.core.installed import extra, version_of
 from drakebots.core.run import Progress, silent
 from drakebots.design.fabrication.moulds import Mould, two_part_mould
@@ -112,7 +112,7 @@ def fabricate(
     for link in skeleton.links:
         bodies[folder / "links" / f"{link.name}.stl"] = link_part(link, build)
     for path, surface in bodies.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_surface(path, surface, "mm")
     paths = list(bodies)
     if version_of("cadquery") is not None:
@@ -376,9 +376,8 @@ def write_step(skeleton: Skeleton, build: Build, folder: Path | str) -> list[Pat
         InvalidInput: when cadquery is not installed.
     """
     cadquery = extra("cadquery")
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
+    make_folder(folder)
+    folder, paths = Path(folder), []
     for link in skeleton.links:
         paths.append(folder / f"{link.name}.step")
         shape = cadquery.Workplane(obj=_step_shape(cadquery, link, build))

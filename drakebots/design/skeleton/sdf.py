@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from pydrake.math import RotationMatrix
 
-from drakebots.core.files import write_text
+from drakebots.core.files import make_folder, write_text
 from drakebots.design.geometry import Surface
 from drakebots.design.skeleton.skeleton import (
     Hinge,
@@ -130,8 +130,8 @@ def write_sdf(skeleton: Skeleton, folder: Path | str) -> Path:
     Returns:
         the path of the SDF.
     """
+    make_folder(folder)
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{skeleton.name}.sdf"
     write_text(path, skeleton_sdf(skeleton))
     write_text(folder / f"{skeleton.name}.drakebots.yaml", feet_yaml(skeleton))
@@ -142,7 +142,7 @@ def write_sdf(skeleton: Skeleton, folder: Path | str) -> Path:
 def write_meshes(skeleton: Skeleton, folder: Path) -> None:
     """Writes the meshes of :func:`link_meshes` for an SDF in this folder."""
     for name, text in link_meshes(skeleton).items():
-        (folder / name).parent.mkdir(exist_ok=True)
+        make_folder((folder / name).parent)
         write_text(folder / name, text)
 
 
