@@ -168,7 +168,7 @@ class MpcProblem:
         self.cost.arrays(robot.plant.num_velocities(), robot.plant.num_actuators())
 
 
-FEEDBACK = ("gains", "servos")
+FEEDBACK = ("servos", "gains")
 """Feedback between solves: the gains of the last solve, for the contact that it
 planned, or servos at the motors."""
 
@@ -188,9 +188,9 @@ class Mpc:
     """Newton steps of a solve."""
     delay: Annotated[float | None, non_negative("s")] = None
     """Delay until a solve takes effect; None for as long as it took."""
-    feedback: Annotated[str, one_of("feedback", FEEDBACK)] = "gains"
-    """Feedback between solves: the gains of the last solve, or servos at the motors
-    (better for light legs, and on steps)."""
+    feedback: Annotated[str, one_of("feedback", FEEDBACK)] = "servos"
+    """Feedback between solves: servos at the motors, or the gains of the last solve
+    (which throw light legs that are in the air)."""
 
     def __post_init__(self):
         check_knots(self.knots)

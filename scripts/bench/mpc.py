@@ -3,7 +3,7 @@
     python scripts/bench/mpc.py                       # all, 20 seeds
     python scripts/bench/mpc.py --quick
     python scripts/bench/mpc.py --only quadruped --seeds 3
-    python scripts/bench/mpc.py --only quadruped climb --feedback servos
+    python scripts/bench/mpc.py --only quadruped climb --feedback gains
     python scripts/bench/mpc.py --only self_righting --first 20     # other twenty seeds
 
 A quadruped like MIT's Mini Cheetah trots at 0.4 m/s, ahead or turning, and takes a push
@@ -199,7 +199,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--push", type=float, default=50.0, help="force [N]")
     parser.add_argument(
-        "--feedback", choices=FEEDBACK, default="gains", help="between solves"
+        "--feedback", choices=FEEDBACK, default=FEEDBACK[0], help="between solves"
     )
     args = parser.parse_args(argv)
     more = {}

@@ -126,7 +126,7 @@ class Drive(Live):
     """Friction coefficient that the controller counts on."""
     plant: Rigid = Rigid()
     """The robot that is controlled, which the controller knows by its model only."""
-    controller: Mpc = Mpc(period=1 / 120, feedback="servos")
+    controller: Mpc = Mpc(period=1 / 120)
     """Its controller. With a delay it acts exactly so late, and a run without a page
     goes as fast as it can: such runs can be repeated. Servos hold the robot to plans
     that are old, on machines that solve slowly; gains do not."""

@@ -11,7 +11,7 @@ import pytest
 
 from drakebots import build_robot, load, plot, record
 from drakebots.cli import main
-from drakebots.control import Command, Law, course_findings, default_cost
+from drakebots.control import FEEDBACK, Command, Law, course_findings, default_cost
 from drakebots.control.references import WEIGHTS
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import RunEnd, Verdict
@@ -24,7 +24,7 @@ from tests.helpers.starts import first_that_holds
 
 tracking = load_script("control_baselines").tracking
 
-MONOPOD, SERVOS = load("monopod"), Mpc(feedback="servos")
+MONOPOD, GAINS = load("monopod"), Mpc(feedback="gains")
 
 
 def test_a_push_gives_its_impulse():
@@ -145,11 +145,12 @@ def test_the_command_writes_what_is_asked_for(tmp_path, capsys):
     assert page.stat().st_size > 1e6 and load_result(out).kind == "legged.mpc"
 
 
-def test_servos_hold_a_robot_between_solves():
-    """Drake's servos have the stiffness of the robot's weight, and the plan's targets:
-    the hopper takes its push as it does with the gains, within the efforts' limits."""
+@pytest.mark.parametrize("feedback", FEEDBACK)
+def test_a_robot_is_held_to_its_plan_between_solves(feedback):
+    """The hopper takes its push, within the efforts' limits: Drake's servos have the
+    stiffness of the robot's weight, and the plan's targets."""
     given = {"pushes": (Push(4.0, 0.2, direction=0.0),), "duration": 0.6}
-    own = Mpc(feedback="servos", delay=0.005, iterations=3)
+    own = Mpc(feedback=feedback, delay=0.005, iterations=3)
     run = control(Control(MONOPOD, controller=own, **given))
     assert run.ok and run.metrics["tilt_max_deg"] < 10
     limits = build_robot(MONOPOD).plant.GetEffortUpperLimits()
@@ -344,13 +345,13 @@ def test_who_fell_before_the_simulation_failed_has_fallen():
 @pytest.mark.parametrize(
     "asked, advice",
     [
-        ({"speed": 0.4}, "try feedback by servos or a lower speed"),
-        ({"speed": 0.4, "controller": SERVOS}, "try a lower speed"),
-        ({"speed": 0.0}, "try feedback by servos"),
         (
-            {"speed": 0.0, "controller": Mpc(feedback="servos")},
-            "solved at 100 Hz in the median",
+            {"speed": 0.4, "controller": GAINS},
+            "try feedback by servos or a lower speed",
         ),
+        ({"speed": 0.4}, "try a lower speed"),
+        ({"speed": 0.0, "controller": GAINS}, "try feedback by servos"),
+        ({"speed": 0.0}, "solved at 100 Hz in the median"),
     ],
 )
 def test_who_fell_hears_what_may_help(asked, advice):
