@@ -460,7 +460,7 @@ class Run(ControlRun):
         problem = self.problem
         doing = "it walks" if problem.speed or problem.turn else "it stands"
         verdict, message = judged(self.end, findings, doing)
-        if self.end.verdict is Verdict.FAILED:
+        if self.end.verdict is Verdict.FAILED and not figures["fell"]:
             return verdict, message
         words = [message]
         if verdict is Verdict.FAILED and figures["fell"] and problem.start != "side":
