@@ -459,14 +459,15 @@ def travel(data: xr.Dataset, settle: float, cycle: float) -> dict:
     done = int(np.floor((float(data.time[-1]) - settle) / cycle + 1e-6))
     if done < 1:
         return {"cycles": 0}
+    # Between samples, where a cycle is no multiple of their period.
+    starts, yaw = settle + cycle * np.arange(done + 1), data.base_rpy.values[:, 2]
+    walked = np.column_stack([data.base_position.values[:, :2], yaw])
+    at = [np.interp(starts, data.time.values, values) for values in walked.T]
     steps = []
-    for k in range(done):
-        part = data.sel(time=slice(settle + k * cycle - 1e-6, None))
-        part = part.sel(time=slice(None, settle + (k + 1) * cycle + 1e-6))
-        moved = (part.base_position[-1] - part.base_position[0]).values[:2]
-        yaw = float(part.base_rpy[:, 2].mean()) + np.pi / 4
-        turn = float(part.base_rpy[-1, 2] - part.base_rpy[0, 2])
-        steps.append((*(1e3 * plane_rotation(-yaw) @ moved), turn))
+    for start, (*moved, turn) in zip(starts, np.diff(at).T):
+        part = data.sel(time=slice(start - 1e-6, start + cycle + 1e-6))
+        heading = float(part.base_rpy[:, 2].mean()) + np.pi / 4
+        steps.append((*(1e3 * plane_rotation(-heading) @ moved), turn))
     steady = np.array(steps[1:] or steps)
     forward, left, turn = steady.mean(axis=0)
     return {

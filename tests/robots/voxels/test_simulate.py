@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import xarray as xr
 from pydrake.geometry import Sphere
 
 from drakebots import InvalidInput, UnknownName
@@ -20,7 +21,7 @@ from drakebots.robots.voxels import (
 )
 from drakebots.robots.voxels.gait import find_gait, gait_motion
 from drakebots.robots.voxels.model import MARKERS, Feet
-from drakebots.robots.voxels.simulate import body_frame
+from drakebots.robots.voxels.simulate import body_frame, travel
 from drakebots.view import ROOT
 from tests.helpers.scripts import is_picture
 
@@ -257,6 +258,18 @@ def test_bad_input(options, word):
     with pytest.raises(InvalidInput, match=word) as caught:
         Simulation(**options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("period", [0.02, 0.4, 0.7])
+def test_travel_does_not_depend_on_the_samples(period):
+    """At constant speed, with cycles that are no multiples of the period."""
+    time = period * np.arange(int(9 / period) + 1)
+    base = np.outer(time, [0.01, 0.01, 0.0])
+    at = {"base_position": base, "base_rpy": np.outer(time, [0.0, 0.0, 1e-9])}
+    data = xr.Dataset({k: (("time", k), v) for k, v in at.items()}, {"time": time})
+    found = travel(data, 0.3, 4.0)
+    assert found["travel_mm_of_each_cycle"] == pytest.approx([40 * 2**0.5] * 2)
+    assert found["turn_deg_per_cycle"] == pytest.approx(np.degrees(4e-9))
 
 
 def test_bad_feet():
