@@ -77,6 +77,14 @@ def test_the_gecko_follows_a_target_that_moves(tmp_path):
     assert stuck.metrics["half_cycles"] == 0
 
 
+def test_a_half_cycle_that_has_not_ended_does_not_count():
+    run = gecko.drive(gecko.Drive(headless=True, duration=1.0))
+    assert run.metrics["half_cycles"] == 0 and run.data.time.values == [0.0]
+    front = run.data.marker_position.sel(marker="front").values[-1]
+    left = 100 * np.linalg.norm(front - run.data.target.values[-1])
+    assert run.metrics["final_distance_cm"] == pytest.approx(left)
+
+
 def test_the_planes_of_motion_follow_the_sliders(tmp_path):
     """A lower node of an actuator moves by what its slider says."""
     script = scripted(tmp_path, "0.1 blue 3")
@@ -93,3 +101,8 @@ def test_an_actuator_that_ends_outside_the_lattice_is_refused():
     live = voxels.Drive(headless=True, duration=0.1, lattice=spec, actuators=outside)
     with pytest.raises(InvalidInput, match="no node at \\(5, 1, 2\\)"):
         voxels.drive(live)
+
+
+def test_the_walking_robot_takes_no_other_actuators():
+    with pytest.raises(InvalidInput, match="its own"):
+        voxels.Drive(headless=True, duration=0.1, actuators=[Control((2, 1, 1), "z")])

@@ -179,8 +179,14 @@ class Walking(Part):
 
     # --- what came of it ---
 
+    @property
+    def _walked(self) -> int:
+        """Number of half cycles that have ended."""
+        return len(self._steps) - (self._begun is not None)
+
     def dataset(self) -> xr.Dataset:
-        data = poses_dataset(self._robot, self._start, self._steps, self._decisions)
+        walked = self._steps[: self._walked], self._decisions[: self._walked]
+        data = poses_dataset(self._robot, self._start, *walked)
         if self._course is None:
             return data
         return with_course(data, self._problem, self._course)
@@ -189,7 +195,7 @@ class Walking(Part):
         """The half cycles, and how far it is from its target."""
         left = np.linalg.norm(self._pose.position - self._problem.targets[-1])
         return {
-            "half_cycles": len(self._steps),
+            "half_cycles": self._walked,
             "final_distance_cm": 100 * float(left),
             "epsilon_cm": 100 * self._epsilon,
             "blocked": self._said,

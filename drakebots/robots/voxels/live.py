@@ -49,6 +49,11 @@ class Drive(Live):
     """The lattice's actuators; left out, there is one for each plane of motion, a dozen
     at most. The walking robot has its own."""
 
+    def __post_init__(self):
+        super().__post_init__()
+        if self.lattice is None and self.actuators:
+            raise InvalidInput("the walking robot has its own actuators; give none")
+
 
 class Moved(Part):
     """The planes of motion of a live lattice."""
