@@ -371,7 +371,8 @@ def calibrate(model: PlanesOfMotion, u, markers) -> Calibration:
     A = _centred(slopes.reshape(len(controls), len(u), -1)).reshape(len(controls), -1).T
     shown = np.linalg.norm(A, axis=0) > 1e-12
     _tell_apart(controls, A, shown)
-    freedom = body.displacement.size - shown.sum() - rest.size
+    # Each frame has lost the body's place and turn.
+    freedom = (len(u) - 1) * (rest.size - size - 1) - shown.sum()
     if freedom < 1:
         raise InvalidInput(f"{len(u)} frames are too few to fit gains; record more")
 

@@ -66,6 +66,20 @@ def test_offsets_and_noise():
     assert "ideality 0.8" in fit.report() and "blue: gain" in fit.report()
 
 
+@pytest.mark.parametrize("size", [2, 3])
+def test_deviations_are_those_of_repeated_recordings(size):
+    """With two markers, of which place and turn of the body take most."""
+    planes = Control((2, 1, 1), "z"), Control((1, 2, 1), "z")
+    model = PlanesOfMotion(block(2, 2, 2), planes, [(1, 3, 4), (3, 1, 4)])
+    rng, true = np.random.default_rng(0), np.array([0.9, 0.7])
+    u, off = 5e-3 * rng.uniform(-1, 1, (40, 2)), []
+    clean = model.positions(u * true)[..., :size]
+    for _ in range(60):
+        fit = calibrate(model, u, clean + rng.normal(size=clean.shape) * 1e-4)
+        off.append((fit.gains - true) / fit.deviation)
+    assert np.sqrt(np.mean(np.square(off))) == pytest.approx(1.0, abs=0.2)
+
+
 def test_body_frame_takes_travel_and_turns_out():
     u = np.zeros((50, 4))
     lab, angle = walked(MODEL.positions(u)[..., :2], turn=20.0)
