@@ -217,6 +217,8 @@ def tracking_metrics(
     error = 1e3 * (part.leg_position - part.leg_planned).values
     by_leg = _rms(error, 0)
     estimated = 1e3 * (part.leg_estimated.values - _legs_when_estimated(part))
+    # Before the first sample nothing is known of the legs.
+    known = max(1, np.count_nonzero(part.time.values > 0))
     volts = part.voltage.values
     away = plan.base_position[-1] - plan.base_position[0]
     clipped = (volts <= _CLIPPED) | (volts >= BIAS - _CLIPPED)
@@ -224,7 +226,7 @@ def tracking_metrics(
         "leg_error_x_mm": float(_rms(error[:, :, 0])),
         "leg_error_z_mm": float(_rms(error[:, :, 2])),
         "leg_error_mm": {leg: by_leg[i, [0, 2]].tolist() for i, leg in enumerate(LEGS)},
-        "estimator_error_mm": _rms(estimated, (0, 1)).tolist(),
+        "estimator_error_mm": _rms(estimated[-known:], (0, 1)).tolist(),
         "clipped_share": float(clipped.mean()),
         "body_error": body_error(part, plan, start),
         "apex_rise_mm": rise,

@@ -16,7 +16,9 @@ from drakebots.robots.hamr.metrics import (
     gait_metrics,
     loaded_slip,
     slip,
+    tracking_metrics,
 )
+from tests.helpers.still_reference import still
 
 MASS = 1.5e-3
 SPEED, TURN, FREQUENCY = 0.1, 0.8, 10.0
@@ -172,3 +174,16 @@ def test_poses_at_the_cycles():
     assert poses.cycle_time.values == pytest.approx(np.arange(2, 8) / FREQUENCY)
     x = poses.cycle_position.values[:, 0]
     assert np.diff(x) == pytest.approx(SPEED / FREQUENCY)
+
+
+def test_an_estimate_counts_from_the_first_sample_on():
+    """A plan that starts in its first state is estimated nowhere at its start."""
+    data = made_up(cycles=1)
+    legs = np.full((data.sizes["time"], 4, 3), 0.01)
+    estimated = legs + 1e-5
+    estimated[0] = 0.0
+    found = {"position": legs, "planned": legs, "estimated": estimated}
+    by_leg = {f"leg_{k}": (("time", "leg", "axis"), v) for k, v in found.items()}
+    metrics = tracking_metrics(data.assign(by_leg), still(), 0.0, MASS)
+    assert metrics["estimator_error_mm"] == pytest.approx([1e-2] * 3)
+    assert metrics["leg_error_x_mm"] == 0
