@@ -284,6 +284,8 @@ class _Loop:
     def _judge(self, before: Trial | None) -> Stop | None:
         best, options = best_of(self.trials), self._options
         if not best.came:
+            if best.run.verdict is Verdict.TIME_LIMIT:
+                return Stop(Verdict.TIME_LIMIT, best.run.message)
             return Stop(Verdict.FAILED, f"cannot be executed: {best.run.message}")
         if best.score >= options.enough:
             return Stop(Verdict.SUCCESS, f"reached {best.reached:.4g} m a cycle")

@@ -119,17 +119,20 @@ def test_interrupted_work_keeps_the_best():
     assert done.best.reached == pytest.approx(0.8 * GOAL)
 
 
-def test_a_plan_that_cannot_be_executed():
+@pytest.mark.parametrize("verdict", [Verdict.FAILED, Verdict.TIME_LIMIT])
+def test_a_plan_that_cannot_be_executed(verdict):
+    """Or could not in the time that was given."""
+
     class Broken(Robot):
         def execute(self, plan):
-            return result("run", Verdict.FAILED)
+            return result("run", verdict)
 
         def score(self, run):
             return float("-inf")
 
     done = refined(Broken())
-    assert done.end.verdict is Verdict.FAILED
-    assert done.best.run.verdict is Verdict.FAILED and len(done.trials) == 1
+    assert done.end.verdict is verdict
+    assert done.best.run.verdict is verdict and len(done.trials) == 1
 
 
 def test_an_execution_that_makes_too_little_is_refined():
