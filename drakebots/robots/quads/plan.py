@@ -505,7 +505,7 @@ def _summary(problem: Problem, best: Stage, data: xr.Dataset) -> dict[str, objec
         "peak_torque_share": share,
         "cop_margin_m": _least(data.get("cop_margin")),
         "mass_kg": problem.robot.mass,
-        "friction": program.friction,
+        "friction": problem.limits.friction,
     }
 
 

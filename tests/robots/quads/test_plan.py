@@ -76,6 +76,9 @@ def test_it_stops_when_both_motions_agree(plan, robot):
     assert np.allclose(d.position.values, d.stage_position.values[1])
     assert np.allclose(d.planned_position.values, d.stage_position.values[0])
     assert np.abs(d.torque.values).max() <= 1.96 * (1 + 1e-9)
+    force, mu = d.contact_force.values, plan.metrics["friction"]
+    assert mu == 0.8  # of the ground, of which the space-time plan spares a share
+    assert (np.abs(force[..., :2]).sum(axis=-1) <= mu * force[..., 2] + 1e-9).all()
     # Its soles are tilted at the start; pressed flat, it hops for some steps.
     assert np.isfinite(d.cop_margin.values[20:]).all()
     assert np.nanmin(d.cop_margin.values) > -1e-6
