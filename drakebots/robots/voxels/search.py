@@ -194,9 +194,9 @@ class _Search:
         self.walks += 1
         self._progress("walks", self.walks, problem.walks)
         found = simulate(replace(self._grounds[k], gait=gait)).metrics
-        turn = np.radians(abs(found.get("turn_deg_per_cycle", 0.0)))
+        turn = np.radians(found.get("turn_deg_per_cycle", 0.0))
         travel = 1e-3 * found.get("travel_mm_per_cycle", 0.0)
-        score = (travel - problem.turn_weight * turn) / self._unit[k]
+        score = (travel - problem.turn_weight * abs(turn)) / self._unit[k]
         # A robot that tips over has not travelled, however far its body slid.
         fell = found.get("tipped_over") or not np.isfinite(score)
         return travel, turn, -1.0 if fell else score

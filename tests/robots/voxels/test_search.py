@@ -50,6 +50,19 @@ def test_the_search_finds_what_travels(walked):
     assert many.metrics["travel_mm_per_cycle"] == best
 
 
+def test_a_turn_to_the_right_costs_and_is_reported_as_such(monkeypatch):
+    class Turned(Walked):
+        def __init__(self, problem):
+            super().__init__(problem)
+            self.metrics["turn_deg_per_cycle"] = -3.0
+
+    monkeypatch.setattr(gait_search, "simulate", Turned)
+    found = search_gait(SearchProblem(walks=1, turn_weight=0.02)).metrics
+    assert found["turn_deg_per_cycle"] == pytest.approx(-3.0)
+    cost = 0.02 * np.radians(3.0)
+    assert found["score"] == pytest.approx(1e-3 * found["travel_mm_per_cycle"] - cost)
+
+
 def test_a_gait_counts_by_all_its_grounds(monkeypatch):
     """Two grounds on which the lag helps and hurts: the gait goes alike on both."""
 
