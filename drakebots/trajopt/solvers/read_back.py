@@ -380,7 +380,8 @@ def _polynomial(evaluator, variables: np.ndarray) -> Expression:
     """A polynomial cost, from its values: Drake does not show its coefficients.
 
     Its degree is the least that fits. Coefficients are interpolated, so they are right
-    to rounding (1e-11 of the largest one), and judged at other points.
+    to rounding (1e-11 of the largest one), and judged at other points, far ones too,
+    where a small coefficient counts.
     """
     rng, n = np.random.default_rng(0), len(variables)
     for degree in range(21):
@@ -388,15 +389,21 @@ def _polynomial(evaluator, variables: np.ndarray) -> Expression:
         monomials = list(combinations_with_replacement(range(n + 1), degree))
         if len(monomials) > _MONOMIALS:
             break
-        points = rng.uniform(-1, 1, (2 * len(monomials) + 20, n))
+        half = len(monomials) + 10
+        points = rng.uniform(-1, 1, (3 * half, n))
+        points[2 * half :] *= 10 ** rng.uniform(0, 4, (half, n))
+        points[2 * half :] *= rng.integers(0, 2, (half, n))
         extended = np.hstack([points, np.ones((len(points), 1))])
         A = np.prod(extended[:, np.array(monomials, int)], axis=2)
         f = np.array([float(evaluator.Eval(p)[0]) for p in points])
-        half = len(monomials) + 10
         found = np.linalg.lstsq(A[:half], f[:half], rcond=None)[0]
-        off = np.abs(A[half:] @ found - f[half:]).max()
-        if off <= 1e-9 * np.abs(f[half:]).max(initial=1e-300):
-            kept = np.flatnonzero(np.abs(found) > 1e-11 * np.abs(found).max())
+        near, far = slice(half, 2 * half), slice(2 * half, None)
+        off = np.abs(A @ found - f)
+        if off[near].max() <= 1e-9 * np.abs(f[near]).max(initial=1e-300):
+            found[np.abs(found) <= 1e-11 * np.abs(found).max()] = 0.0
+            if (np.abs(A @ found - f)[far] > 1e-4 * np.abs(f[far])).any():
+                break
+            kept = np.flatnonzero(found)
             factors = [*map(Expression, variables), Expression(1.0)]
             terms = (
                 reduce(mul, [factors[i] for i in monomials[k]], Expression(found[k]))
@@ -404,8 +411,8 @@ def _polynomial(evaluator, variables: np.ndarray) -> Expression:
             )
             return reduce(add, terms, Expression(0.0))
     raise InvalidInput(
-        f"the polynomial cost of {n} variables is too large to recover from Drake; "
-        "give AddCost an ExpressionCost of it"
+        f"the polynomial cost of {n} variables is too large, or its coefficients are "
+        "too far apart, to recover from Drake; give AddCost an ExpressionCost of it"
     )
 
 

@@ -158,6 +158,16 @@ def test_polynomial_costs():
         SOLVER.Solve(prog)
 
 
+@pytest.mark.parametrize("scale", [1e-4, 1e-3])
+def test_polynomial_costs_of_coefficients_far_apart(scale):
+    """One that rounding hides near the origin counts where its variable is large."""
+    prog = MathematicalProgram()
+    x = prog.NewContinuousVariables(2, "x")
+    prog.AddCost((1e3 * x[0] - 1) ** 2 + (scale * x[1] - 1) ** 4)
+    with pytest.raises(InvalidInput, match=r"too far apart.* ExpressionCost"):
+        SOLVER.Solve(prog)
+
+
 def test_hessian_of_what_a_user_adds():
     """The assembled Hessian of a lowered program with more, by differences."""
     lowered = lower(chain())
