@@ -130,8 +130,9 @@ class PlanProgram(Generic[Plan]):
 
         Args:
             name: a group, as "q" (knots, coordinates), "u" (intervals, inputs), "h"
-                (intervals, 1) or "foot_force" (intervals, feet, 3), or one column of
-                it, as "q.trunk_z" (knots,). `print(program.program)` lists the groups.
+                (intervals, 1) or "foot_force" (intervals, feet, 3; of skinned robots
+                knots, 3 feet), or one column of it, as "q.trunk_z" (knots,).
+                `print(program.program)` lists the groups.
 
         Raises:
             UnknownName: for another name.
@@ -426,12 +427,22 @@ class PlanProgram(Generic[Plan]):
         An answer that is not feasible is a failed plan with its worst rows.
 
         Args:
-            result: an answer, or values of the decision variables `lowered.x`.
+            result: an answer, or values of the decision variables `lowered.x` or of
+                all of `prog`.
+
+        Raises:
+            InvalidInput: for another number of values.
         """
+        size, count = self.program.num_variables, self.prog.num_vars()
         if isinstance(result, ProgramResult):
             return self.finish(result.get_solver_details())
         if isinstance(result, np.ndarray):
-            x, name, ok = self.lowered.physical(result), "none", True
+            if result.shape not in ((size,), (count,)):
+                raise InvalidInput(
+                    f"{self.program.name}: a plan needs the {size} values of lowered.x "
+                    f"or the {count} of prog, got an array of shape {result.shape}"
+                )
+            x, name, ok = self.lowered.physical(result[:size]), "none", True
             status = "values from elsewhere"
         else:
             x, name = self._physical(result), result.get_solver_id().name()
@@ -440,10 +451,9 @@ class PlanProgram(Generic[Plan]):
         x = np.where(np.isfinite(x), x, self.guess)
         given = {"solver": name, "status": status, "ok": ok}
         solution = Solution.of_point(self.program, x, **given)
-        if not isinstance(result, np.ndarray):
-            values = result.get_x_val()
-            if len(values) == self.prog.num_vars():
-                solution = self._judged(solution, values)
+        values = result if isinstance(result, np.ndarray) else result.get_x_val()
+        if len(values) == count:
+            solution = self._judged(solution, values)
         return self.finish(solution)
 
 

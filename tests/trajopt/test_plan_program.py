@@ -243,6 +243,19 @@ def test_values_from_elsewhere_are_judged(first):
     assert not program.plan(np.full_like(x, np.nan)).ok
 
 
+def test_values_of_all_variables_are_judged_by_what_was_added(problem):
+    """`com` adds variables, and so `get_x_val()` is longer than `lowered.x`."""
+    program = problem.mathematical_program()
+    program.com(KNOT)
+    values = program.solve().get_x_val().copy()
+    assert len(values) > len(program.lowered.x)
+    assert program.plan(values).ok
+    values[-1] += 1.0
+    assert not program.plan(values).ok
+    with pytest.raises(InvalidInput, match=r"values of lowered\.x or the"):
+        program.plan(values[:3])
+
+
 def test_bad_input(first):
     program, _, _ = first
     with pytest.raises(UnknownName, match="point or body 'tail'"):

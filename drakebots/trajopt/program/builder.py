@@ -49,12 +49,14 @@ class ProgramBuilder:
         labels = tuple(labels)
         shape = (count, len(labels))
         start = sum(g.size for g in groups.values())
-        scale = np.broadcast_to(bounds.pop("scale", 1.0), (len(labels),)).astype(float)
+        scale = _spread(f"scale of {name}", bounds.pop("scale", 1.0), shape[1:])
         units = bounds.pop("units", "1")
-        low = np.broadcast_to(bounds.pop("lower", -np.inf), shape).astype(float)
-        high = np.broadcast_to(bounds.pop("upper", np.inf), shape).astype(float)
+        low = _spread(f"lower of {name}", bounds.pop("lower", -np.inf), shape)
+        high = _spread(f"upper of {name}", bounds.pop("upper", np.inf), shape)
         if np.isnan(low).any() or np.isnan(high).any():
             raise InvalidInput(f"bounds of {name} are not numbers")
+        if not ((scale > 0) & np.isfinite(scale)).all():
+            raise InvalidInput(f"scale of {name} must be > 0, got {scale.min():g}")
         groups[name] = Group(name, start, count, labels, low, high, scale, units)
         return groups[name]
 
@@ -97,8 +99,13 @@ class ProgramBuilder:
         K = len(columns)
         where, factor = [], []
         for name, row in block.rows.items():
-            target = np.broadcast_to(rows[name], (K, row.numel()))
-            where.append(target)
+            at = np.atleast_2d(rows[name])
+            if at.shape[1] != row.numel():
+                raise InvalidInput(
+                    f"block {block.name}: {name} has {row.numel()} entries, and "
+                    f"{at.shape[1]} rows or labels for them"
+                )
+            where.append(np.broadcast_to(at, (K, row.numel())))
             factor.append(np.full(row.numel(), (signs or {}).get(name, 1.0)))
         signs, data = np.concatenate(factor), _data(block, data, K)
         self._terms.append(Term(block, columns, np.hstack(where), signs, data))
@@ -117,7 +124,8 @@ class ProgramBuilder:
     ) -> None:
         """Adds the cost function(**inputs) for every row of the inputs' positions."""
         inputs, symbols = _symbols(inputs)
-        self.add_cost(Block(name, symbols, {name: function(**symbols)}), inputs)
+        value = ca.SX(function(**symbols))
+        self.add_cost(Block(name, symbols, {name: value}), inputs)
 
     def constraint(
         self,
@@ -132,7 +140,7 @@ class ProgramBuilder:
     ) -> None:
         """Adds lower <= function(**inputs) <= upper for every row of positions."""
         inputs, symbols = _symbols(inputs)
-        value = function(**symbols)
+        value = ca.SX(function(**symbols))
         labels = labels or [str(i) for i in range(value.numel())]
         count = max(len(v) for v in inputs.values())
         rows = self.add_rows(name, count, labels, lower=lower, upper=upper, scale=scale)
@@ -151,17 +159,23 @@ class ProgramBuilder:
             raise InvalidInput(
                 f"block {block.name}: inputs {', '.join(sorted(missing))} do not match"
             )
-        parts = []
+        parts, size = [], sum(group.size for group in self._variables.values())
         for name, symbol in block.inputs.items():
-            part = np.atleast_2d(np.asarray(inputs[name], int))
+            part = np.atleast_2d(np.asarray(inputs[name]))
             if part.shape[1] != symbol.numel():
                 raise InvalidInput(
                     f"block {block.name}: input {name} has {symbol.numel()} entries, "
                     f"got {part.shape[1]}"
                 )
-            parts.append(part)
+            if not np.isin(part, np.arange(size)).all():
+                raise InvalidInput(
+                    f"block {block.name}: input {name} needs positions of variables, "
+                    f"whole numbers of 0 to {size - 1}; take indices of their groups"
+                )
+            parts.append(part.astype(int))
         K = max(len(part) for part in parts)
-        return np.hstack([np.broadcast_to(p, (K, p.shape[1])) for p in parts])
+        what = f"block {block.name}: input"
+        return np.hstack([_spread(what, p, (K, p.shape[1]), int) for p in parts])
 
     def build(self) -> Program:
         """The program.
@@ -184,6 +198,16 @@ def _symbols(inputs) -> tuple[dict[str, np.ndarray], dict[str, ca.SX]]:
     inputs = {name: np.atleast_2d(value) for name, value in inputs.items()}
     symbols = {name: ca.SX.sym(name, v.shape[1]) for name, v in inputs.items()}
     return inputs, symbols
+
+
+def _spread(what: str, value, shape: tuple[int, ...], of: type = float) -> np.ndarray:
+    """A copy of a value, in the shape that it must fit."""
+    try:
+        return np.broadcast_to(value, shape).astype(of)
+    except ValueError as error:
+        got = "x".join(map(str, np.shape(value)))
+        size = "x".join(map(str, shape))
+        raise InvalidInput(f"{what} must be one number or {size}, got {got}") from error
 
 
 def _data(block: Block, data, K: int) -> np.ndarray:

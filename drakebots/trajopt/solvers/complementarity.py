@@ -148,6 +148,8 @@ class ComplementaritySolver(ExactIpoptSolver):
 
     def __init__(self, *, tolerance: float = 1e-6, weights: Sequence[float] = WEIGHTS):
         check_value("tolerance", tolerance, positive())
+        if not len(weights):
+            raise InvalidInput("weights: give one or more")
         for weight in weights:
             check_value("weight", weight, positive())
         ExactIpoptSolver.__init__(self)

@@ -146,6 +146,35 @@ def test_bounds_that_exclude_each_other_are_named():
         b.build()
 
 
+@pytest.mark.parametrize(
+    ("add", "words"),
+    [
+        ({"labels": ["p"]}, "c has 2 entries, and 1 rows or labels"),
+        ({"scale": -1.0}, "scale of c must be > 0, got -1"),
+        ({"upper": np.zeros(3)}, "upper of c must be one number or 4x2, got 3"),
+        ({"inputs": {"x": [[6, 8]]}}, "whole numbers of 0 to 7"),
+        ({"inputs": {"x": [[0, -1]]}}, "whole numbers of 0 to 7"),
+        ({"inputs": {"x": [[0.0, 0.7]]}}, "whole numbers of 0 to 7"),
+    ],
+)
+def test_constraints_that_do_not_fit_are_refused(add, words):
+    """Rows of too few labels were summed, a position of 0.7 was that of 0."""
+    b = ProgramBuilder("four knots")
+    inputs = {"x": b.add_variables("x", 4, ["p", "q"]).indices}
+    with pytest.raises(InvalidInput, match=words):
+        b.constraint("c", **{"inputs": inputs, "function": lambda x: x, **add})
+
+
+def test_a_constant_is_a_cost_and_a_row():
+    b = ProgramBuilder("constant")
+    inputs = {"x": b.add_variables("x", 4, ["p", "q"]).indices}
+    b.cost("e", inputs, lambda x: 3.0)
+    b.constraint("c", inputs, lambda x: 0.5)
+    program = b.build()
+    assert program.objective(np.zeros(8)) == 12.0
+    np.testing.assert_array_equal(program.values(np.zeros(8)), np.full(4, 0.5))
+
+
 def test_a_block_with_a_stray_symbol_is_refused():
     a, c = ca.SX.sym("a"), ca.SX.sym("stray")
     with pytest.raises(InvalidInput, match="stray"):

@@ -232,6 +232,8 @@ def test_refusals():
         ComplementaritySolver(tolerance=-1.0)
     with pytest.raises(InvalidInput, match="weight"):
         ComplementaritySolver(weights=(1.0, float("nan")))
+    with pytest.raises(InvalidInput, match="weights: give one or more"):
+        ComplementaritySolver(weights=())
     add_complementarity(prog, x[:1], x[1:])
     prog.AddCost(lambda x: x[0] ** 3, x[:1])
     with pytest.raises(InvalidInput, match="has no block"):
