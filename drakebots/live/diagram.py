@@ -23,6 +23,7 @@ from pydrake.systems.framework import (
     Diagram,
     InputPort,
     LeafSystem,
+    System,
 )
 
 from drakebots.core.errors import InvalidInput, one_line
@@ -91,7 +92,7 @@ class Running(Part):
         meshcat: Meshcat | None = None,
     ):
         self.simulator, self.root = simulator, simulator.get_mutable_context()
-        systems = simulator.get_system().GetSystems()
+        systems = _systems(simulator.get_system())
         self._sources = [s for s in systems if isinstance(s, SliderSource)]
         self._plants = [s for s in systems if isinstance(s, MultibodyPlant)]
         own = [slider for source in self._sources for slider in source.sliders]
@@ -133,10 +134,18 @@ class Running(Part):
         target, at = slider.to if isinstance(slider.to, tuple) else (slider.to, 0)
         if not isinstance(target, InputPort):
             return  # a field, which the panel sets
-        whole = self._ports.setdefault(target, np.zeros(target.size()))
-        whole[at] = value
+        size = target.size()
+        if not -size <= at < size:
+            raise InvalidInput(
+                f"slider {slider.name}: port {target.get_name()} has {size} values, "
+                f"and so no index {at}"
+            )
         context = target.get_system().GetMyMutableContextFromRoot(self.root)
-        target.FixValue(context, whole)
+        if target not in self._ports:  # the others keep their values
+            given = target.HasValue(context)
+            self._ports[target] = target.Eval(context) if given else np.zeros(size)
+        self._ports[target][at] = value
+        target.FixValue(context, self._ports[target])
 
     def told(self) -> None:
         values = self.panel.values
@@ -166,8 +175,15 @@ class Running(Part):
         times, positions = map(np.array, zip(*self._kept))
         names = [n for plant in self._plants for n in plant.GetPositionNames()]
         rows = ("time", "coordinate"), positions, {"units": "m or rad"}
-        axes = {"time": ("time", times, {"units": "s"}), "coordinate": names}
+        axes = {"time": ("time", times, {"units": "s"})}
+        axes["coordinate"] = np.array(names, dtype=str)  # where there is none, too
         return xr.Dataset({"position": rows}, axes)
+
+
+def _systems(system: System) -> list[System]:
+    """A system and all within it, in diagrams of diagrams too."""
+    inner = system.GetSystems() if isinstance(system, Diagram) else ()
+    return [system, *(part for each in inner for part in _systems(each))]
 
 
 @timed("load")

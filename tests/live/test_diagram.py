@@ -69,6 +69,32 @@ def test_a_simulator_of_ones_own_goes_on_from_where_it_is(tmp_path):
     assert run.data.position.values[-1, 0] > 0
 
 
+def test_parts_of_a_diagram_in_a_diagram_are_found():
+    builder = DiagramBuilder()
+    inner = builder.AddSystem(pendulum(SliderSource([Slider("first", -5, 5, 2.0)])))
+    builder.ExportInput(inner.get_input_port(), "torque")
+    diagram = builder.Build()
+    slider = Slider("second", -5, 5, to=diagram.get_input_port())
+    run = live(diagram, [slider], headless=True, duration=0.2)
+    assert run.data.position.values[-1, 0] > 0
+
+
+def test_a_slider_of_one_index_leaves_the_others():
+    """In a diagram without a plant, of which no positions are kept."""
+    builder = DiagramBuilder()
+    port = builder.AddSystem(Adder(1, 3)).get_input_port(0)
+    diagram = builder.Build()
+    simulator = Simulator(diagram)
+    context = port.get_system().GetMyContextFromRoot(simulator.get_mutable_context())
+    port.FixValue(context, [1.0, 2.0, 3.0])
+    slider = Slider("middle", -5, 5, 0.5, to=(port, 1))
+    run = live(simulator, [slider], headless=True, duration=0.1)
+    np.testing.assert_array_equal(port.Eval(context), [1.0, 0.5, 3.0])
+    assert run.ok and run.data.position.shape[1] == 0
+    with pytest.raises(InvalidInput, match="has 3 values, and so no index 3"):
+        live(simulator, [Slider("end", -5, 5, to=(port, 3))], headless=True, duration=1)
+
+
 def test_a_model_gets_sliders_of_its_joints(tmp_path):
     script = scripted(tmp_path, "0.1 FL_back -0.7; 0.2 volume 1")
     said = []
