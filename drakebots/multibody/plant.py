@@ -33,7 +33,14 @@ from pydrake.multibody.plant import (
 from pydrake.multibody.tree import Frame, RigidBody
 from pydrake.systems.framework import Context, DiagramBuilder
 
-from drakebots.core.checks import check_value, each, instance, non_negative, text
+from drakebots.core.checks import (
+    check_value,
+    each,
+    instance,
+    non_negative,
+    optional,
+    text,
+)
 from drakebots.core.errors import InvalidInput, NoSolution, check_names
 from drakebots.core.fields import checked
 from drakebots.core.units import SI, Scaling
@@ -388,6 +395,8 @@ def build_robot(
             that does not fit, a model that cannot be copied to other units, or joints
             that follow others under TAMSI.
     """
+    check_value("model", model, instance(Model, "a model, as load(file) gives one"))
+    check_value("ground", ground, optional(instance(Ground)))
     check_value("time step", time_step, non_negative("s"))
     if time_step > 0:
         _check_contact(model, contact)
@@ -400,6 +409,9 @@ def build_robot(
         plant, scene_graph = MultibodyPlant(config.time_step), None
     else:
         plant, scene_graph = AddMultibodyPlant(config, builder)
+        for part in (plant, scene_graph):  # of several robots, Drake wants other names
+            count = sum(isinstance(one, type(part)) for one in builder.GetSystems())
+            part.set_name(part.get_name() + f"_{count}" * (count > 1))
     closed = close_loops and time_step > 0
     if scaling.is_si:
         model.add_to(plant, close_loops=closed)

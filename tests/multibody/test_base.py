@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 from pydrake.multibody.tree import BodyIndex
+from pydrake.systems.framework import DiagramBuilder
 
 import drakebots
 from drakebots import build_robot
@@ -234,3 +235,24 @@ def test_slider_on_the_world_is_no_base(models):
     robot = build_robot(models["rail"], base="fixed", time_step=0)
     with pytest.raises(InvalidInput, match="no floating base"):
         robot.set_base_pose(robot.plant.CreateDefaultContext(), RigidTransform())
+
+
+def test_robots_of_one_builder_have_names_of_their_own(models):
+    builder = DiagramBuilder()
+    robots = [build_robot(models["arm"], builder) for _ in range(2)]
+    diagram = builder.Build()
+    names = [system.get_name() for system in diagram.GetSystems()]
+    assert names == ["plant", "scene_graph", "plant_2", "scene_graph_2"]
+    assert diagram.GetSubsystemByName("plant_2") is robots[1].plant
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"model": "arm.sdf"}, r"model must be a model, as load\(file\) gives one"),
+        ({"ground": 0.6}, "ground must be a Ground, got 0.6"),
+    ],
+)
+def test_a_robot_of_something_else_is_refused(models, given, words):
+    with pytest.raises(InvalidInput, match=words):
+        build_robot(**{"model": models["arm"], "builder": DiagramBuilder(), **given})
