@@ -113,7 +113,8 @@ def label_of(value: Any) -> str:
     """A value as a short text."""
     if isinstance(value, float):
         return f"{value:.12g}"
-    name = getattr(value, "name", None) if dataclasses.is_dataclass(value) else None
+    named = "name" in getattr(value, "__dataclass_fields__", ())
+    name = value.name if named else None  # that of a kind names no value
     text = name if isinstance(name, str) else str(value)
     return text if len(text) <= 60 else text[:48] + "_" + case_key(value)[:11]
 

@@ -13,6 +13,7 @@ from drakebots import hamr
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.sweeps import case_key, make_cases
 from drakebots.sweeps.cases import unit_of
+from drakebots.trajopt.locomotion import LocomotionProblem, Walk
 from tests.helpers.waiting import Inner, Waiting, wait
 
 
@@ -31,6 +32,14 @@ def test_all_combinations_the_last_field_fastest():
 def test_fields_of_fields():
     (case,) = make_cases(Waiting(), {"inner.share": np.array([0.25])})
     assert case.problem == Waiting(inner=Inner(0.25))
+
+
+def test_motions_of_one_kind_are_told_apart():
+    """The name of a kind, "walk", is that of all its values."""
+    problem = LocomotionProblem("mini_cheetah", Walk(0.1))
+    cases = make_cases(problem, {"motion": (Walk(0.1), Walk(0.2))})
+    assert [case.problem.motion.forward for case in cases] == [0.1, 0.2]
+    assert "forward=0.1" in cases[0].label and "forward=0.2" in cases[1].label
 
 
 def test_keys_are_of_values_and_not_of_how_they_are_written():
