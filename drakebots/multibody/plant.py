@@ -391,13 +391,15 @@ def build_robot(
         prepare: called with the plant before it is finalized, to add to it.
 
     Raises:
-        InvalidInput: for a time step that is negative or not finite, a base
-            that does not fit, a model that cannot be copied to other units, or joints
-            that follow others under TAMSI.
+        InvalidInput: for a time step that is negative or not finite, a base that does
+            not fit, a ground without a builder, a model that cannot be copied to other
+            units, or joints that follow others under TAMSI.
     """
     check_value("model", model, instance(Model, "a model, as load(file) gives one"))
     check_value("ground", ground, optional(instance(Ground)))
     check_value("time step", time_step, non_negative("s"))
+    if ground is not None and builder is None:
+        raise InvalidInput("a ground needs a builder, for its scene graph; give one")
     if time_step > 0:
         _check_contact(model, contact)
     config = MultibodyPlantConfig(
@@ -420,7 +422,7 @@ def build_robot(
     attach_base(plant, base)
     if prepare is not None:
         prepare(plant)
-    if ground is not None and scene_graph is not None:
+    if ground is not None:
         ground.add_to(plant, scaling)
         set_friction(plant, scene_graph, ground.friction)
     plant.Finalize()

@@ -12,7 +12,7 @@ import drakebots
 from drakebots import build_robot
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.units import MM_G_MS
-from drakebots.multibody import EULER_JOINTS, root_bodies
+from drakebots.multibody import EULER_JOINTS, Ground, root_bodies
 from drakebots.multibody.base import BASES
 
 INERTIAL = """<inertial><pose>0.02 0 0.01 0 0 0</pose><mass>{}</mass><inertia>
@@ -251,6 +251,7 @@ def test_robots_of_one_builder_have_names_of_their_own(models):
     [
         ({"model": "arm.sdf"}, r"model must be a model, as load\(file\) gives one"),
         ({"ground": 0.6}, "ground must be a Ground, got 0.6"),
+        ({"ground": Ground(0.6), "builder": None}, "a ground needs a builder"),
     ],
 )
 def test_a_robot_of_something_else_is_refused(models, given, words):
