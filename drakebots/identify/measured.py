@@ -173,7 +173,8 @@ def _of_log(path: Path) -> Measured:
                     kind, source = _kind(message.__msgtype__), topic
                     if kind == "TransformStamped":
                         source += f" ({message.child_frame_id})"
-                    last = re.split("[/_]", topic)[-1]
+                    foot = topic.partition("/foot_force/")[2]
+                    last = foot or re.split("[/_]", topic)[-1]
                     stamp = message.header.stamp
                     time = stamp.sec + 1e-9 * stamp.nanosec or 1e-9 * logged
                     for name, value in _MESSAGES[kind](message, last).items():

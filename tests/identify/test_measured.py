@@ -132,13 +132,15 @@ def test_a_bag_of_a_run_is_the_run(tmp_path):
     forces = np.random.default_rng(1).normal(size=run.data.foot_position.shape)
     forces = run.data.foot_position.copy(data=forces)
     run = replace(run, data=run.data.assign(foot_force=forces))
+    named = [f"{foot}_foot" for foot in run.data.foot.values]  # as most robots do
+    run = replace(run, data=run.data.assign_coords(foot=named))
     path = write_ros(run, tmp_path / "run.mcap")
     with pytest.warns(DrakebotsWarning, match=r"that of /tf \(body\)"):
         signals = compare(run, path)
     found = {signal.name: signal for signal in signals}
     joints = run.data.sizes["motor"]
     assert joints == 12 and len(found) == 3 * joints + 6 + 3 * 4
-    assert {"base_position.z", "foot_force.FL.z", "torque.FL_knee"} <= set(found)
+    assert {"base_position.z", "foot_force.FL_foot.z", "torque.FL_knee"} <= set(found)
     for name, signal in found.items():  # stamps are whole nanoseconds
         assert signal.rms < 1e-7 * max(1.0, np.ptp(signal.first)), name
     # A plan calls torques so, and some joints may slide.
