@@ -23,6 +23,7 @@ from drakebots.model import (
     joint_slices,
     joints_of,
     moved_positions,
+    part_name,
     with_joints,
 )
 
@@ -190,7 +191,7 @@ def settle_loops(
     for joint in joints_of(plant):
         at = joint_slices(joint)[0]
         if np.any(q[at] != start[at]) and not is_floating(joint):
-            moved[joint.name()] = tuple(q[at].tolist())
+            moved[part_name(joint)] = tuple(q[at].tolist())
     return settled, moved, notes
 
 
@@ -214,7 +215,7 @@ def _closed(
     """Open loops closed, as ball joints where they must; what is left open; notes."""
     plant = closure.plant
     start = plant.GetPositions(context).copy()
-    slow = [j for j in joints_of(plant) if j.name() in driven or is_floating(j)]
+    slow = [j for j in joints_of(plant) if part_name(j) in driven or is_floating(j)]
     held = [j.velocity_start() + k for j in slow for k in range(j.num_velocities())]
     left = close_loops(closure, context, held=held)
     if left <= CLOSED:

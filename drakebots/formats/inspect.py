@@ -43,6 +43,7 @@ from drakebots.model import (
     joint_slices,
     joints_of,
     parse_model,
+    part_name,
     sidecar_path,
     single_joints,
 )
@@ -130,7 +131,7 @@ def inspect_model(
     summary = Summary(
         positions=tuple(plant.GetPositionNames(always_add_suffix=False)),
         velocities=tuple(plant.GetVelocityNames(always_add_suffix=False)),
-        actuators=tuple(motor.name() for motor in actuators_of(plant)),
+        actuators=tuple(part_name(motor) for motor in actuators_of(plant)),
         bodies=plant.num_bodies() - 1,
         springs=len(force_elements(plant)),
         constraints=plant.num_constraints(),
@@ -138,8 +139,8 @@ def inspect_model(
         loop_rows=closure.num_rows,
         independent_rows=rank,
         loop_gap=float(gaps.max()) if gaps.size else 0.0,
-        joints=tuple(joint.name() for joint in single),
-        driven=tuple(j.name() for j in single if j.index() in driven),
+        joints=tuple(part_name(joint) for joint in single),
+        driven=tuple(part_name(j) for j in single if j.index() in driven),
         bases=sum(j.is_ephemeral() and is_floating(j) for j in joints_of(plant)),
     )
     links = Links(plant, scene_graph.model_inspector(), context, reading.loops)

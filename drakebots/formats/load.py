@@ -46,6 +46,7 @@ from drakebots.model import (
     model_stem,
     named_feet,
     named_parameters,
+    part_name,
     read_srdf,
     split_names,
     standing,
@@ -213,7 +214,7 @@ def _decide(model: Model, links: Links, on_motors: list[str]) -> Model:
         notes.append(f"joints that follow others, and need no motor: {some(pairs, 8)}")
     if (up := model.options.get("up", "z")) != "z":
         notes.append(f"the file's {up} axis points up: its root link is turned upright")
-    if wheels := {joint.name() for joint in links.wheels()}:
+    if wheels := {part_name(joint) for joint in links.wheels()}:
         driven = {*summary.driven, *(motor.joint for motor in motors)}
         held = "held still for walking" if wheels <= driven else "no motor holds them"
         notes.append(f"wheels: {len(wheels)}; {held}")

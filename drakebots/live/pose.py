@@ -24,7 +24,7 @@ from drakebots.core.stages import timed
 from drakebots.live.loop import Part, RobotPage, run_live
 from drakebots.live.panel import Slider
 from drakebots.live.script import Live
-from drakebots.model import Model, coupled_joints, slides
+from drakebots.model import Model, coupled_joints, part_name, slides
 from drakebots.multibody import trajectory_dataset
 from drakebots.multibody.posture import Stance, find_posture
 from drakebots.results import Result
@@ -134,7 +134,7 @@ def joint_slider(stance: Stance, k: int) -> Slider:
     low, high = (float(np.clip(x, -far, far)) if np.isinf(x) else x for x in ends)
     low, high = min(low, at), max(high, at)
     step = (high - low) / 400
-    return Slider(joint.name(), low, high, value=at, step=step, unit=unit)
+    return Slider(part_name(joint), low, high, value=at, step=step, unit=unit)
 
 
 class Posed(Part):

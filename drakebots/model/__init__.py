@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         model_names,
         moved_positions,
         one_named,
+        part_name,
         point_in_world,
         point_jacobian,
         rotor_inertias,

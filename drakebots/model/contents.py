@@ -14,7 +14,7 @@ from drakebots.model.candidates import foot_candidates
 from drakebots.model.description import standing
 from drakebots.model.links import Links
 from drakebots.model.model import Model
-from drakebots.model.views import actuators_of, bodies_of, joints_of
+from drakebots.model.views import actuators_of, bodies_of, joints_of, part_name
 
 
 def model_contents(model: Model) -> dict[str, list[dict[str, Any]]]:
@@ -58,7 +58,7 @@ _OF_JOINTS = "joint, type, parent, child, lower, upper, default"
 
 
 def _joint(joint: Joint) -> tuple:
-    own = joint.name(), joint.type_name()
+    own = part_name(joint), joint.type_name()
     ends = joint.parent_body().name(), joint.child_body().name()
     if joint.num_positions() != 1:
         return *own, *ends, None, None, None
@@ -70,8 +70,8 @@ def _joint(joint: Joint) -> tuple:
 def _motors(model: Model, plant: MultibodyPlant) -> Iterator[tuple]:
     added = {motor.joint for motor in model.actuators}
     for motor in actuators_of(plant):
-        joint, effort = motor.joint().name(), _finite(motor.effort_limit())
-        yield motor.name(), joint, effort, "added" if joint in added else "the file"
+        joint, effort = part_name(motor.joint()), _finite(motor.effort_limit())
+        yield part_name(motor), joint, effort, "added" if joint in added else "the file"
 
 
 def _frames(plant: MultibodyPlant) -> Iterator[tuple]:

@@ -54,6 +54,16 @@ def actuators_of(
     return [plant.get_joint_actuator(i) for i in plant.GetJointActuatorIndices(*chosen)]
 
 
+def part_name(part: RigidBody | Joint | JointActuator) -> str:
+    """Its name, with that of its model before it where another has the same."""
+    plant, name = part.GetParentPlant(), part.name()
+    kinds = {RigidBody: bodies_of, Joint: joints_of, JointActuator: actuators_of}
+    same = next(of(plant) for kind, of in kinds.items() if isinstance(part, kind))
+    if sum(other.name() == name for other in same) == 1:
+        return name
+    return f"{plant.GetModelInstanceName(part.model_instance())}::{name}"
+
+
 def driven_joints(plant: MultibodyPlant) -> list[Joint]:
     """The joint of every motor."""
     return [motor.joint() for motor in actuators_of(plant)]
@@ -169,8 +179,8 @@ def with_joints(
     plant's units."""
     q = np.array(q)
     for joint in joints_of(plant):
-        if joint.name() in positions and joint.num_positions() == 1:
-            q[joint.position_start()] = positions[joint.name()]
+        if joint.num_positions() == 1 and (name := part_name(joint)) in positions:
+            q[joint.position_start()] = positions[name]
     return q
 
 

@@ -35,7 +35,7 @@ from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.core.files import check_output, replacing
 from drakebots.core.installed import extra
 from drakebots.formats import Part, model_of, obj_mesh, plain_robot, read_parts
-from drakebots.model import Model, actuators_of, bodies_of, single_joints
+from drakebots.model import Model, actuators_of, bodies_of, part_name, single_joints
 from drakebots.multibody import Robot, base_body
 from drakebots.results import Result, in_order
 from drakebots.view.motion import position_names, positions_in_order
@@ -338,9 +338,9 @@ def _joint_states(data: xr.Dataset, robot: Robot) -> tuple[list[str], list]:
         found[1] = in_order(data.velocity.values, list(data.rate.values), own)
     efforts = data.get("torque", data.get("input"))
     motors = [] if efforts is None else list(data[efforts.dims[1]].values)
-    if motors and {motor.name() for motor in actuators_of(plant)} <= set(motors):
+    if motors and {part_name(motor) for motor in actuators_of(plant)} <= set(motors):
         found[2] = np.zeros((len(efforts), len(joints)))
         for motor in actuators_of(plant):
-            column = efforts.values[:, motors.index(motor.name())]
+            column = efforts.values[:, motors.index(part_name(motor))]
             found[2][:, joints.index(motor.joint())] = column
-    return [joint.name() for joint in joints], found
+    return [part_name(joint) for joint in joints], found

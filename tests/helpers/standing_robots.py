@@ -42,6 +42,43 @@ def quadruped(
     return path
 
 
+def nested_quadruped(folder: Path) -> Path:
+    """An SDF with a model for each leg: their parts share names. Covers of the shanks
+    reach into the thighs."""
+
+    def link(name, mass, z, shape="", at=0.0):
+        moment = f"{0.4 * mass * 0.06**2}"
+        inertia = "".join(f"<{i}>{moment}</{i}>" for i in ("ixx", "iyy", "izz"))
+        touch = f"""<collision name="c"><pose>0 0 {at} 0 0 0</pose>
+          <geometry>{shape}</geometry></collision>"""
+        return f"""<link name="{name}"><pose>0 0 {z} 0 0 0</pose><inertial>
+          <mass>{mass}</mass><inertia>{inertia}</inertia></inertial>
+          {touch if shape else ""}</link>"""
+
+    def joint(name, parent, child, axis, low, high):
+        return f"""<joint name="{name}" type="revolute"><parent>{parent}</parent>
+          <child>{child}</child><axis><xyz>{axis}</xyz><limit><lower>{low}</lower>
+          <upper>{high}</upper><effort>60</effort></limit></axis></joint>"""
+
+    rod = "<cylinder><radius>0.02</radius><length>0.2</length></cylinder>"
+    ball = "<sphere><radius>0.02</radius></sphere>"
+    leg = link("hip", 0.4, 0) + link("thigh", 0.5, 0, rod, -0.13)
+    leg += link("shank", 0.2, -0.2, ball, -0.2) + link("cover", 0.05, -0.2, rod, -0.08)
+    leg += joint("hip_y", "hip", "thigh", "0 1 0", -1.2, 1.2)
+    leg += joint("knee", "thigh", "shank", "0 1 0", -2.5, 0.3)
+    leg += """<joint name="worn" type="fixed"><parent>shank</parent>
+      <child>cover</child></joint>"""
+    box = "<box><size>0.5 0.2 0.1</size></box>"
+    text = link("trunk", 8, 0, box)
+    for name, x, y in (("FL", 2, 1), ("FR", 2, -1), ("RL", -2, 1), ("RR", -2, -1)):
+        text += f"""<model name="{name}"><pose>{0.1 * x} {0.15 * y} 0 0 0 0</pose>
+          {leg}</model>"""
+        text += joint(f"{name}_abd", "trunk", f"{name}::hip", "1 0 0", -0.6, 0.6)
+    path = folder / "nested.sdf"
+    path.write_text(f'<sdf version="1.9"><model name="dog">{text}</model></sdf>')
+    return path
+
+
 def hexapod(folder: Path) -> Path:
     """A hexapod of 2.6 kg whose legs, of 0.3 m, are spread level at q = 0."""
 

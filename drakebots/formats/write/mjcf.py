@@ -43,6 +43,7 @@ from drakebots.formats.write.parts import (
     filtered_pairs,
     opened,
     write_document,
+    written_name,
 )
 from drakebots.model import (
     Model,
@@ -264,7 +265,7 @@ class _Writer(Writer):
         own = [(steps, X_BP @ X_PM) for steps, X_PM in before]
         gimbal = self.joint_bushing.get(id(part))
         if gimbal is not None:
-            turns = zip(gimbal.steps(part.joint.name()), part.steps)
+            turns = zip(gimbal.steps(written_name(part.joint)), part.steps)
             both = [
                 replace(b, damping=b.damping + j.damping, start=j.start)
                 for b, j in turns
@@ -277,10 +278,10 @@ class _Writer(Writer):
         body = add(parent, "body", name=part.name, **_pose(X_GB))
         self.elements[id(part)] = body
         if part.is_free:
-            add(body, "freejoint", name=part.joint.name())
+            add(body, "freejoint", name=written_name(part.joint))
             X_WB = part.X_PF
             wxyz = X_WB.rotation().ToQuaternion().wxyz()
-            self.key[part.joint.name()] = [*X_WB.translation(), *wxyz]
+            self.key[written_name(part.joint)] = [*X_WB.translation(), *wxyz]
         for steps, X_BM in own:
             self._joints(body, steps, X_BM)
         moves = part.is_free or own
@@ -344,7 +345,7 @@ class _Writer(Writer):
         named += [(point, point.name + end) for point, end in zip(model.points, ends)]
         for point, name in named:
             element = self.elements[id(self.part(point.body))]
-            add(element, "site", name=name, pos=point.p_BF)
+            add(element, "site", name=written_name(name), pos=point.p_BF)
 
     # --- shapes -------------------------------------------------------------
 
@@ -412,7 +413,7 @@ class _Writer(Writer):
     def _couplers(self) -> None:
         for coupler in self.robot.model.couplers:
             follower, leader = coupled_joints(self.plant, coupler)
-            ends = {"joint1": follower.name(), "joint2": leader.name()}
+            ends = {"joint1": written_name(follower), "joint2": written_name(leader)}
             law = [coupler.offset, coupler.gear, 0, 0, 0]
             add(self.equality, "joint", **ends, polycoef=law)
 
@@ -442,7 +443,8 @@ class _Writer(Writer):
         """Motors; those that Drake itself controls as servos with its gains."""
         for actuator in actuators_of(self.plant):
             limit = actuator.effort_limit()
-            says = {"name": actuator.name(), "joint": actuator.joint().name()}
+            joint = written_name(actuator.joint())
+            says = {"name": written_name(actuator), "joint": joint}
             says |= {"forcerange": [-limit, limit]} if np.isfinite(limit) else {}
             if actuator.has_controller():
                 gains = actuator.get_controller_gains()

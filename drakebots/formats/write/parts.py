@@ -46,6 +46,7 @@ from drakebots.model import (
     find_body,
     joint_springs,
     joints_of,
+    part_name,
     rotor_inertias,
 )
 from drakebots.multibody import Robot, build_robot
@@ -143,7 +144,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        return self.body.name()
+        return written_name(self.body)
 
     @property
     def is_still(self) -> bool:
@@ -185,6 +186,12 @@ class Writer:
 
 BUSHING = ("torque_stiffness", "torque_damping", "force_stiffness", "force_damping")
 """The constants of a bushing, (3,) each."""
+
+
+def written_name(part) -> str:
+    """Name of a link, joint or motor in a file, without Drake's colons."""
+    name = part if isinstance(part, str) else part_name(part)
+    return name.replace("::", "_")
 
 
 def bushing_constants(bushing: LinearBushingRollPitchYaw) -> dict[str, np.ndarray]:
@@ -274,7 +281,7 @@ def _steps(joint, springs, rotors: np.ndarray) -> list[Step]:
     Raises:
         InvalidInput: for a type of joint that has none.
     """
-    kind, name = joint.type_name(), joint.name()
+    kind, name = joint.type_name(), written_name(joint)
     if kind in ("revolute", "prismatic"):
         slides = kind == "prismatic"
         axis = joint.translation_axis() if slides else joint.revolute_axis()

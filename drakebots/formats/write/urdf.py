@@ -35,6 +35,7 @@ from drakebots.formats.write.parts import (
     filtered_pairs,
     opened,
     write_document,
+    written_name,
 )
 from drakebots.formats.write.sdf import DRAKE
 from drakebots.model import (
@@ -131,11 +132,13 @@ class _Writer(Writer):
         model = self.robot.model
 
         def at(body: str, p) -> dict[str, Any]:
-            return {"body": body, "p": (self.part(body).X_LB @ p).tolist()}
+            part = self.part(body)
+            return {"body": part.name, "p": (part.X_LB @ p).tolist()}
 
         def end(letter: str, body: str, p, *directions) -> dict[str, Any]:
-            X_LB = self.part(body).X_LB
-            found = {letter: body, f"p_{letter}": (X_LB @ p).tolist()}
+            part = self.part(body)
+            X_LB = part.X_LB
+            found = {letter: part.name, f"p_{letter}": (X_LB @ p).tolist()}
             for name, value in zip(("axis", "side"), directions):
                 if value is not None:
                     turned = X_LB.rotation().matrix() @ value
@@ -144,7 +147,7 @@ class _Writer(Writer):
 
         return {
             "feet": {
-                f.name: at(f.body, f.p_BF) | {"radius": float(f.radius)}
+                written_name(f.name): at(f.body, f.p_BF) | {"radius": float(f.radius)}
                 for f in model.feet
             },
             "points": {p.name: at(p.body, p.p_BF) for p in model.points},
@@ -198,7 +201,7 @@ class _Writer(Writer):
         parent = part.parent.name
         if not part.steps:
             X = part.parent.X_LB @ part.X_PB
-            self._joint(part.joint.name(), "fixed", parent, part.name, X)
+            self._joint(written_name(part.joint), "fixed", parent, part.name, X)
             return
         *between, last = part.steps
         for step in (*between, last):
@@ -235,15 +238,16 @@ class _Writer(Writer):
         for coupler in self.robot.model.couplers:
             follower, leader = coupled_joints(self.plant, coupler)
             says = {"multiplier": coupler.gear, "offset": coupler.offset}
-            add(joints[follower.name()], "mimic", joint=leader.name(), **says)
+            own, other = written_name(follower), written_name(leader)
+            add(joints[own], "mimic", joint=other, **says)
 
     def _transmissions(self) -> None:
         """Adds the actuators as transmissions, with Drake's rotors and gains."""
         for actuator in actuators_of(self.plant):
-            name = actuator.name()
+            name = written_name(actuator)
             element = add(self.root, "transmission", name=f"{name}_transmission")
             add(element, "type", "transmission_interface/SimpleTransmission")
-            joint = add(element, "joint", name=actuator.joint().name())
+            joint = add(element, "joint", name=written_name(actuator.joint()))
             interface = "hardware_interface/EffortJointInterface"
             add(joint, "hardwareInterface", interface)
             motor = add(element, "actuator", name=name)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from drakebots.core.errors import some
-from drakebots.model import Model, standing_poses
+from drakebots.model import Model, part_name, standing_poses
 from drakebots.multibody.posture.search import STRETCHED, leg_reaches, search, settled
 from drakebots.multibody.posture.servos import equilibrium
 from drakebots.multibody.posture.stance import Posture, Stance
@@ -57,7 +57,7 @@ def find_posture(
     if pose is not None:
         return _as_posture(stance, stance.joint_positions(pose), "given")
     reaches = leg_reaches(stance)
-    tried, known = [], {joint.name() for joint in stance.joints}
+    tried, known = [], {part_name(joint) for joint in stance.joints}
     for name, said in standing_poses(model.poses):
         kept = {j: value for j, value in said.items() if j in known}
         # Files round the positions of joints that follow others.
@@ -117,7 +117,7 @@ def _as_posture(
         low = stance.trunk_heights().min(initial=np.inf)
         if -0.02 * stance.size <= low < LEVEL * stance.size:
             faults.append("its trunk lies on the ground")
-    names = [joint.name() for joint in stance.joints]
+    names = [part_name(joint) for joint in stance.joints]
     return Posture(
         joints=dict(zip(names, stance.positions().tolist())),
         X_WB=stance.base_pose(),
@@ -174,7 +174,7 @@ def _faults(
         yield "it reaches into the ground"
     beyond = np.maximum(stance.lower - positions, positions - stance.upper)
     for k in np.flatnonzero(beyond > 1e-6):
-        yield f"joint {stance.joints[k].name()} is beyond its limit"
+        yield f"joint {part_name(stance.joints[k])} is beyond its limit"
     for first, second in sorted(stance.overlaps() - stance.drawn_overlaps):
         yield f"links {first} and {second} run into one another"
     if residuals["unheld [weight]"] > UNHELD:
@@ -203,11 +203,11 @@ def _unheld(stance: Stance) -> str:
         if rest.left[joint.velocity_start()] > UNHELD
         and joint.index() not in stance.roots
     ]
-    passive = [joint.name() for joint in unheld if joint.index() not in driven]
+    passive = [part_name(joint) for joint in unheld if joint.index() not in driven]
     if passive:
         return f"no motor holds {some(passive)} at rest (--actuate all --effort 10)"
     if unheld:
-        weak = some([joint.name() for joint in unheld])
+        weak = some([part_name(joint) for joint in unheld])
         return (
             f"the motors of {weak} are too weak at rest (raise the file's effort "
             "limits, or give --effort)"

@@ -28,6 +28,7 @@ from drakebots.model import (
     joint_slices,
     joint_springs,
     joints_of,
+    part_name,
     point_in_world,
     point_jacobian,
     single_joints,
@@ -368,7 +369,7 @@ class Stance:
         driven, in_loops = self.driven(), self.in_loops()
         driven |= {self.joints[k].index() for k in self.springs}
         return tuple(
-            joint.name()
+            part_name(joint)
             for joint in self.leg_joints()
             if joint.position_upper_limit() > joint.position_lower_limit()
             and joint.index() not in driven
@@ -399,7 +400,7 @@ class Stance:
             UnknownName: for a joint that the model does not have.
             InvalidInput: for a position that is not finite.
         """
-        names = [joint.name() for joint in self.joints]
+        names = [part_name(joint) for joint in self.joints]
         found = self.default.copy()
         for name, value in pose.items():
             check_names("joint", [name], names)

@@ -53,7 +53,7 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.formats import load, robot_alone
-from drakebots.model import Model, actuators_of, gravity
+from drakebots.model import Model, actuators_of, gravity, part_name
 from drakebots.multibody import (
     Finding,
     Flat,
@@ -393,7 +393,7 @@ class Run(ControlRun):
         motors = actuators_of(self.plant.plant)
         dt, none = self.plant.time_step, np.zeros(3)
         force = [sum((p.at(t, dt) for p in self.pushes), none) for t in times]
-        data = data.assign_coords(motor=[motor.name() for motor in motors])
+        data = data.assign_coords(motor=[part_name(motor) for motor in motors])
         data = data.assign(
             torque=(("time", "motor"), efforts, {"units": "N m or N"}),
             push=(("time", "axis"), force, {"units": "N"}),

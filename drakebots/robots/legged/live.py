@@ -52,7 +52,7 @@ from drakebots.live import (
     run_live,
     with_events,
 )
-from drakebots.model import Model, actuators_of, gravity
+from drakebots.model import Model, actuators_of, gravity, part_name
 from drakebots.multibody import (
     Blocks,
     Finding,
@@ -188,9 +188,9 @@ class Jointed(SimulatedPart):
         if passive:
             return
         self._targets = run.simulator.get_system().GetSubsystemByName("targets")
-        own = {joint.name(): k for k, joint in enumerate(run.stance.joints)}
+        own = {part_name(joint): k for k, joint in enumerate(run.stance.joints)}
         motors = actuators_of(run.robot.plant)
-        names = [motor.joint().name() for motor in motors]
+        names = [part_name(motor.joint()) for motor in motors]
         if not names:
             raise InvalidInput(
                 f"{self.name} has no motors for servos; --actuate all adds them"

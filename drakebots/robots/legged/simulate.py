@@ -30,7 +30,13 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.formats import load
-from drakebots.model import Model, actuators_of, bodies_of, sliding_motors
+from drakebots.model import (
+    Model,
+    actuators_of,
+    bodies_of,
+    part_name,
+    sliding_motors,
+)
 from drakebots.multibody import (
     GROUND_FRICTION,
     LEANING,
@@ -202,7 +208,7 @@ class HeldRun(DiagramRun):
         """The motion and the motors' torques, in SI."""
         times, states, keep = self._log.states(self._root)
         data, plant = trajectory_dataset(self.robot, times, states), self.robot.plant
-        if motors := [motor.name() for motor in actuators_of(plant)]:
+        if motors := [part_name(motor) for motor in actuators_of(plant)]:
             units = np.where(sliding_motors(plant), "N", "N m").tolist()
             data = data.assign_coords(motor=motors, torque_unit=("motor", units))
             _, torques = self._log.logged(self._root, "efforts")

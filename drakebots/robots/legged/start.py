@@ -16,6 +16,7 @@ from drakebots.model import (
     central_inertia,
     is_floating,
     joints_of,
+    part_name,
     point_jacobian,
 )
 from drakebots.multibody import Flat, Robot, Terrain, covers, lowest_points
@@ -95,7 +96,7 @@ def nudge(
     speed = rate * abs(p_WB[2] - feet[:, 2].mean() if len(feet) else p_WB[2])
     v, asked = plant.GetVelocities(context), speed * np.array([1.0, 1.0, 0.0])
     for joint in joints:
-        if joint.name() in passive:
+        if part_name(joint) in passive:
             low, high = joint.position_lower_limit(), joint.position_upper_limit()
             middle = (low + high) / 2 if np.isfinite(high - low) else np.inf
             here = plant.GetPositions(context)[joint.position_start()]
@@ -169,7 +170,7 @@ def filter_overlaps(robot: Robot, root_context: Context) -> list[str]:
     plant, scene_graph = robot.plant, robot.scene_graph
     context = scene_graph.GetMyMutableContextFromRoot(root_context)
     pairs = {
-        tuple(body.name() for body in bodies): bodies
+        tuple(map(part_name, bodies)): bodies
         for bodies in robot.overlapping(root_context)
         if plant.world_body() not in bodies
     }

@@ -25,7 +25,7 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict
 from drakebots.core.stages import timed
 from drakebots.formats import model_of, terrain_of
-from drakebots.model import Model, actuators_of, gravity
+from drakebots.model import Model, actuators_of, gravity, part_name
 from drakebots.multibody import (
     Finding,
     Terrain,
@@ -220,7 +220,7 @@ class _Run(ControlRun):
         """
         times, states, inputs, forces = (np.array(x) for x in zip(*self._log))
         data = trajectory_dataset(self.robot, times, states)
-        data = data.assign_coords(input_name=[a.name() for a in self.actuators])
+        data = data.assign_coords(input_name=[part_name(a) for a in self.actuators])
         limits = np.where(np.isfinite(self.limits), self.limits, 0.0)
         planned = [self.plan.at(t) for t in times]
         bases = np.array([x.base for x in planned])

@@ -49,7 +49,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import checked
-from drakebots.model import Model, actuators_of
+from drakebots.model import Model, actuators_of, part_name
 from drakebots.multibody import Flat, Robot, Terrain, Twin
 from drakebots.trajopt.program import Block
 
@@ -146,7 +146,7 @@ class ContactSystem:
         """Names of the inputs."""
         if self.input_names is not None:
             return self.input_names
-        return tuple(motor.name() for motor in actuators_of(self.robot.plant))
+        return tuple(part_name(motor) for motor in actuators_of(self.robot.plant))
 
     @property
     def nu(self) -> int:

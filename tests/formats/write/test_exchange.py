@@ -18,6 +18,7 @@ from drakebots.formats.read.tree import add
 from drakebots.model import available_models
 from tests.helpers.coupled_robots import linkage
 from tests.helpers.scripts import load_script
+from tests.helpers.standing_robots import nested_quadruped
 
 mujoco = pytest.importorskip("mujoco", minversion="3.3")
 # By default MuJoCo writes its warnings to a file in the folder of the tests.
@@ -314,6 +315,20 @@ def test_joints_that_follow_others(tmp_path):
     found = [data.joint(name).qpos[0] for name in "jkst"]
     assert abs(ours[0]) > 0.02
     np.testing.assert_allclose(found, ours, atol=1e-2 * abs(ours[0]))
+
+
+def test_names_that_models_share(tmp_path):
+    """Legs that are models of their own get names of their own."""
+    model = load(nested_quadruped(tmp_path))
+    again = load(write_urdf(model, tmp_path / "again.urdf"))
+    assert len(set(again.summary.actuators)) == 12
+    assert again.summary.actuators[:2] == ("dog_FL_hip_y", "dog_FL_knee")
+    assert [foot.body for foot in again.feet] == [
+        foot.body.replace("::", "_") for foot in model.feet
+    ]
+    theirs = mujoco.MjModel.from_xml_path(str(write_mjcf(model, tmp_path / "dog.xml")))
+    assert theirs.nu == 12 and theirs.body("dog_RR_shank").id > 0
+    assert theirs.body_mass.sum() == pytest.approx(model.summary.mass)
 
 
 def test_values_of_elements():

@@ -16,7 +16,7 @@ from drakebots.robots.legged import Drive, Simulation, drive, simulate
 from drakebots.robots.legged.start import nudge, place
 from tests.formats.read.test_upright import lying_quadruped
 from tests.helpers.robot_files import loops_3d
-from tests.helpers.standing_robots import quadruped
+from tests.helpers.standing_robots import nested_quadruped, quadruped
 
 LEGS = ("FL", "FR", "RL", "RR")
 BENT = {f"{leg}_flexion": 0.6 for leg in LEGS} | {f"{leg}_knee": -1.2 for leg in LEGS}
@@ -234,6 +234,27 @@ def test_links_drawn_into_one_another_do_not_push(tmp_path):
     result = simulate(Simulation(quadruped(tmp_path, thick=True), duration=0.2))
     assert result.ok and "pairs of links overlap" in result.metrics["adjustments"][0]
     assert "overlap" not in result.message
+
+
+def test_legs_that_share_names_are_told_apart(tmp_path):
+    """Each leg's overlap is let be; motors have their own series, joints their pose."""
+    model = load(nested_quadruped(tmp_path))
+    result = simulate(Simulation(model, duration=0.5))
+    assert result.ok
+    assert result.metrics["adjustments"][0].startswith("4 pairs of links overlap")
+    motors = list(result.data.motor.values)
+    assert len(set(motors)) == 12 and "dog::RL::knee" in motors
+    given = {"dog::FL::knee": -0.5, "dog::RR::hip_y": 0.2}
+    posed = find_posture(model, pose=given)
+    assert {k: v for k, v in posed.joints.items() if v} == given
+    robot = build_robot(model)
+    context = robot.plant.CreateDefaultContext()
+    posed.put(robot, context, base=False)
+    names = robot.plant.GetPositionNames(always_add_suffix=False)
+    q = dict(zip(names, robot.plant.GetPositions(context)))
+    assert (q["dog::FL_knee"], q["dog::RR_knee"]) == (-0.5, 0.0)
+    with pytest.raises(UnknownName, match="dog::FL::knee"):
+        simulate(Simulation(model, pose={"knee": -0.5}))
 
 
 @pytest.mark.parametrize(
