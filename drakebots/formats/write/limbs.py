@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import ModelInstanceIndex, UnitInertia
 
-from drakebots.core.errors import InvalidInput, ModelProblem
+from drakebots.core.errors import DrakebotsWarning, InvalidInput, ModelProblem
 from drakebots.core.files import write_text
 from drakebots.formats import (
     SdfGeometry,
@@ -164,6 +165,14 @@ def write_limbs(
     if model.path.name.endswith(".dmd.yaml") or model.text is not None:
         raise ModelProblem(
             model.path, "limbs need the robot's own URDF, SDF or MJCF of today"
+        )
+    if count := len(model.actuators):
+        warnings.warn(
+            DrakebotsWarning(
+                f"{model.path.name} has no motors for {count} joints, and with limbs "
+                "gets none by itself; --actuate all --effort 10 adds them"
+            ),
+            stacklevel=2,
         )
     plant = MultibodyPlant(1e-3)
     instances = model.add_to(plant, close_loops=False)

@@ -19,7 +19,8 @@ so that with the stiffness c in units of m g L / n
     k = c (g / L) I,   d = 1.4 sqrt(c g / L) I,   I = max(m L^2 / n, M_jj)
 
 where M_jj is the joint's own entry of the mass matrix; a joint outside the legs has
-I = M_jj. A motor that turns a leg's joint by a gear r, through the rods of a loop or
+I = M_jj, or the gains that the file gives its motor, which are a soft limb's own
+stiffness. A motor that turns a leg's joint by a gear r, through the rods of a loop or
 because the joint follows it, carries r^2 m L^2 / n, wherever it is. The damping is 0.7
 of the critical one. Drake takes gains into its contact solver's step, so that stiff
 ones stay stable.
@@ -214,11 +215,16 @@ def servos(stance: Stance, stiffness: float) -> Servos:
         own[k] = inertia[joint.velocity_start()] + motor.calc_reflected_inertia(context)
         own[k] = max(own[k], carried * lever.get(joint.index(), 0.0) ** 2)
     rate = np.sqrt(stiffness * stance.gravity / stance.size)
+    gains = np.column_stack([rate**2 * own, 2 * DAMPING * rate * own])
+    for k, motor in enumerate(motors):
+        if motor.has_controller() and motor.joint().index() not in lever:
+            given = motor.get_controller_gains()
+            gains[k] = given.p, given.d
     q = plant.GetPositions(context)
     return Servos(
         positions=np.array([q[m.joint().position_start()] for m in motors]),
-        stiffness=rate**2 * own,
-        damping=2 * DAMPING * rate * own,
+        stiffness=gains[:, 0],
+        damping=gains[:, 1],
         rest=equilibrium(stance),
     )
 

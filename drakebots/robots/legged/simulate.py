@@ -282,9 +282,10 @@ class HeldRun(DiagramRun):
         how = "it has no motors to hold it (--actuate all --effort 10 adds them)"
         if len(held.stiffness):
             least, most = _range(held.stiffness)
+            slide = " or N/m" * bool(sliding_motors(self.robot.plant).any())
             how = (
                 f"held by {len(held.stiffness)} servos, {least:.3g} to {most:.3g} "
-                f"N m/rad, in its posture ({posture.source})"
+                f"N m/rad{slide}, in its posture ({posture.source})"
             )
         how += posture.doubts
         stood = standing.times[-1] > standing.falling or not posture.passive

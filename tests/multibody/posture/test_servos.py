@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from drakebots.formats import load
+from drakebots.core.errors import DrakebotsWarning
+from drakebots.formats import load, write_limbs
 from drakebots.multibody import find_posture
 from drakebots.multibody.posture import Stance, equilibrium, servos
+from tests.helpers.limb_samples import limb
 from tests.helpers.standing_robots import quadruped
 
 
@@ -60,6 +62,20 @@ def test_gains_follow_the_mass_and_the_size(stance):
     assert held.stiffness == pytest.approx(np.full(12, k), rel=1e-3)
     critical = 2 * np.sqrt(held.stiffness * inertia)
     assert held.damping == pytest.approx(0.7 * critical, rel=1e-3)
+
+
+def test_a_soft_limb_keeps_its_stiffness(tmp_path):
+    """Its joints' motors have K / w_j for gains, and the legs' their own."""
+    tail = limb(parent="trunk", segments=4)
+    with pytest.warns(DrakebotsWarning, match="no motors for 12 joints"):
+        path = write_limbs(quadruped(tmp_path), (tail,), tmp_path / "soft.dmd.yaml")
+    model = load(path, actuate="all", effort=40)
+    stance = Stance(model)
+    stance.take(find_posture(model))
+    held = servos(stance, 8.0)
+    assert held.stiffness[:5] == pytest.approx(tail.stiffness / tail.weights)
+    assert not held.damping[:5].any()  # that of a limb is its joints'
+    assert np.ptp(held.stiffness[5:]) < 1e-6 * held.stiffness[5]
 
 
 def test_a_crank_beside_the_leg_carries_what_follows_it(tmp_path):
