@@ -142,9 +142,12 @@ def optimality_error(H, g, A, lower, upper, x, dual) -> float:
 
 
 def _daqp(H, g, A, lower, upper, start):
-    how = {"primal_start": start, "primal_tol": 1e-12}
-    x, _, flag, info = daqp.solve(H, g, A, upper, lower, **how)
-    failed = "" if flag == 1 else _MESSAGES.get(flag, f"flag {flag}")
+    for tolerance in (1e-12, 1e-9, 1e-6):  # large answers round by more than the first
+        how = {"primal_start": start, "primal_tol": tolerance}
+        x, _, flag, info = daqp.solve(H, g, A, upper, lower, **how)
+        if flag > 0:  # an optimum, or one within DAQP's rounding
+            break
+    failed = "" if flag > 0 else _MESSAGES.get(flag, f"flag {flag}")
     return np.asarray(x), np.asarray(info["lam"])[: len(lower)], failed
 
 

@@ -85,3 +85,23 @@ def test_what_one_solver_calls_infeasible_another_may_solve(monkeypatch):
     monkeypatch.setattr(qp, "_daqp", lambda H, g, *a: (0 * g, 0 * g, "infeasible"))
     x, _ = solve_qp(*problem)
     np.testing.assert_allclose(x, exact, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_large_answers_are_not_called_infeasible(seed, monkeypatch):
+    """Of a whole-body controller's form, with a foot in the air: 0 is feasible. At
+    1e-12 alone, below the rounding of x in its units, no point was found."""
+    nothing = "infeasible"
+    monkeypatch.setattr(qp, "_clarabel", lambda H, g, *a: (0 * g, 0 * g, nothing))
+    rng = np.random.default_rng(seed)
+    J = rng.normal(size=(18, 24))
+    H, g = J.T @ J + 1e-6 * np.eye(24), -J.T @ rng.normal(size=18)
+    most = np.r_[np.full(12, 2.0), np.full(9, 50.0), np.zeros(3)]
+    least = np.where(np.arange(24) % 3 == 2, 0.0, -most)
+    least[:12] = -2.0
+    foot = np.column_stack([[1, 1, -1, -1], [1, -1, 1, -1], np.full(4, -0.56)])
+    A = np.hstack([np.zeros((16, 12)), np.kron(np.eye(4), foot)])
+    x, dual = solve_qp(H, g, (least, most), A, np.full(16, -np.inf), np.zeros(16))
+    assert max((x - most).max(), (least - x).max(), (A @ x).max()) < 1e-6
+    left = H @ x + g + dual[:24] + A.T @ dual[24:]
+    assert np.abs(left).max() < 1e-6 * np.abs(g).max()
