@@ -214,6 +214,11 @@ def with_parameters(
         if name == "friction" or name in SERVO:  # in no file
             continue
         check_names("parameter", [name], {"friction", *known})
+        if not known[name]:
+            raise InvalidInput(
+                f"parameter {name}: several parts of the file are called so; rename "
+                "them"
+            )
         own, *others = known[name]
         share = value / float(said(*own)) if others else 1.0
         say(*own, repr(float(value)))
@@ -230,7 +235,7 @@ _Place = tuple[ET.Element, str]
 
 def _numbers(root: ET.Element) -> dict[str, list[_Place]]:
     """The numbers of links and joints by parameter, the parameter's own first; what
-    goes with it in proportion follows."""
+    goes with it in proportion follows. Names of several parts have none."""
     found: dict[str, list[_Place]] = {}
     urdf = root.tag == "robot"
     for link in root.iter("link"):
@@ -239,13 +244,15 @@ def _numbers(root: ET.Element) -> dict[str, list[_Place]]:
         own = (mass, "value") if urdf else (link.find("inertial"), "mass")
         if mass is not None and (not moments or float(said(*own)) > 0):
             parts = [(inertia, key) for key in moments]
-            found[f"mass:{link.get('name')}"] = [own, *parts]
+            name = f"mass:{link.get('name')}"
+            found[name] = [] if name in found else [own, *parts]
     for joint in root.iter("joint"):
         if joint.get("type") in SINGLE:
             dynamics = child_of(joint, "dynamics" if urdf else "axis/dynamics")
             if urdf:
                 dynamics.attrib.setdefault("damping", "0")
-            found[f"damping:{joint.get('name')}"] = [(dynamics, "damping")]
+            name = f"damping:{joint.get('name')}"
+            found[name] = [] if name in found else [(dynamics, "damping")]
     for part in (*root.iter("joint"), *root.iter("transmission")):
         named = part if part.tag == "joint" else part.find("joint")
         place = part.find("axis/dynamics"), "spring_stiffness"

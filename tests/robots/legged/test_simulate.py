@@ -255,6 +255,10 @@ def test_legs_that_share_names_are_told_apart(tmp_path):
     assert (q["dog::FL_knee"], q["dog::RR_knee"]) == (-0.5, 0.0)
     with pytest.raises(UnknownName, match="dog::FL::knee"):
         simulate(Simulation(model, pose={"knee": -0.5}))
+    for name in ("mass:thigh", "damping:knee"):
+        with pytest.raises(InvalidInput, match="several parts"):
+            load(model.path, parameters={name: 0.7})
+    assert load(model.path, parameters={"mass:trunk": 9.0}).summary.mass > 12
 
 
 @pytest.mark.parametrize(
