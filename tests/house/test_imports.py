@@ -58,10 +58,10 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 52_491,
+    "code_lines": 51_900,
     "modules": 380,
     "single_importer_modules": 38,
-    "functions_over_60_lines": 5,
+    "functions_over_60_lines": 4,
     "field_declarations": 1,
     "option_bag_fields": 14,
     "upward_strings": 0,
