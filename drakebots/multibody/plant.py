@@ -407,13 +407,9 @@ def build_robot(
         discrete_contact_approximation=contact,
         contact_model="point",
     )
-    if builder is None:
-        plant, scene_graph = MultibodyPlant(config.time_step), None
-    else:
-        plant, scene_graph = AddMultibodyPlant(config, builder)
-        for part in (plant, scene_graph):  # of several robots, Drake wants other names
-            count = sum(isinstance(one, type(part)) for one in builder.GetSystems())
-            part.set_name(part.get_name() + f"_{count}" * (count > 1))
+    plant, scene_graph = MultibodyPlant(config.time_step), None
+    if builder is not None:
+        plant, scene_graph = _added(config, builder)
     closed = close_loops and time_step > 0
     if scaling.is_si:
         model.add_to(plant, close_loops=closed)
@@ -430,6 +426,15 @@ def build_robot(
         plant, model.loops, couplers=model.couplers, length_unit=scaling.length
     )
     return Robot(model, plant, scene_graph, scaling, closure)
+
+
+def _added(config: MultibodyPlantConfig, builder: DiagramBuilder):
+    """A plant and its scene graph in a diagram; of several, Drake wants other names."""
+    parts = AddMultibodyPlant(config, builder)
+    for part in parts:
+        count = sum(isinstance(one, type(part)) for one in builder.GetSystems())
+        part.set_name(part.get_name() + f"_{count}" * (count > 1))
+    return parts
 
 
 def _check_contact(model: Model, contact: str) -> None:
