@@ -398,8 +398,6 @@ def build_robot(
     check_value("model", model, instance(Model, "a model, as load(file) gives one"))
     check_value("ground", ground, optional(instance(Ground)))
     check_value("time step", time_step, non_negative("s"))
-    if ground is not None and builder is None:
-        raise InvalidInput("a ground needs a builder, for its scene graph; give one")
     if time_step > 0:
         _check_contact(model, contact)
     config = MultibodyPlantConfig(
@@ -407,9 +405,7 @@ def build_robot(
         discrete_contact_approximation=contact,
         contact_model="point",
     )
-    plant, scene_graph = MultibodyPlant(config.time_step), None
-    if builder is not None:
-        plant, scene_graph = _added(config, builder)
+    plant, scene_graph = _added(config, builder, ground)
     closed = close_loops and time_step > 0
     if scaling.is_si:
         model.add_to(plant, close_loops=closed)
@@ -428,8 +424,13 @@ def build_robot(
     return Robot(model, plant, scene_graph, scaling, closure)
 
 
-def _added(config: MultibodyPlantConfig, builder: DiagramBuilder):
-    """A plant and its scene graph in a diagram; of several, Drake wants other names."""
+def _added(config: MultibodyPlantConfig, builder, ground):
+    """A plant and its scene graph in a diagram, or a plant alone; of several, Drake
+    wants other names."""
+    if builder is None and ground is not None:
+        raise InvalidInput("a ground needs a builder, for its scene graph; give one")
+    if builder is None:
+        return MultibodyPlant(config.time_step), None
     parts = AddMultibodyPlant(config, builder)
     for part in parts:
         count = sum(isinstance(one, type(part)) for one in builder.GetSystems())
