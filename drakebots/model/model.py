@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from pydrake.multibody.parsing import PackageMap, Parser
 from pydrake.multibody.plant import MultibodyPlant
-from pydrake.multibody.tree import ModelInstanceIndex
+from pydrake.multibody.tree import ModelInstanceIndex, RevoluteSpring
 
 from drakebots.core.errors import ModelProblem, one_line
 from drakebots.model.actuators import Actuator
@@ -23,7 +22,7 @@ from drakebots.model.candidates import FootCandidate
 from drakebots.model.description import Reading
 from drakebots.model.find import package_root
 from drakebots.model.loops import Loop, ball_points, find_body
-from drakebots.model.views import joints_of
+from drakebots.model.views import actuators_of, joints_of, one_named
 
 DRAKE_REFUSALS = (RuntimeError, ValueError, LookupError, SystemExit)
 """Errors by which Drake refuses a model; its failed assertions are SystemExit."""
@@ -84,6 +83,8 @@ class Model(Reading):
             default, as plain values; `units` as its length, mass and time [SI].
         files: hashes of the files that were read, by name; see
             :func:`drakebots.model.find.file_hashes`.
+        sprung: whether soft limbs have springs in place of the motors whose gains are
+            their stiffness, on a robot that has other motors to command.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Model(Reading):
     candidates: tuple[FootCandidate, ...] = field(default=(), repr=False)
     options: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict, repr=False)
+    sprung: bool = False
 
     def to_yaml(self) -> str:
         """Form in a YAML file: its path."""
@@ -113,15 +115,15 @@ class Model(Reading):
             The model instances that were added.
         """
         instances = parse_model(plant, self.path, self)
-        for motor, instance in product(self.actuators, instances):
-            if plant.HasJointNamed(motor.joint, instance):
-                joint = plant.GetJointByName(motor.joint, instance)
-                plant.AddJointActuator(motor.joint, joint, motor.effort)
-        for instance in instances:
-            for name, positions in self.closed.items():
-                if plant.HasJointNamed(name, instance):
-                    joint = plant.GetJointByName(name, instance)
-                    joint.set_default_positions(np.asarray(positions, float))
+        own = [j for j in joints_of(plant) if j.model_instance() in instances]
+        for motor in self.actuators:
+            joint = one_named(plant, "joint", motor.joint, own)
+            plant.AddJointActuator(joint.name(), joint, motor.effort)
+        if self.sprung:
+            _spring_limbs(plant)
+        for name, positions in self.closed.items():
+            joint = one_named(plant, "joint", name, own)
+            joint.set_default_positions(np.asarray(positions, float))
         if close_loops:
             self.close_loops(plant, [x for x in self.loops if not x.in_file])
         return instances
@@ -199,6 +201,20 @@ class Model(Reading):
             "points": [point.name for point in self.points],
             "notes": list(self.notes),
         }
+
+
+def _spring_limbs(plant: MultibodyPlant) -> None:
+    """Puts springs in place of the motors of soft limbs, which are named as
+    :class:`drakebots.multibody.Limb` names them, unless the robot has no others."""
+    soft = []
+    for motor in actuators_of(plant):
+        limb, bends, _ = motor.name().rpartition("_bend_")
+        whole = plant.HasBodyNamed(f"{limb}_tip", motor.model_instance())
+        soft += [motor] * (bool(bends) and whole and motor.has_controller())
+    for motor in soft if len(soft) < plant.num_actuators() else ():
+        stiffness = motor.get_controller_gains().p
+        plant.AddForceElement(RevoluteSpring(motor.joint(), 0.0, stiffness))
+        plant.RemoveJointActuator(motor)
 
 
 # --- Drake's parser -----------------------------------------------------------

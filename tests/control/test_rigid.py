@@ -10,8 +10,12 @@ import pytest
 import drakebots
 from drakebots.control import Command, HardPlant, SapPlant, stiff_ground
 from drakebots.core.units import GRAVITY
+from drakebots.formats import write_limbs
 from drakebots.model import Point
 from drakebots.multibody import Flat
+from drakebots.trajopt.locomotion import stand
+from tests.helpers.limb_samples import limb
+from tests.helpers.standing_robots import quadruped
 
 FRICTION = 0.225
 
@@ -102,3 +106,45 @@ def test_friction_and_payload_change_while_it_runs(puck):
         assert impulse == pytest.approx(mass * (GRAVITY * 0.05 + up), rel=1e-6)
         assert -ahead == pytest.approx(friction * impulse / mass, rel=1e-4)
         assert plant.state()[1][3] > 0.1
+
+
+@pytest.mark.filterwarnings("ignore:.*no motors")
+def test_a_soft_limb_is_a_spring_to_programs_and_to_their_plant(tmp_path):
+    """A tail without damping hangs where K/w_j q_j balances gravity, and stays there,
+    with a tip too light for explicit steps of 1 ms."""
+    tail = limb(parent="trunk", segments=3, stiffness=0.5, mass=0.3, damping=0.0)
+    tail = dataclasses.replace(tail, length=0.2, axis=(0.0, 1.0, 0.0))
+    path = write_limbs(quadruped(tmp_path), (tail,), tmp_path / "soft.dmd.yaml")
+    standing = stand(drakebots.load(path, actuate="all", effort=40))
+    robot, q = standing.system.robot, standing.q
+    plant, context = robot.plant, robot.plant.CreateDefaultContext()
+    assert plant.num_actuators() == 12
+    plant.SetPositions(context, q)
+    gravity = plant.CalcGravityGeneralizedForces(context) * robot.scaling.torque
+    bent = [plant.GetJointByName(name).position_start() for name in tail.joints]
+    assert tail.stiffness / tail.weights * q[bent] == pytest.approx(gravity[bent])
+    assert 0.15 < q[bent].sum() < 0.3
+
+    spun = BODY.replace(
+        "</robot>",
+        """<link name="rotor"><inertial><mass value="1"/><inertia ixx="1" ixy="0"
+        ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link><joint name="spin"
+        type="continuous"><axis xyz="0 0 1"/><parent link="puck"/><child link="rotor"/>
+        </joint></robot>""",
+    )
+    (tmp_path / "puck.urdf").write_text(spun)
+    on_puck = dataclasses.replace(tail, parent="puck")
+    path = write_limbs(tmp_path / "puck.urdf", (on_puck,), tmp_path / "spun.dmd.yaml")
+    model = drakebots.load(path, actuate="spin", effort=1.0, feet=())
+    model = dataclasses.replace(model, sprung=True)
+    ground = stiff_ground(model, 0.3, 0.6, GRAVITY, Flat())
+    sap = SapPlant(model, base="fixed", time_step=1e-3, ground=ground)
+    assert sap.plant.num_actuators() == 1
+    sap.start(np.zeros(5), np.zeros(5))
+    seen = []
+    for _ in range(1000):
+        sap.advance(Command(np.zeros(1), np.zeros(0)))
+        seen.append(sap.state()[0])
+    swings = np.sum(seen, axis=1)
+    assert np.ptp(swings) < 2.2 * q[bent].sum()
+    assert swings.mean() == pytest.approx(q[bent].sum(), rel=0.1)

@@ -489,7 +489,7 @@ def _loaded(problem: Control) -> Model:
     if problem.start == "side":
         touching = tuple(point for point in model.points if point.radius > 0)
         model = replace(model, feet=model.feet + touching)
-    return model
+    return replace(model, sprung=True)
 
 
 def _advice(problem: Control) -> list[str]:

@@ -121,7 +121,7 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
         UnknownName, ModelProblem: when the plan's model is not there any more.
         InvalidInput: for a plan of another model.
     """
-    run = _Run(problem, model_of(problem.plan))
+    run = _Run(problem, replace(model_of(problem.plan), sprung=True))
     period = run.every * run.plant.time_step
     return run.simulate(progress, duration=run.duration, log_period=period)
 

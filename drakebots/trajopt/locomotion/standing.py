@@ -150,7 +150,7 @@ def stand(
         UnknownName: for an unknown joint.
     """
     check_legged(model, len(model.summary.actuators))
-    model = robot_alone(model)
+    model = replace(robot_alone(model), sprung=True)
     base = "euler" if model.summary.bases else "fixed"
     original = build_robot(model, base=base, time_step=0)
     posture = find_posture(model, pose=pose, bent=True)
