@@ -142,8 +142,10 @@ def _inspect(path: Path, options: Options) -> tuple[Model, Links, list[str]]:
     wanted = reading.motors or None if options.actuate is None else options.actuate
     followers = {coupler.follower for coupler in reading.couplers}
     asked = {"actuate": wanted, "effort": options.effort, "followers": followers}
+    own = {name: name.rpartition("::")[2] for name in summary.joints}
+    efforts = {n: reading.efforts[o] for n, o in own.items() if o in reading.efforts}
     motors, on_motors = choose_actuators(
-        summary.joints, summary.driven, reading.efforts, **asked
+        summary.joints, summary.driven, efforts, **asked
     )
     added = tuple(motor.joint for motor in motors)
     srdf = find_srdf(path, list(model_names(links.plant))[2:])
@@ -175,9 +177,8 @@ def _inspect(path: Path, options: Options) -> tuple[Model, Links, list[str]]:
         actuators=motors,
         closed=positions,
     )
-    is_asked = wanted is not None
-    on_motors = on_motors if is_asked or reading.kind == "ROS" else []
-    return model, links, on_motors
+    tell = wanted is not None or reading.kind == "ROS" or efforts
+    return model, links, on_motors if tell else []
 
 
 def _decide(model: Model, links: Links, on_motors: list[str]) -> Model:

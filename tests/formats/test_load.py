@@ -13,8 +13,8 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots import DrakebotsError, UnknownName, available_models, load
 from drakebots.formats.read import read_robot
-from drakebots.model import find_model, package_root
-from drakebots.multibody import find_posture
+from drakebots.model import actuators_of, find_model, package_root, part_name
+from drakebots.multibody import build_robot, find_posture
 from tests.helpers.scripts import load_script
 from tests.helpers.standing_robots import quadruped
 
@@ -361,3 +361,25 @@ def test_one_limit_that_no_robot_stands_on_is_none(tmp_path, effort, options, li
     said = [note for note in model.notes if "taken for none given" in note]
     assert len(said) == np.isinf(limit)
     assert all("is 0.1, where standing takes some 2 N m" in note for note in said)
+
+
+@pytest.mark.parametrize("names", [("dog",), ("dog", "cat")])
+def test_robots_that_a_dmd_adds_get_the_motors_of_their_effort_limits(tmp_path, names):
+    """Of one and of two of a kind, whose joints share their names: in the plant too."""
+    file = f"file://{quadruped(tmp_path, effort=40.0)}"
+    adds = [f"- add_model: {{name: {name}, file: {file}}}\n" for name in names]
+    path = tmp_path / "all.dmd.yaml"
+    path.write_text("directives:\n" + "".join(adds))
+    model = load(path)
+    motors = actuators_of(build_robot(model).plant)
+    assert tuple(map(part_name, motors)) == model.summary.actuators
+    assert [motor.effort_limit() for motor in motors] == [40.0] * 12 * len(names)
+
+
+def test_effort_limits_that_differ_between_files_of_a_dmd_are_none(tmp_path):
+    (tmp_path / "weak").mkdir()
+    files = quadruped(tmp_path, effort=40.0), quadruped(tmp_path / "weak", effort=4.0)
+    add = "- add_model: {{name: {}, file: file://{}}}\n".format
+    path = tmp_path / "all.dmd.yaml"
+    path.write_text("directives:\n" + "".join(map(add, ("one", "two"), files)))
+    assert not load(path).actuators

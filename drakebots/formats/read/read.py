@@ -43,7 +43,12 @@ from drakebots.formats.read.tree import (
     say,
     write_tree,
 )
-from drakebots.formats.read.urdf import mimic_of, repair_urdf, stated_efforts
+from drakebots.formats.read.urdf import (
+    included_efforts,
+    mimic_of,
+    repair_urdf,
+    stated_efforts,
+)
 from drakebots.model import (
     Coupler,
     Loop,
@@ -125,7 +130,7 @@ def _read_plain(path: Path, options: Options) -> Reading:
             for name in re.findall(r"\b(?:package|model)://([^/\s]+)", source):
                 if folder := next(places.folders(name), None):
                     places.used[name] = folder
-            reading = Reading()
+            reading = Reading(efforts=included_efforts(included))
         reading = replace(reading, uncoupled=with_mimics(included))
     for name in reading.uncoupled:
         line = "a <mimic> of an included file acts in simulations, not in plans"
@@ -259,7 +264,8 @@ def _numbers(root: ET.Element) -> dict[str, list[_Place]]:
         if part.find("axis/dynamics/spring_stiffness") is None:
             place = next(part.iter("drake:controller_gains"), None), "p"
         if named is not None and place[0] is not None:
-            found[f"stiffness:{named.get('name')}"] = [place]
+            name = f"stiffness:{named.get('name')}"
+            found[name] = [] if name in found else [place]
     return found
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import numpy as np
 from pydrake.math import RollPitchYaw, RotationMatrix
 
-from drakebots.core.errors import InvalidInput
+from drakebots.core.errors import InvalidInput, ModelProblem
+from drakebots.core.files import reading
 from drakebots.formats.read.files import Packages
 from drakebots.formats.read.findings import Findings, note_ignored_tags, words
+from drakebots.formats.read.limits import read_text
 from drakebots.formats.read.masses import WORLD, fix_weightless, repair_inertia
 from drakebots.formats.read.meshes import SHAPES, repair_shapes
 from drakebots.formats.read.strict_xml import arithmetic
@@ -24,6 +27,7 @@ from drakebots.formats.read.tree import (
     joint_elements,
     leave_out,
     link_at,
+    read_tree,
     remove,
     rename_taken,
     written,
@@ -174,10 +178,23 @@ def stated_efforts(root: ET.Element) -> dict[str, float]:
     found = {}
     for joint in root.iter("joint"):
         limit = joint.find("limit")
-        effort = 0.0 if limit is None else float(limit.get("effort", 0.0))
+        effort = 0.0 if limit is None else number(limit, "effort") or 0.0
         if joint.get("type") in SINGLE and effort > 0 and joint.find("mimic") is None:
             found[joint.get("name", "")] = effort
     return found
+
+
+def included_efforts(files: Iterable[Path]) -> dict[str, float]:
+    """The limits of effort that URDFs among files state of joints, by their own names;
+    where two differ none."""
+    found: dict[str, set[float]] = {}
+    for file in files:
+        if file.suffix.lower() == ".urdf":
+            with reading(file, ModelProblem):
+                efforts = stated_efforts(read_tree(read_text(file)))
+            for name, effort in efforts.items():
+                found.setdefault(name, set()).add(effort)
+    return {name: own.pop() for name, own in found.items() if len(own) == 1}
 
 
 def repair_transmissions(

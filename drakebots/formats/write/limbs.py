@@ -167,10 +167,11 @@ def write_limbs(
             model.path, "limbs need the robot's own URDF, SDF or MJCF of today"
         )
     if count := len(model.actuators):
+        effort = "" if model.efforts else " --effort 10"
         warnings.warn(
             DrakebotsWarning(
                 f"{model.path.name} has no motors for {count} joints, and with limbs "
-                "gets none by itself; --actuate all --effort 10 adds them"
+                f"gets none by itself; --actuate all{effort} adds them"
             ),
             stacklevel=2,
         )
