@@ -20,7 +20,7 @@ from drakebots.core.files import csv_table, reading
 from drakebots.core.installed import extra
 from drakebots.core.units import dimensions, si_factor
 from drakebots.identify.stepper import springs
-from drakebots.model import actuators_of, model_names, slides
+from drakebots.model import actuators_of, model_names, part_name, slides
 from drakebots.multibody import Robot
 from drakebots.results import LARGEST, Result, columns, load_result
 
@@ -63,12 +63,14 @@ class Measured:
     def column(
         self, robot: Robot, like: str, kind: str, *names: str
     ) -> np.ndarray | None:
-        """The column "kind.name", or Drake's "kind.model_name", of the first name.
+        """The column "kind.name", or Drake's "kind.model_name", of the first name,
+        which may be "model::name".
 
         Raises:
             InvalidInput: for one in a unit of another dimension than `like`.
         """
         models = ("", *(f"{model}_" for model in model_names(robot.plant)))
+        names = (*names, *("_".join(name.rsplit("::", 1)) for name in names))
         heads = (f"{kind}.{model}{name}" for name in names for model in models)
         head = next((h for h in heads if h in self.columns), "")
         unit = self.units.get(head, like)
@@ -322,7 +324,7 @@ class Drives:
     ):
         self._time, self._curves, self.servos = data.time, [], {}
         for i, motor in enumerate(actuators_of(robot.plant)):
-            name, joint = motor.name(), motor.joint().name()
+            name, joint = part_name(motor), part_name(motor.joint())
             likes = ("m", "N") if slides(motor.joint()) else ("rad", "N m")
             target, drive = (
                 data.column(robot, like, kind, name, joint)

@@ -34,6 +34,7 @@ from drakebots.model import (
     bodies_of,
     force_elements,
     gravity,
+    part_name,
     single_joints,
     slides,
     spring_law,
@@ -93,14 +94,14 @@ def _choices(robot: Robot, servo: Mapping[str, float]) -> dict[str, tuple[float,
         found["friction"] = robot.model.parameters.get("friction", GROUND_FRICTION), "1"
     for body in bodies_of(plant):
         if body.default_mass() > 0:
-            found[f"mass:{body.name()}"] = body.default_mass(), "kg"
+            found[f"mass:{part_name(body)}"] = body.default_mass(), "kg"
     gains = {
-        motor.joint().name(): motor.get_controller_gains().p
+        part_name(motor.joint()): motor.get_controller_gains().p
         for motor in actuators_of(plant)
         if motor.has_controller()
     } | {joint: spring_law(spring)[0] for joint, spring in springs(robot).items()}
     for joint in single_joints(plant):
-        per, name = "m" if slides(joint) else "rad", joint.name()
+        per, name = "m" if slides(joint) else "rad", part_name(joint)
         unit = "N" if slides(joint) else "N m"
         if name in robot.model.summary.joints:
             damping = float(joint.default_damping_vector()[0])
@@ -113,7 +114,7 @@ def _choices(robot: Robot, servo: Mapping[str, float]) -> dict[str, tuple[float,
 def springs(robot: Robot) -> dict[str, ForceElement]:
     """Springs by the names of their joints."""
     found = [e for e in force_elements(robot.plant) if hasattr(e, "joint")]
-    return {element.joint().name(): element for element in found}
+    return {part_name(element.joint()): element for element in found}
 
 
 _SMALL = {"N m s/rad": 1e-2, "N s/m": 1.0, "N m/rad": 1.0}
@@ -269,7 +270,7 @@ class FittedStepper(TimeStepper):
         """What can be measured: its unit and its entry in the state."""
         found, base = {}, f"{base_body(self.plant).name()}_"
         for joint in single_joints(self.plant):
-            name, at = joint.name(), joint.position_start()
+            name, at = part_name(joint), joint.position_start()
             unit, part = "m" if slides(joint) else "rad", name.removeprefix(base)
             if name != part and part in ("x", "y", "z", "roll", "pitch", "yaw"):
                 kind = "base_position" if part in "xyz" else "base_rpy"

@@ -36,6 +36,7 @@ from drakebots.model import (
     force_elements,
     joint_slices,
     joints_of,
+    part_name,
     rotor_inertias,
     spring_law,
 )
@@ -283,7 +284,7 @@ class Twin:
         about_cm = about_cm - mass * (p @ p * np.eye(3) - np.outer(p, p))
         tiny = np.abs(about_cm) < 1e-14 * np.abs(about_cm).max()
         about_cm[tiny] = 0.0
-        value = self.values.get(f"mass:{found.name()}", mass)
+        value = self.values.get(f"mass:{part_name(found)}", mass)
         return value, p, about_cm if value is mass else value / mass * about_cm
 
     def centroidal(
@@ -339,7 +340,8 @@ class Twin:
             length = ca.norm_2(self._span(element, q))
             return 0.5 * element.stiffness() * (length - element.free_length()) ** 2
         stiffness, rest = spring_law(element)
-        stiffness = self.values.get(f"stiffness:{element.joint().name()}", stiffness)
+        name = f"stiffness:{part_name(element.joint())}"
+        stiffness = self.values.get(name, stiffness)
         return 0.5 * stiffness * (q[element.joint().position_start()] - rest) ** 2
 
     def _span(self, element: LinearSpringDamper, q):
@@ -350,7 +352,7 @@ class Twin:
         """Generalized force of joint damping and dampers (nv,)."""
         damping = ca.SX(self.joint_damping())
         for link in self.links:
-            value = self.values.get(f"damping:{link.joint.name()}")
+            value = self.values.get(f"damping:{part_name(link.joint)}")
             if value is not None:
                 damping[joint_slices(link.joint)[1]] = value
         force = -damping * v

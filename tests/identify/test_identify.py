@@ -9,6 +9,7 @@ import casadi as ca
 import matplotlib.image
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 from drakebots.cli import main
 from drakebots.core.errors import (
@@ -20,6 +21,7 @@ from drakebots.core.errors import (
 )
 from drakebots.core.files import write_csv
 from drakebots.core.run import Verdict
+from drakebots.core.units import GRAVITY
 from drakebots.formats import load
 from drakebots.identify import Identification, identify, read_measured, write_parameters
 from drakebots.identify.fit import Fit
@@ -77,6 +79,46 @@ def test_a_links_inertia_goes_with_its_mass(pendulum):
         body.default_rotational_inertia().CopyToFullMatrix3() for body in bodies
     )
     np.testing.assert_allclose(heavy, 2 * light)
+
+
+ARM = """<model name="{}"><link name="arm"><pose relative_to="hip"/><inertial>
+<pose>0 0 -0.3 0 0 0</pose><mass>0.5</mass><inertia><ixx>0.01</ixx><iyy>0.01</iyy>
+<izz>0.01</izz><ixy>0</ixy><ixz>0</ixz><iyz>0</iyz></inertia></inertial></link>
+<joint name="hip" type="revolute"><pose relative_to="__model__"/><parent>world</parent>
+<child>arm</child><axis><xyz>0 1 0</xyz><dynamics><damping>0.2</damping></dynamics>
+<limit><effort>0</effort></limit></axis>
+</joint></model>"""
+
+
+def test_two_models_that_share_names_are_told_apart(tmp_path):
+    """Two pendulums of one kind, whose motions are integrated by scipy."""
+    path = tmp_path / "two.sdf"
+    arms = "".join(map(ARM.format, ("left", "right")))
+    path.write_text(f'<sdf version="1.9"><world name="w">{arms}</world></sdf>')
+    t, columns = np.arange(0, 2, 0.01), {}
+    for name, damping, mass in (("left", 0.05, 0.5), ("right", 0.2, 1.0)):
+
+        def rates(_, x, d=damping, m=mass):
+            torque = -m * GRAVITY * 0.3 * np.sin(x[0]) - d * x[1]
+            return x[1], torque / (m * (0.02 + 0.3**2))
+
+        swung = solve_ivp(rates, (0, 2), (0.5, 0.0), t_eval=t, rtol=1e-10, atol=1e-12)
+        columns[f"position.{name}_hip [rad]"] = swung.y[0]
+    heads, rows = ["time [s]", *columns], np.column_stack([t, *columns.values()])
+    data = write_csv(tmp_path / "run.csv", heads, rows)
+    names = "damping:left::hip", "mass:right::arm"
+    found = identify(asked(load(path), data, *names))
+    assert value(found, names[0]) == pytest.approx(0.05, rel=1e-2)
+    assert value(found, names[1]) == pytest.approx(1.0, rel=1e-2)
+
+
+def test_a_stiffness_of_a_name_that_two_models_share_is_refused(tmp_path):
+    springs = "<dynamics><spring_stiffness>1</spring_stiffness>"
+    arms = "".join(map(ARM.replace("<dynamics>", springs).format, ("left", "right")))
+    path = tmp_path / "two.sdf"
+    path.write_text(f'<sdf version="1.9"><world name="w">{arms}</world></sdf>')
+    with pytest.raises(InvalidInput, match="several parts"):
+        load(path, parameters={"stiffness:hip": 2.0})
 
 
 # --- gradients ---
