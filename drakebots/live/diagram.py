@@ -7,6 +7,7 @@ live(builder.Build(), [Button("kick", "K", act=kick)])
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,8 @@ class Running(Part):
         self.simulator, self.root = simulator, simulator.get_mutable_context()
         systems = _systems(simulator.get_system())
         self._sources = [s for s in systems if isinstance(s, SliderSource)]
-        self._plants = [s for s in systems if isinstance(s, MultibodyPlant)]
+        pairs = zip(systems, map(_plant_of, systems))
+        self._plants = [pair for pair in pairs if isinstance(pair[1], MultibodyPlant)]
         own = [slider for source in self._sources for slider in source.sliders]
         self.controls = [*own, *controls]
         self._bound = [c for c in controls if getattr(c, "to", None) is not None]
@@ -158,9 +160,9 @@ class Running(Part):
 
     def _sample(self) -> tuple[float, np.ndarray]:
         root = self.root
-        contexts = [plant.GetMyContextFromRoot(root) for plant in self._plants]
-        states = [p.GetPositions(c) for p, c in zip(self._plants, contexts)]
-        return root.get_time(), np.concatenate([*states, []])
+        rows = [(s.GetMyContextFromRoot(root), s, p) for s, p in self._plants]
+        q = [s.GetOutputPort("state").Eval(c)[: p.num_positions()] for c, s, p in rows]
+        return root.get_time(), np.concatenate([*q, []])
 
     def advance(self, time: float) -> Stop | None:
         try:
@@ -171,13 +173,21 @@ class Running(Part):
         return None
 
     def dataset(self) -> xr.Dataset:
-        """The positions of all plants over time."""
+        """The positions of all plants over time; names that several share have that of
+        their system before them."""
         times, positions = map(np.array, zip(*self._kept))
-        names = [n for plant in self._plants for n in plant.GetPositionNames()]
+        own = [(s, n) for s, plant in self._plants for n in plant.GetPositionNames()]
+        count = Counter(n for _, n in own)
+        names = [n if count[n] == 1 else f"{s.get_name()}.{n}" for s, n in own]
         rows = ("time", "coordinate"), positions, {"units": "m or rad"}
         axes = {"time": ("time", times, {"units": "s"})}
         axes["coordinate"] = np.array(names, dtype=str)  # where there is none, too
         return xr.Dataset({"position": rows}, axes)
+
+
+def _plant_of(system: System) -> System:
+    """Itself, or the plant whose place it takes with its ports, as with a skin."""
+    return getattr(getattr(system, "stepper", None), "plant", system)
 
 
 def _systems(system: System) -> list[System]:

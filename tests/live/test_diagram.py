@@ -79,6 +79,22 @@ def test_parts_of_a_diagram_in_a_diagram_are_found():
     assert run.data.position.values[-1, 0] > 0
 
 
+def test_two_plants_of_one_model_are_told_apart():
+    builder = DiagramBuilder()
+    inner = [builder.AddSystem(pendulum()) for _ in range(2)]
+    for number, diagram in enumerate(inner):
+        diagram.GetSubsystemByName("plant").set_name(f"plant{number}")
+        builder.ExportInput(diagram.get_input_port(), f"torque{number}")
+    diagram = builder.Build()
+    slider = Slider("second", -5, 5, 2.0, to=diagram.GetInputPort("torque1"))
+    still = Slider("first", -5, 5, 0.0, to=diagram.GetInputPort("torque0"))
+    run = live(diagram, [still, slider], headless=True, duration=0.2)
+    names = [str(name) for name in run.data.coordinate.values]
+    assert [name.split(".")[0] for name in names] == ["plant0", "plant1"]
+    ends = run.data.position.values[-1]
+    assert abs(ends[0]) < 1e-9 < ends[1]
+
+
 def test_a_slider_of_one_index_leaves_the_others():
     """In a diagram without a plant, of which no positions are kept."""
     builder = DiagramBuilder()

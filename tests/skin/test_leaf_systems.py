@@ -31,6 +31,7 @@ from pydrake.systems.framework import DiagramBuilder
 from pydrake.systems.sensors import CameraInfo, RgbdSensor
 
 from drakebots.core.errors import InvalidInput
+from drakebots.live import live
 from drakebots.model import package_root
 from drakebots.skin import CoupledSkeleton, PlacedSkin, add_skin
 from drakebots.skin.coupled import Servo
@@ -254,6 +255,20 @@ def test_a_leg_kicks_a_box_beside_another_plant(first):
     fallen = other.GetMyContextFromRoot(simulator.get_context())
     ball = other.GetBodyByName("ball").EvalPoseInWorld(fallen).translation()
     assert ball[2] == pytest.approx(0.1 - 9.81 * 0.15**2 / 2, abs=2e-3)
+
+
+def test_a_live_run_keeps_the_positions_of_its_plant():
+    builder = DiagramBuilder()
+    plant, _ = scene_with_box(builder, BESIDE)
+    system = add_skin(builder, plant, FOLDER / "skinned_leg.skin.yaml")
+    builder.ExportInput(system.GetInputPort("desired_position"), "goal")
+    simulator = Simulator(builder.Build())
+    root, port = simulator.get_mutable_context(), simulator.get_system()
+    port.GetInputPort("goal").FixValue(root, [-0.8, 0.2])
+    run = live(simulator, headless=True, duration=0.05)
+    assert run.data.coordinate.values.tolist() == plant.GetPositionNames()
+    state = system.coupled_state(system.GetMyContextFromRoot(root))
+    np.testing.assert_array_equal(run.data.position.values[-1], state.q)
 
 
 def test_ports_are_those_of_the_plant():
