@@ -212,7 +212,7 @@ def build(problem: Simulation) -> WalkDiagram:
     builder = DiagramBuilder()
     config = MultibodyPlantConfig(
         time_step=problem.time_step,
-        # Its feet hardly land, but slide slowly all the time.
+        # The walk converges in the time step by no other (docs/evidence/voxel.md).
         discrete_contact_approximation="lagged",
         contact_model="point",
         stiction_tolerance=problem.stiction,
