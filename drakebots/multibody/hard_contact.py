@@ -369,10 +369,11 @@ def solve_lcp(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
     """Finds z >= 0 with Z z + z0 >= 0 and z'(Z z + z0) = 0.
 
     Lemke's method (Drake's Moby solver) is tried first with rows and columns scaled
-    to a unit diagonal, then unscaled. Moby regularises a problem that it finds hard
-    and may report success with the solution of another one, so every solution is
-    checked; where both fail, Murty's least-index pivoting is tried, which always
-    succeeds when Z is a P-matrix.
+    to a unit diagonal, then unscaled, then scaled with z0 brought to 1: its tolerances
+    are absolute, and impacts of heavy robots in short steps miss them. Moby regularises
+    a problem that it finds hard and may report success with the solution of another
+    one, so every solution is checked; where all fail, Murty's least-index pivoting is
+    tried, which always succeeds when Z is a P-matrix.
 
     Raises:
         NoSolution: when no solution passes the check, with its worst rows.
@@ -381,26 +382,30 @@ def solve_lcp(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
     scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(Z)), 1e-12))
     scale[np.diag(Z) == 0] = 1.0
     size = 1.0 + np.abs(z0).max(initial=0.0)
+    unit = np.abs(scale * z0).max(initial=0.0) or 1.0
     worst: dict[str, float] = {}
-    for solve in (partial(_lemke, scale), partial(_lemke, np.ones(len(z0))), _murty):
+    ways = (scale, 1.0), (np.ones(len(z0)), 1.0), (scale, unit)
+    for solve in (*(partial(_lemke, *way) for way in ways), _murty):
         z = solve(Z, z0)
         if not np.isfinite(z).all():
             continue
         slack = Z @ z + z0
         worst = {
             "slack": float(max(0.0, -slack.min(initial=0.0))),
-            "complementarity": float(np.abs(z * slack).max(initial=0.0)),
+            # The slack of a large z is rounding in proportion to it.
+            "complementarity": float(np.abs(z * slack / (1 + z)).max(initial=0.0)),
         }
         if max(worst.values()) <= 1e-8 * size:
             return z
     raise NoSolution("the contact problem of a time step was not solved", worst)
 
 
-def _lemke(scale: np.ndarray, Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
+def _lemke(scale: np.ndarray, unit: float, Z: np.ndarray, z0: np.ndarray) -> np.ndarray:
     prog = MathematicalProgram()
     z = prog.NewContinuousVariables(len(z0), "z")
-    prog.AddLinearComplementarityConstraint(scale[:, None] * Z * scale, scale * z0, z)
-    return np.maximum(scale * MobyLcpSolver().Solve(prog).GetSolution(z), 0.0)
+    M, q = scale[:, None] * Z * scale, scale * z0 / unit
+    prog.AddLinearComplementarityConstraint(M, q, z)
+    return np.maximum(unit * scale * MobyLcpSolver().Solve(prog).GetSolution(z), 0.0)
 
 
 def _murty(Z: np.ndarray, z0: np.ndarray) -> np.ndarray:

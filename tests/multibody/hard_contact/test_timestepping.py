@@ -339,6 +339,27 @@ def test_loops_that_contradict_each_other_are_refused(tmp_path, mass):
         stepper.step(*np.zeros((3, 2)))
 
 
+@pytest.mark.parametrize("mass, h", [(1.0, 1e-5), (100.0, 1e-3), (1e4, 1e-4)])
+def test_a_heavy_box_lands_on_its_corners_at_once(tmp_path, mass, h):
+    """It stops, and the side of the pyramid that it slides to slows it by mu = 0.4 of
+    its fall's speed; the forces' impulse is m (v + g h)."""
+    path = tmp_path / "box.urdf"
+    path.write_text(
+        f"""<robot name="box"><link name="box"><inertial><mass value="{mass}"/>
+        <inertia ixx="{mass}" ixy="0" ixz="0" iyy="{mass}" iyz="0" izz="{mass}"/>
+        </inertial><collision><geometry><box size="1 0.7 0.2"/></geometry></collision>
+        </link></robot>"""
+    )
+    robot = build_robot(drakebots.load(path), base="euler", time_step=0)
+    stepper = TimeStepper(robot, h, friction=0.4)
+    q, v = np.array([0, 0, 0.1, 0, 0, 0]), np.array([5.0, 1.0, -5.0, 0, 0, 0])
+    _, v_next, forces = stepper.step(q, v, np.zeros(0))
+    impulse = mass * (5.0 + 9.81 * h)
+    assert h * forces.normal.sum() == pytest.approx(impulse, rel=1e-9)
+    slowed = 0.4 * impulse / mass
+    assert v_next == pytest.approx([5 - slowed, 1, 0, 0, 0, 0], abs=1e-6)
+
+
 CUBE = """<robot name="cube"><link name="cube"><inertial><mass value="0.37"/>
 <inertia ixx="8e-4" ixy="0" ixz="0" iyy="7e-4" iyz="0" izz="6e-4"/>
 </inertial></link></robot>"""
