@@ -212,8 +212,8 @@ def servos(stance: Stance, stiffness: float) -> Servos:
     own = np.zeros(len(motors))
     for k, motor in enumerate(motors):
         joint = motor.joint()
-        own[k] = inertia[joint.velocity_start()] + motor.calc_reflected_inertia(context)
-        own[k] = max(own[k], carried * lever.get(joint.index(), 0.0) ** 2)
+        leg = carried * lever.get(joint.index(), 0.0) ** 2
+        own[k] = max(inertia[joint.velocity_start()], leg)
     rate = np.sqrt(stiffness * stance.gravity / stance.size)
     gains = np.column_stack([rate**2 * own, 2 * DAMPING * rate * own])
     for k, motor in enumerate(motors):

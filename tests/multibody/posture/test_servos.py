@@ -64,6 +64,24 @@ def test_gains_follow_the_mass_and_the_size(stance):
     assert held.damping == pytest.approx(0.7 * critical, rel=1e-3)
 
 
+def test_a_rotor_s_inertia_counts_once(tmp_path):
+    """k = c (g/L) (J + r^2 J_rotor) of an arm whose rotor is most of its inertia."""
+    path = quadruped(tmp_path)
+    arm = """<link name="arm"><inertial><mass value="0.01"/><inertia ixx="1e-3" ixy="0"
+    ixz="0" iyy="1e-3" iyz="0" izz="1e-3"/></inertial></link><joint name="arm"
+    type="revolute"><parent link="trunk"/><child link="arm"/><axis xyz="0 1 0"/><limit
+    lower="-1" upper="1" effort="9" velocity="9"/></joint><transmission name="arm">
+    <type>SimpleTransmission</type><joint name="arm"/><actuator name="arm">
+    <drake:rotor_inertia value="1e-4"/><drake:gear_ratio value="10"/></actuator>
+    </transmission></robot>"""
+    text = path.read_text().replace("</robot>", arm)
+    path.write_text(text.replace("<robot ", "<robot xmlns:drake='d' "))
+    stance = Stance(load(path))
+    stance.take(find_posture(stance.model))
+    stiffness = servos(stance, 8.0).stiffness[-1]
+    assert stiffness == pytest.approx(8 * 9.81 / stance.size * 11e-3, rel=1e-6)
+
+
 def test_a_soft_limb_keeps_its_stiffness(tmp_path):
     """Its joints' motors have K / w_j for gains, and the legs' their own."""
     tail = limb(parent="trunk", segments=4)
