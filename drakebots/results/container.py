@@ -394,8 +394,8 @@ def columns(data: xr.Dataset) -> Iterator[tuple[str, list[Any]]]:
 def _labels(data: xr.Dataset, dim: str) -> list[tuple[int, str]]:
     size = data.sizes[dim]
     labels = [str(i) for i in range(size)]
-    if dim in data.variables and data.variables[dim].dtype.kind == "U":
-        own = data.variables[dim].values.tolist()
+    if dim in data.variables and data.variables[dim].dtype.kind in "Uiu":
+        own = data.variables[dim].values.astype(str).tolist()
         # A dot inside a label could give two columns the same name.
         if len(set(own)) == size and not any("." in label for label in own):
             labels = own

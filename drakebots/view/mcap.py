@@ -107,13 +107,19 @@ def _series(data: xr.Dataset) -> Iterator[Message]:
         if "time" not in variable.dims:
             continue
         others = [dim for dim in variable.dims if dim != "time"]
-        labels = [[str(x) for x in data[dim].values] for dim in others]
+        labels = [_labels(data[dim].values) for dim in others]
         values = variable.transpose("time", *others).values
         channel = f"/{name}", f"drakebots.{name}"
         units = {"units": str(variable.attrs.get("units", ""))}
         for time, sample in zip(data.time.values, values.tolist()):
             message = _labelled(sample, labels) if others else {"value": sample}
             yield float(time), *channel, units, plain(message)
+
+
+def _labels(items: np.ndarray) -> list[str]:
+    """The labels of a dimension, or its indices where two are the same."""
+    own = [str(x) for x in items]
+    return own if len(set(own)) == len(own) else [str(i) for i in range(len(own))]
 
 
 def _labelled(values: list, labels: list[list[str]]) -> dict[str, Any]:

@@ -194,12 +194,14 @@ def test_csv_numbers_columns_without_distinct_labels(tmp_path):
         {
             "v": (("n", "time", "k"), np.zeros((2, 1, 2)), {"units": "V"}),
             "w": (("time", "m"), np.zeros((1, 2)), {"units": "A"}),
+            "x": (("time", "node"), np.zeros((1, 2)), {"units": "m"}),
         },
         {"time": ("time", [0.0], {"units": "s"}), "k": ["a", "a"], "m": ["a.b", "c"]},
-    )
+    ).assign_coords(node=("node", [30, 7], {"units": "1"}))
     path = make(data=data).to_csv(tmp_path / "run.csv")
     assert path.read_text().splitlines()[0] == (
-        "time [s],v.0.0 [V],v.0.1 [V],v.1.0 [V],v.1.1 [V],w.0 [A],w.1 [A]"
+        "time [s],v.0.0 [V],v.0.1 [V],v.1.0 [V],v.1.1 [V],w.0 [A],w.1 [A],"
+        "x.30 [m],x.7 [m]"
     )
 
 

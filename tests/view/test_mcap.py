@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from drakebots.core.errors import InvalidInput
 from drakebots.formats import load, plain_robot
@@ -41,6 +42,17 @@ def test_every_series_with_labels_and_units(tmp_path):
     assert found["/foot_force"][0][1]["front_left"] == {"x": 0.1, "y": 0.1, "z": 0.1}
     assert units["/foot_force"] == {"units": "N"}
     assert found["/phase"][3][1] == {"value": "é3"}
+
+
+def test_items_of_the_same_label_are_all_written(tmp_path):
+    """By their indices, as in a CSV."""
+    values = np.arange(6.0).reshape(3, 2)
+    data = xr.Dataset(
+        {"force": (("time", "foot"), values, {"units": "N"})},
+        {"time": ("time", [0.0, 1, 2], {"units": "s"}), "foot": ["FL", "FL"]},
+    )
+    found, _ = read(write_mcap(make(data=data), tmp_path / "run.mcap"))
+    assert found["/force"][1] == (1.0, {"0": 2.0, "1": 3.0})
 
 
 def test_bodies_move_and_the_skin_with_them(tmp_path):
