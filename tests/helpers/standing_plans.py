@@ -37,9 +37,7 @@ def standing_plan(
     robot = build_robot(model, base="euler", time_step=0)
     plant, context = robot.plant, robot.plant.CreateDefaultContext()
     posture = find_posture(model)
-    for name, value in posture.joints.items():
-        plant.GetJointByName(name).set_angle(context, value)
-    robot.set_base_pose(context, posture.X_WB)
+    posture.put(robot, context, base=True)
     q, zero = plant.GetPositions(context), np.zeros(plant.num_velocities())
     stepper = TimeStepper(robot, 1.0)
     B, nu = stepper.actuation, stepper.actuation.shape[1]

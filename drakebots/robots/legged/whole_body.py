@@ -75,7 +75,8 @@ class Gains:
         weight_height: weight of the vertical acceleration of the centre of mass, in
             addition to weight_body: a robot that sinks cannot step any more.
         weight_force: weight of forces' deviations from the plan [1/(m g)^2].
-        weight_input: weight of inputs' deviations from the plan [1/(m g l)^2].
+        weight_input: weight of inputs' deviations from the plan [1/(m g l)^2, of
+            sliding motors 1/(m g)^2].
         friction: share of the friction coefficient that may be used.
     """
 
@@ -175,7 +176,9 @@ class WholeBodyControl:
         self._radii = self._radii / robot.scaling.length
         self._rate = float(np.sqrt(self._g / self._height))
         self._weight = robot.model.summary.mass / robot.scaling.mass * self._g
-        self._torque = self._weight * self._height
+        self._lengths = robot.length_positions()[1]
+        slides = sliding_motors(robot.plant)
+        self._efforts = np.where(slides, 1.0, self._height) * self._weight
         self._friction = gains.friction * friction
         self._terrain = terrain.scaled(robot.scaling.length)
         # Feet that the plan never loads follow the body.
@@ -303,7 +306,8 @@ class WholeBodyControl:
         ):
             k = gain * self._rate
             turn = ref.vdot + k**2 * (ref.q - q) + 2 * k * (ref.v - v)
-            tasks.append(_Task(one[index], turn[index], weight / self._rate**4))
+            unit = np.where(self._lengths[index], self._g, self._rate**2)
+            tasks.append(_Task((one[index].T / unit).T, turn[index] / unit, weight))
         return tasks
 
     def _foot_task(
@@ -349,7 +353,7 @@ class WholeBodyControl:
     def _solve(self, ref: Sample, a, A, tasks, down, cone) -> np.ndarray:
         """The inputs of the best z = unit * x."""
         nu, nc, w = self._B.shape[1], len(down), self._gains
-        unit = np.repeat([self._torque, self._weight], [nu, 3 * nc])
+        unit = np.r_[self._efforts, np.repeat(self._weight, 3 * nc)]
         small = np.repeat([w.weight_input, w.weight_force], [nu, 3 * nc])
         planned = np.concatenate([ref.input, (ref.force * down[:, None]).ravel()])
         H, h = np.diag(small), -small * planned / unit
@@ -359,7 +363,7 @@ class WholeBodyControl:
             h = h - task.weight * J.T @ (task.wanted - task.J @ a)
         most = np.outer(down, [HARDEST, HARDEST, HARDEST]).ravel()
         least = np.outer(down, [-HARDEST, -HARDEST, 0.0]).ravel()
-        limits = np.minimum(self._limits / self._torque, 1e6)
+        limits = np.minimum(self._limits / self._efforts, 1e6)
         bounds = np.concatenate([-limits, least]), np.concatenate([limits, most])
         none = np.full(len(cone), -np.inf)
         x, _ = solve_qp(H, h, bounds, cone, none, np.zeros(len(none)))

@@ -1,10 +1,12 @@
 """Whole-body control: its equations of motion, its limits, and what it does at rest."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.linalg
 
-from drakebots.core.units import MM_G_MS
+from drakebots.core.units import MM_G_MS, SI
 from drakebots.formats import load
 from drakebots.multibody import TimeStepper, build_robot, soles_jacobian
 from drakebots.robots.legged import (
@@ -136,6 +138,26 @@ def test_a_push_moves_where_feet_land(standing):
         shift = control.displacement(ref, 0.2, ref.feet, down)
         most = 0.7 * planned.height
         assert shift == pytest.approx([0.0, min(expected, most)], abs=1e-6)
+
+
+def test_torques_of_sliding_legs_do_not_depend_on_the_units(tmp_path):
+    """In SI as in mm, g, ms, out of balance, where tasks contend by their weights."""
+    text = quadruped_urdf(hip_roll=True)
+    knee = r'(_knee" type=)"revolute"(.*?<axis xyz=)"0 1 0"'
+    text = re.sub(knee, r'\1"prismatic"\2"0 0 1"', text, flags=re.DOTALL)
+    model = written(tmp_path, "sliding", text)
+    plan, found = standing_plan(model), []
+    for scaling in (SI, MM_G_MS):
+        robot = build_robot(model, base="euler", time_step=0, scaling=scaling)
+        planned = reference(plan, robot)
+        off = 0.05 * np.random.default_rng(3).standard_normal((2, planned.q.shape[1]))
+        q = planned.q[0] + off[0] / robot.position_units()
+        u = _control(robot, planned).inputs(
+            0.0, q, off[1] / robot.velocity_units(), np.ones(4, bool)
+        )
+        found.append(u * robot.input_units())
+    assert np.abs(found[0] - planned.input[0] * robot.input_units()).max() > 1.0
+    assert found[1] == pytest.approx(found[0], abs=1e-4)
 
 
 ARM = """<link name="arm"><inertial><origin xyz="0 0 0.15"/><mass value="1"/>
