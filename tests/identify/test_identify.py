@@ -178,6 +178,15 @@ def test_derivatives_in_a_servo_and_its_delay_are_exact(pendulum, tmp_path, effo
         )
 
 
+def test_time_steps_are_no_longer_than_asked(pendulum, tmp_path):
+    """Samples of 3.5 ms are two steps each where 2.5 ms are the most."""
+    t = 3.5e-3 * np.arange(30)
+    heads = ["time [s]", "position.hip [rad]", "torque.hip [N m]"]
+    data = write_csv(tmp_path / "run.csv", heads, np.c_[t, np.sin(t), 0 * t])
+    fit = Fit(asked(pendulum, data, "damping:hip"), read_measured(data))
+    assert fit.steps == pytest.approx(np.full(58, 1.75e-3))
+
+
 def test_a_skin_is_left_out_with_a_warning(pendulum, tmp_path):
     (pendulum.path.parent / "pendulum.skin.yaml").write_text("mesh: skin.vtu")
     data = read_measured(swing(pendulum, tmp_path / "run.csv"))
