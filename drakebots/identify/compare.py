@@ -6,7 +6,7 @@ for signal in compare("plan.nc", "log.mcap", shift=0.4):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -86,6 +86,8 @@ def compare(
     sources = [_loaded(source) for source in (first, second)]
     models = [source.model for source in sources if isinstance(source, Result)]
     runs = [read_measured(source) for source in sources]
+    for run, beside in (runs, runs[::-1]):
+        models += _models(list(run.columns), beside.columns)
     one, other = ({_short(n, models): x for n, x in r.columns.items()} for r in runs)
     time, later = runs[0].time, runs[1].time + shift
     found = []
@@ -111,6 +113,20 @@ def _loaded(source: str | Path | Result) -> str | Path | Result:
     """The result of a file of one, which knows its model; else the source."""
     is_file = isinstance(source, str | Path) and Path(source).suffix.lower() == ".nc"
     return load_result(Path(source)) if is_file else source
+
+
+def _models(names: Sequence[str], known: Container[str]) -> list[str]:
+    """The name of the model before all joints of a run, as the file has it inside, if
+    the run beside it knows some of them without it."""
+    joints = [n.partition(".")[2] for n in names if n.startswith("position.")]
+    first = joints[0] if joints else ""
+    heads = [first[: i + 1] for i, letter in enumerate(first) if letter == "_"]
+    return [
+        head.removesuffix("_")
+        for head in heads
+        if all(joint.startswith(head) for joint in joints)
+        and any(f"position.{joint.removeprefix(head)}" in known for joint in joints)
+    ]
 
 
 def _short(name: str, models: Sequence[str]) -> str:

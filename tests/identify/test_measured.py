@@ -232,6 +232,19 @@ def test_whole_turns_and_what_rests_are_no_difference(tmp_path):
     assert main(["compare", str(one), str(other), "--json"]) == 0
 
 
+def test_joints_are_known_whatever_the_model_is_called_inside(tmp_path):
+    """A file's name says nothing of the model's name in it; both before and after."""
+    names = ["go_1_rear_hip", "go_1_rear_knee"], ["rear_hip", "rear_knee"]
+    rows = np.column_stack([TIMES, np.sin(TIMES), TIMES])
+    files = []
+    for own in names:
+        heads = ["time [s]", *(f"position.{name} [rad]" for name in own)]
+        files.append(write_csv(tmp_path / f"{own[0]}.csv", heads, rows))
+    for pair in (files, files[::-1]):
+        found = {signal.name: signal.rms for signal in compare(*pair)}
+        assert found == {"position.rear_hip": 0.0, "position.rear_knee": 0.0}
+
+
 @pytest.mark.long
 def test_a_result_beside_a_log_of_it(tmp_path, capsys):
     """A result has the model's name before that of the joint, a log has not."""
