@@ -401,7 +401,8 @@ class Mesh(Terrain):
         )
 
     def evaluate(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        phi, n = self._distances(np.asarray(points, float).reshape(-1, 3))
+        points = np.asarray(points, float).reshape(-1, 3)
+        phi, n = self._distances(points)
         floor = self.floor & (points[:, 2] < phi)
         up = np.array([0.0, 0.0, 1.0])
         return np.where(floor, points[:, 2], phi), np.where(floor[:, None], up, n)

@@ -177,7 +177,7 @@ def test_a_mesh_on_the_floor(files):
     corner = Mesh(files / "L.stl", scale=1e-3)
     x, y = np.array([-0.1, 0.1, 0.5]), np.zeros(3)
     np.testing.assert_allclose(corner.heights(x, y), [0.05, 0.1, 0.0], atol=1e-9)
-    phi, n = corner.evaluate(np.array([[-0.1, 0, 0.07], [0.4, 0, 0.03]]))
+    phi, n = corner.evaluate([[-0.1, 0, 0.07], [0.4, 0, 0.03]])
     np.testing.assert_allclose(phi, [0.02, 0.03], atol=1e-9)
     np.testing.assert_allclose(n, [[0, 0, 1], [0, 0, 1]], atol=1e-9)
     rows, near, _ = corner.near(np.array([[-0.1, 0, 0.07], [0, 0, 2.0]]), 0.05)
