@@ -6,15 +6,18 @@ for signal in compare("plan.nc", "log.mcap", shift=0.4):
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from drakebots.core.errors import InvalidInput
+from drakebots.core.errors import DrakebotsError, InvalidInput
+from drakebots.formats import model_of, plain_robot
 from drakebots.identify.measured import read_measured
+from drakebots.model import actuators_of, model_names
 from drakebots.plots import (
     COLOURS,
     legend_below,
@@ -75,8 +78,9 @@ def compare(
     """The signals that both have.
 
     Args:
-        first, second: a result, or a file as of :func:`read_measured`. Names in which
-            a series has the model's before the joint's are those without it.
+        first, second: a result, or a file as of :func:`read_measured`. Series of a
+            result that have the model's name before the joint's, or are of motors,
+            are those of a log by the joint's alone.
         shift: time of the first at which the second begins [s].
 
     Raises:
@@ -84,22 +88,22 @@ def compare(
         InvalidInput: when they have no signal or no time in common.
     """
     sources = [_loaded(source) for source in (first, second)]
-    models = [source.model for source in sources if isinstance(source, Result)]
     runs = [read_measured(source) for source in sources]
-    for run, beside in (runs, runs[::-1]):
-        models += _models(list(run.columns), beside.columns)
-    one, other = ({_short(n, models): x for n, x in r.columns.items()} for r in runs)
+    one, other = (run.columns for run in runs)
+    names, theirs = (_by_joint(*both) for both in zip(sources, (one, other)))
+    same = {short: name for name, short in theirs.items()} | {n: n for n in other}
     time, later = runs[0].time, runs[1].time + shift
     found = []
-    for name in (name for name in one if name in other):
-        values = np.interp(time, later, other[name], left=np.nan, right=np.nan)
-        both = np.isfinite(values) & np.isfinite(one[name])
+    for head, name in names.items():
+        if (its := same.get(head, same.get(name))) is None:
+            continue
+        values = np.interp(time, later, other[its], left=np.nan, right=np.nan)
+        both = np.isfinite(values) & np.isfinite(one[head])
         if both.any():
-            mine, theirs = one[name][both], values[both]
+            here, there = one[head][both], values[both]
             if name.startswith("base_rpy."):  # known but for whole turns
-                turns = np.round(np.median(theirs - mine) / (2 * np.pi))
-                theirs = theirs - 2 * np.pi * turns
-            found.append(Compared(name, time[both], mine, theirs))
+                there -= 2 * np.pi * np.round(np.median(there - here) / (2 * np.pi))
+            found.append(Compared(name, time[both], here, there))
     if not found:
         spans = [f"{t[0]:g} to {t[-1]:g} s" for t in (time, later)]
         raise InvalidInput(
@@ -115,25 +119,25 @@ def _loaded(source: str | Path | Result) -> str | Path | Result:
     return load_result(Path(source)) if is_file else source
 
 
-def _models(names: Sequence[str], known: Container[str]) -> list[str]:
-    """The name of the model before all joints of a run, as the file has it inside, if
-    the run beside it knows some of them without it."""
-    joints = [n.partition(".")[2] for n in names if n.startswith("position.")]
-    first = joints[0] if joints else ""
-    heads = [first[: i + 1] for i, letter in enumerate(first) if letter == "_"]
-    return [
-        head.removesuffix("_")
-        for head in heads
-        if all(joint.startswith(head) for joint in joints)
-        and any(f"position.{joint.removeprefix(head)}" in known for joint in joints)
-    ]
-
-
-def _short(name: str, models: Sequence[str]) -> str:
-    """The name of a series without that of a model before the joint's."""
-    for model in models:
-        name = name.replace(f".{model}_", ".", 1)
-    return name
+def _by_joint(source: str | Path | Result, heads: Iterable[str]) -> dict[str, str]:
+    """Names by joints alone, as logs have them, of a source's series."""
+    models, motors = [], {}
+    if isinstance(source, Result):
+        models = [source.model]
+        with suppress(DrakebotsError):  # a result may have no model, or a lost one
+            plant = plain_robot(model_of(source)).plant
+            models = sorted(model_names(plant), key=len, reverse=True)
+            motors = {m.name(): m.joint().name() for m in actuators_of(plant)}
+    names = {}
+    for head in heads:
+        kind, _, own = head.partition(".")
+        if kind in ("position", "velocity"):
+            before = (f"{m}_" for m in models if own.startswith(f"{m}_"))
+            own = own.removeprefix(next(before, ""))
+        elif kind in ("torque", "target"):
+            own = motors.get(own, own)
+        names[head] = f"{kind}.{own}"
+    return names
 
 
 def plot_compared(compared: Sequence[Compared], path: str | Path) -> Path:

@@ -23,8 +23,9 @@ from drakebots.identify import (
 )
 from drakebots.robots.legged import Simulation, simulate
 from drakebots.view import write_ros
+from tests.helpers.robot_files import write
 from tests.helpers.ros_logs import imu, joints, made, moved, odometry, write_log
-from tests.helpers.swings import pendulum_in, swing
+from tests.helpers.swings import PENDULUM, pendulum_in, swing
 
 TIMES = 0.01 * np.arange(31)
 
@@ -232,17 +233,22 @@ def test_whole_turns_and_what_rests_are_no_difference(tmp_path):
     assert main(["compare", str(one), str(other), "--json"]) == 0
 
 
-def test_joints_are_known_whatever_the_model_is_called_inside(tmp_path):
-    """A file's name says nothing of the model's name in it; both before and after."""
-    names = ["go_1_rear_hip", "go_1_rear_knee"], ["rear_hip", "rear_knee"]
-    rows = np.column_stack([TIMES, np.sin(TIMES), TIMES])
-    files = []
-    for own in names:
-        heads = ["time [s]", *(f"position.{name} [rad]" for name in own)]
-        files.append(write_csv(tmp_path / f"{own[0]}.csv", heads, rows))
-    for pair in (files, files[::-1]):
-        found = {signal.name: signal.rms for signal in compare(*pair)}
-        assert found == {"position.rear_hip": 0.0, "position.rear_knee": 0.0}
+def test_a_result_and_a_log_meet_at_their_joints(tmp_path):
+    """The robot's name is not the file's, and its motor's is not the joint's."""
+    motor = """<transmission name="t"><type>transmission_interface/SimpleTransmission
+    </type><joint name="hip"/><actuator name="drive"/></transmission></robot>"""
+    path = write(tmp_path, PENDULUM.replace("</robot>", motor), "bought_arm.urdf")
+    run = simulate(Simulation(path, duration=0.1))
+    assert list(run.data.coordinate) == ["pendulum_hip"]
+    time, hip = run.data.time.values, run.data.position.values[:, 0]
+    heads = ["time [s]", "position.hip [deg]", "torque.hip [N m]"]
+    effort = run.data.torque.sel(motor="drive").values
+    rows = np.column_stack([time, np.degrees(hip) + 90, effort])
+    log = write_csv(tmp_path / "log.csv", heads, rows)
+    for both in ((run, log), (log, run)):
+        found = {signal.name: signal.rms for signal in compare(*both)}
+        expected = {"position.hip": np.pi / 2, "torque.hip": 0.0}
+        assert found == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.long
