@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import errno
 import logging
 import math
 import os
@@ -245,22 +246,27 @@ def _run(argv: Sequence[str], running: Running) -> int:
                 running.limit(limit)
             alone = _output.json_alone() if args.json else nullcontext()
             with _options.claimed_outputs(args), alone, _keeping(args):
-                return args.run(args)
+                code = args.run(args)
+            sys.stdout.flush()
+            return code
     except DrakebotsError as error:
         print(f"drakebots: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt as error:
-        message = ended_by(error)[1].partition(";")[0]
-        print(f"drakebots: {message}, before it had a result", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        # The reader of a pipe went away; that is not an error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
+        code = getattr(error, "errno", None)
+        if code in (errno.EPIPE, errno.ENOSPC):
+            # The reader of a pipe went away, which is not an error of ours, or no more
+            # can be printed: nor will what is left.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if code == errno.EPIPE:
+                return 0
+            text = f"{one_line(error)}; make room, or print to another place"
         # What is raised in C or C++ may come out as another error: a module whose
         # import was cut short as ImportError, a callback's as RuntimeError.
-        if running.cause is None:
+        elif isinstance(error, KeyboardInterrupt) or running.cause is not None:
+            message = ended_by(error)[1].partition(";")[0]
+            text = f"{message}, before it had a result"
+        else:
             raise
-        print(f"drakebots: {running.why[1]} ({one_line(error)})", file=sys.stderr)
+        print(f"drakebots: {text}", file=sys.stderr)
         return 1

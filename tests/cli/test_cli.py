@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shlex
 import signal
@@ -262,6 +263,31 @@ def test_track_help_shows_all_options_without_a_file(capsys):
     out = capsys.readouterr().out
     assert "hamr.plan" in out and "--gains" in out
     assert "quads.plan" in out and "--settle" in out
+
+
+def test_no_room_for_what_is_printed_is_no_traceback():
+    command = [sys.executable, "-m", "drakebots", "models", "--json"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    said = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "No space left" in said and "make room" in said
+
+
+def test_a_signal_that_comes_out_of_c_as_an_error_claims_no_result(monkeypatch, capsys):
+    """As from a conversion of CasADi, before there is anything to keep."""
+
+    def build(args):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise SystemError("returned a result with an exception set") from None
+
+    args = argparse.Namespace(command="identify", json=False, run=build)
+    monkeypatch.setattr("drakebots.cli.parse", lambda argv: args)
+    assert main([]) == 143
+    said = capsys.readouterr().err
+    assert said == "drakebots: stopped by SIGTERM, before it had a result\n"
 
 
 PRESSED = """
