@@ -188,9 +188,9 @@ class Mpc:
     """Newton steps of a solve."""
     delay: Annotated[float | None, non_negative("s")] = None
     """Delay until a solve takes effect; None for as long as it took."""
-    feedback: Annotated[str, one_of("feedback", FEEDBACK)] = "servos"
-    """Feedback between solves: servos at the motors, or the gains of the last solve
-    (which throw light legs that are in the air)."""
+    feedback: Annotated[str | None, one_of("feedback", FEEDBACK)] = None
+    """Feedback between solves, by default servos at the motors; or the gains of the
+    last solve (which throw light legs that are in the air), as always in a skin."""
 
     def __post_init__(self):
         check_knots(self.knots)

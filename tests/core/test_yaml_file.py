@@ -25,7 +25,7 @@ READERS = {
     "hamr": HamrParameters,
     "lattice": load_lattice,
     "limbs": read_limbs,
-    "motion": lambda path: read_motion(path, quad=None),
+    "motion": lambda path: read_motion(path, None),
     "sidecar": read_sidecar,
     "skin": read_skin,
 }

@@ -284,7 +284,7 @@ class Run(ControlRun):
         problem = replace(problem.sized(self.height, legs), model=self.model)
         self.problem = problem
         self.reference = self._reference(standing, gets_up=controller is None)
-        served = controller is None and problem.controller.feedback == "servos"
+        served = controller is None and problem.controller.feedback != "gains"
         self.controller = (controller or Run._mpc)(self)
         self.plant = SapPlant(
             self.model,
@@ -314,7 +314,7 @@ class Run(ControlRun):
             friction=FRICTION * problem.friction,
             slip=SLIP * np.sqrt(gravity(self.own.plant) * self.height),
         )
-        servos = problem.controller.feedback == "servos"
+        servos = problem.controller.feedback != "gains"
         return Replanning(posed, self.reference, servos=servos)
 
     def cost(self, reference: ReferenceMotion) -> MpcCost:

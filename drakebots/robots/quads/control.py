@@ -165,7 +165,7 @@ class Control:
 
     def __post_init__(self):
         self.terrain.distance(ca.SX.sym("p", 3))  # which Mesh refuses
-        if self.controller.feedback != "gains":
+        if self.controller.feedback == "servos":
             raise InvalidInput(
                 "controller: feedback must be gains in a skin, for its servos are the "
                 "robot's own; leave it out"
