@@ -169,8 +169,8 @@ class MpcProblem:
 
 
 FEEDBACK = ("servos", "gains")
-"""Feedback between solves: the gains of the last solve, for the contact that it
-planned, or servos at the motors."""
+"""Feedback between solves: servos at the motors, or the gains of the last solve, for
+the contact that it planned."""
 
 
 @checked("controller")

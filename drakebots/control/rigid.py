@@ -21,13 +21,7 @@ from pydrake.systems.framework import DiagramBuilder
 from drakebots.control.system import Command
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
-from drakebots.model import (
-    Model,
-    bodies_of,
-    driven_joints,
-    joint_springs,
-    point_jacobian,
-)
+from drakebots.model import Model, bodies_of, driven_joints, point_jacobian
 from drakebots.multibody import (
     Flat,
     Ground,
@@ -108,13 +102,6 @@ class SapPlant:
             soles.extend(add_soles(plant, model.feet, ground.material()))
             if servos is not None:
                 servos.add_to(plant)
-            # Drake's steps take springs explicitly and damping implicitly: h k of it
-            # makes those of soft limbs, on light links, implicit too.
-            for index, (stiffness, _) in joint_springs(plant).items():
-                joint = plant.get_joint(index)
-                if "_bend_" in joint.name():
-                    damping = joint.default_damping_vector() + time_step * stiffness
-                    joint.set_default_damping_vector(damping)
 
         self.robot = build_robot(
             model, builder, time_step=time_step, base=base, ground=ground, prepare=add

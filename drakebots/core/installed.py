@@ -34,7 +34,7 @@ EXTRAS = {
     "distributed": "sweeps on a cluster of dask",
     "gymnasium": "environments for reinforcement learning",
     "mcap": "logs for Foxglove",
-    "rosbags": "logs of ROS as measurements",
+    "rosbags": "logs of ROS",
     "xacrodoc": "xacro files of ROS",
     "cadquery": "STEP files of designed robots",
 }

@@ -6,6 +6,7 @@ for signal in compare("plan.nc", "log.mcap", shift=0.4):
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -120,7 +121,8 @@ def _loaded(source: str | Path | Result) -> str | Path | Result:
 
 
 def _by_joint(source: str | Path | Result, heads: Iterable[str]) -> dict[str, str]:
-    """Names by joints alone, as logs have them, of a source's series."""
+    """Names by joints alone, as logs have them, of a source's series; where joints
+    share one, their own."""
     models, motors = [], {}
     if isinstance(source, Result):
         models = [source.model]
@@ -137,7 +139,8 @@ def _by_joint(source: str | Path | Result, heads: Iterable[str]) -> dict[str, st
         elif kind in ("torque", "target"):
             own = motors.get(own, own)
         names[head] = f"{kind}.{own}"
-    return names
+    count = Counter(names.values())
+    return {head: name if count[name] == 1 else head for head, name in names.items()}
 
 
 def plot_compared(compared: Sequence[Compared], path: str | Path) -> Path:

@@ -128,7 +128,7 @@ class Fit:
         self._drives = Drives(robot, data, values, servo)
         self.stepper = FittedStepper(robot, values, x, self._drives.servos)
         self._signals(data)
-        # Stamps of logs have 0.2 us.
+        # Stamps of logs are exact to 0.2 us.
         counts = np.maximum(1, np.ceil(spans / problem.time_step - 1e-3)).astype(int)
         size, steps = 2 * self.stepper.nv, int(counts.sum())
         bytes_each, remedy = 8 * size * (size + len(self.x)), "take a larger time_step"

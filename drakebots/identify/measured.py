@@ -167,10 +167,8 @@ def _of_log(path: Path) -> Measured:
             kept = [c for c in log.connections if _kind(c.msgtype) in _MESSAGES]
             unused = {c.topic for c in log.connections} - {c.topic for c in kept}
             for connection, logged, raw in log.messages(kept) if kept else ():
-                whole, topic = (
-                    log.deserialize(raw, connection.msgtype),
-                    connection.topic,
-                )
+                topic = connection.topic
+                whole = log.deserialize(raw, connection.msgtype)
                 for message in getattr(whole, "transforms", [whole]):
                     kind, source = _kind(message.__msgtype__), topic
                     if kind == "TransformStamped":

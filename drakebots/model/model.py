@@ -205,15 +205,21 @@ class Model(Reading):
 
 def _spring_limbs(plant: MultibodyPlant) -> None:
     """Puts springs in place of the motors of soft limbs, which are named as
-    :class:`drakebots.multibody.Limb` names them, unless the robot has no others."""
+    :class:`drakebots.multibody.Limb` names them, unless the robot has no others.
+
+    Drake's steps take springs explicitly and damping implicitly: h k of it makes the
+    limbs', on light links, implicit too. A continuous plant has no step h.
+    """
     soft = []
     for motor in actuators_of(plant):
         limb, bends, _ = motor.name().rpartition("_bend_")
         whole = plant.HasBodyNamed(f"{limb}_tip", motor.model_instance())
         soft += [motor] * (bool(bends) and whole and motor.has_controller())
     for motor in soft if len(soft) < plant.num_actuators() else ():
-        stiffness = motor.get_controller_gains().p
-        plant.AddForceElement(RevoluteSpring(motor.joint(), 0.0, stiffness))
+        stiffness, joint = motor.get_controller_gains().p, motor.joint()
+        damping = joint.default_damping_vector() + plant.time_step() * stiffness
+        joint.set_default_damping_vector(damping)
+        plant.AddForceElement(RevoluteSpring(joint, 0.0, stiffness))
         plant.RemoveJointActuator(motor)
 
 

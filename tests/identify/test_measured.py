@@ -8,6 +8,7 @@ from dataclasses import replace
 import matplotlib.image
 import numpy as np
 import pytest
+import xarray as xr
 
 from drakebots.cli import main
 from drakebots.core.errors import DrakebotsWarning, FileProblem, InvalidInput
@@ -23,6 +24,7 @@ from drakebots.identify import (
 )
 from drakebots.robots.legged import Simulation, simulate
 from drakebots.view import write_ros
+from tests.helpers.result_samples import make
 from tests.helpers.robot_files import write
 from tests.helpers.ros_logs import imu, joints, made, moved, odometry, write_log
 from tests.helpers.swings import PENDULUM, pendulum_in, swing
@@ -249,6 +251,18 @@ def test_a_result_and_a_log_meet_at_their_joints(tmp_path):
         found = {signal.name: signal.rms for signal in compare(*both)}
         expected = {"position.hip": np.pi / 2, "torque.hip": 0.0}
         assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_joints_of_one_name_are_not_taken_for_one_another(tmp_path):
+    """Without its model's name the first joint would be called as the second."""
+    names, both = ["arm_hip", "hip"], np.column_stack([TIMES, 2 * TIMES])
+    axes = {"time": ("time", TIMES, {"units": "s"}), "coordinate": names}
+    position = ("time", "coordinate"), both, {"units": "rad"}
+    run = replace(make(), model="arm", data=xr.Dataset({"position": position}, axes))
+    heads = ["time [s]", "position.hip [rad]"]
+    log = write_csv(tmp_path / "log.csv", heads, np.c_[TIMES, 2 * TIMES])
+    (signal,) = compare(run, log)
+    assert signal.name == "position.hip" and signal.rms == 0
 
 
 @pytest.mark.long
