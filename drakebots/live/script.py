@@ -52,8 +52,8 @@ class Live:
     headless: bool = False
     """Whether to run without a page."""
     duration: Annotated[float | None, positive("s")] = None
-    """Duration of the run; by default until Ctrl-C, or for a second after a script's
-    last command."""
+    """Duration of the run; by default until Ctrl-C, for a second after a script's last
+    command, or as long as the run that is replayed."""
     port: Annotated[int | None, whole(1024, 65535)] = None
     """Port of the Meshcat server; by default the first one free."""
 
@@ -84,6 +84,8 @@ class Live:
         """Time at which the run ends by itself [s]; maybe infinite."""
         if self.duration is not None:
             return self.duration
+        if self.replay is not None:
+            return float(load_result(self.replay).data.time[-1])
         last = max((event.time for event in events), default=0.0)
         return last + 1.0 if self.scripted else np.inf
 

@@ -271,6 +271,8 @@ def test_bad_input_before_any_step():
     with pytest.raises(InvalidInput, match="no node is prescribed"):
         equilibrium(model, ())
     one = np.array([0])
+    with pytest.raises(InvalidInput, match="prescribed axes"):
+        ImplicitEuler(model, 1e-3, prescribed=Prescribed(one, rest[:1], axes=(0, 2)))
     for motion, words in (
         (rest[:2], "1x3 finite"),
         (rest[:1] * np.nan, "finite numbers"),

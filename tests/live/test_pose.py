@@ -80,10 +80,12 @@ def test_a_script_and_its_replay(five_bars, tmp_path):
     script.write_text("time,control,value\n0.1,FL_back,-0.7\n200ms, FR_back, -0.6\n")
     words = ["live", "minitaur", "--joints", "posed", "--headless"]
     first, second = str(tmp_path / "a.nc"), str(tmp_path / "b.nc")
-    assert main([*words, "--script", str(script), "-o", first]) == 0
+    long = ["--duration", "1.5"]
+    assert main([*words, "--script", str(script), *long, "-o", first]) == 0
     assert main([*words, "--replay", first, "-o", second]) == 0
     run, again = load_result(first), load_result(second)
     assert run.data.equals(again.data)
+    assert again.data.time[-1] == pytest.approx(1.5)
     q = run.data.position.sel(coordinate="minitaur_FL_back").values
     assert q[0] != -0.7 and q[-1] == pytest.approx(-0.7)
     assert list(run.data.command_name.values) == ["FL_back", "FR_back"]

@@ -72,6 +72,7 @@ class Boundary:
         self._parts = (parts,) if isinstance(parts, Prescribed) else tuple(parts)
         times = np.zeros(3 * nodes, int)
         for part in self._parts:
+            check_value("prescribed axes", part.axes, array((3,), of=bool))
             ids = np.asarray(part.nodes)
             if ids.ndim != 1 or ids.size == 0:
                 raise InvalidInput(
