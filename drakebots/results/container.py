@@ -372,7 +372,8 @@ def columns(data: xr.Dataset) -> Iterator[tuple[str, list[Any]]]:
 
     A variable with more dimensions than time gives one column for each of its
     items, named by labels where the dimension has distinct ones and by index
-    where not: "foot_force.front_left.x [N]".
+    where not: "foot_force.front_left.x [N]". Items of several units ("m or rad: see
+    position_unit") have their own.
 
     Yields:
         (name, values of length n_time).
@@ -385,9 +386,12 @@ def columns(data: xr.Dataset) -> Iterator[tuple[str, list[Any]]]:
         others = [str(dim) for dim in variable.dims if dim != "time"]
         values = variable.transpose(*others, "time").values
         unit = f" [{variable.attrs['units']}]" if "units" in variable.attrs else ""
+        own = data.variables.get(unit.rstrip("]").partition(": see ")[2])
         for item in itertools.product(*(_labels(data, dim) for dim in others)):
             labels = "".join(f".{label}" for _, label in item)
             column = values[tuple(index for index, _ in item)]
+            if own is not None and own.dims == tuple(others[:1]):
+                unit = f" [{own.values[item[0][0]]}]"
             yield f"{name}{labels}{unit}", column.tolist()
 
 

@@ -205,6 +205,19 @@ def test_csv_numbers_columns_without_distinct_labels(tmp_path):
     )
 
 
+def test_csv_has_the_unit_of_each_item(tmp_path):
+    position = ("time", "q"), np.zeros((1, 2)), {"units": "m or rad: see q_unit"}
+    coordinates = {
+        "time": ("time", [0.0], {"units": "s"}),
+        "q": ["slide", "hinge"],
+        "q_unit": ("q", ["m", "rad"]),
+    }
+    data = xr.Dataset({"position": position}, coordinates)
+    path = make(data=data).to_csv(tmp_path / "run.csv")
+    heads = path.read_text().splitlines()[0]
+    assert heads == "time [s],position.slide [m],position.hinge [rad]"
+
+
 def test_provenance(tmp_path):
     model = tmp_path / "m.sdf"
     model.write_bytes(b"<sdf/>")
