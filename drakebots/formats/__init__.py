@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from drakebots.formats.load import load, robot_alone
     from drakebots.formats.read.masses import principal_inertia
     from drakebots.formats.read.meshes import obj_mesh
+    from drakebots.formats.read.read import OF_SKIN
     from drakebots.formats.stored import (
         model_folders,
         model_of,

@@ -15,7 +15,6 @@ left of it (Bock 1987).
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from itertools import pairwise
@@ -33,12 +32,7 @@ from drakebots.core.checks import (
     positive,
     text,
 )
-from drakebots.core.errors import (
-    DrakebotsWarning,
-    NoSolution,
-    UnknownName,
-    check_names,
-)
+from drakebots.core.errors import InvalidInput, NoSolution, UnknownName, check_names
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict, run_steps
 from drakebots.core.stages import timed
@@ -48,12 +42,24 @@ from drakebots.identify.outcome import result_of
 from drakebots.identify.stepper import (
     SERVO,
     FittedStepper,
+    Parameter,
     Run,
+    Signals,
+    choices_of,
     chosen_parameters,
+    joint_signals,
 )
 from drakebots.model import Model, skin_path
-from drakebots.multibody import GROUND_FRICTION, build_robot, find_posture
+from drakebots.multibody import (
+    GROUND_FRICTION,
+    base_body,
+    build_robot,
+    find_posture,
+    floats,
+)
 from drakebots.results import Result
+from drakebots.skin import SkinSimulation, build_stepper, on_ground
+from drakebots.skin.file import SkinnedRobot, load_skinned
 
 GAPS = (1.0, 1e-2, 1e-4)
 """Weights of the rounds: a gap between segments counts as this share of the noise."""
@@ -76,8 +82,10 @@ class Identification:
     """Measurements: a table (.csv) or a result (.nc)."""
     fit: Annotated[Sequence[str], each(text(), "names of parameters", 1)]
     """Parameters to find: friction, mass:LINK, stiffness:JOINT, damping:JOINT,
-    servo.stiffness, servo.damping, servo.delay; names may be patterns (*_knee), and
-    with a ~ behind it one factor is found for all that a pattern names."""
+    servo.stiffness, servo.damping, servo.delay; of a robot in a skin the servos'
+    stiffness and damping, and youngs_modulus:REGION, stiffness_damping:REGION and
+    density:REGION. Names may be patterns (*_knee), and with a ~ behind it one factor is
+    found for all that a pattern names."""
     prior: Annotated[Mapping[str, float], by_name(positive())] = field(
         default_factory=dict
     )
@@ -90,8 +98,9 @@ class Identification:
     m/rad, N m s/rad, s]; by default the gains of the model's motors."""
     segment: Annotated[float, positive("s")] = 0.1
     """Length of a segment that is simulated from a state of its own."""
-    time_step: Annotated[float, positive("s")] = 1e-3
-    """Largest time step between two samples."""
+    time_step: Annotated[float | None, positive("s")] = None
+    """Largest time step between two samples, by default 1 ms; 5 ms in a skin, whose
+    steps are larger than its samples where it is less."""
     time_limit: Annotated[float | None, positive("s")] = None
     """Limit of the wall time; what was reached is kept."""
 
@@ -105,9 +114,6 @@ class Fit:
     def __init__(self, problem: Identification, data: Measured):
         model = problem.model
         self.model = model = model if isinstance(model, Model) else load(model)
-        if os.path.isfile(skin := skin_path(model.path)):
-            text = f"{model.name}: fitted without its elastic skin ({skin.name})"
-            warnings.warn(DrakebotsWarning(text), stacklevel=3)
         base = "euler" if model.summary.bases else "fixed"
         self.robot = robot = build_robot(model, base=base)
         known = {k[6:]: v for k, v in model.parameters.items() if k[:6] == "servo."}
@@ -116,10 +122,8 @@ class Fit:
         spans = np.diff(data.time)
         sample = float(np.median(spans))
         servo = problem.servo
-        self.parameters = chosen_parameters(robot, problem.fit, servo, sample)
-        self.x = np.array([p.first for p in self.parameters])
+        self._choose(chosen_parameters(choices_of(robot, servo), problem.fit, sample))
         names = [p.name for p in self.parameters]
-        check_names("parameter with a prior", problem.prior, names)
         self._delay = names.index("servo.delay") if "servo.delay" in names else None
         x = ca.SX.sym("x", len(self.x))
         values = {"friction": ca.SX(model.parameters.get("friction", GROUND_FRICTION))}
@@ -127,9 +131,10 @@ class Fit:
             values |= parameter.values(x[i])
         self._drives = Drives(robot, data, values, servo)
         self.stepper = FittedStepper(robot, values, x, self._drives.servos)
-        self._signals(data)
+        self._signals(data, self.stepper.signals)
         # Stamps of logs are exact to 0.2 us.
-        counts = np.maximum(1, np.ceil(spans / problem.time_step - 1e-3)).astype(int)
+        longest = problem.time_step or 1e-3
+        counts = np.maximum(1, np.ceil(spans / longest - 1e-3)).astype(int)
         size, steps = 2 * self.stepper.nv, int(counts.sum())
         bytes_each, remedy = 8 * size * (size + len(self.x)), "take a larger time_step"
         check_memory(f"a fit of {steps:.3g} steps", steps, bytes_each, remedy)
@@ -140,18 +145,20 @@ class Fit:
         if len(edges) > 1 and len(spans) - edges[-1] < max(2, length // 2):
             edges.pop()
         self.edges = [*edges, len(spans)]
-        spread = np.nanstd(self.y, axis=0)
-        largest = np.maximum(np.nanmax(np.abs(self.y), axis=0), 1e-6)
-        self.least = 1e-5 * np.maximum(spread, 1e-3 * largest)
-        self.sigma, self.gap = 1e3 * self.least, GAPS[0]
-        self.cost, self.damping, self.done, self.runs = np.inf, 1e-3, False, None
         self.states = self._guess()
+
+    def _choose(self, parameters: Sequence[Parameter]) -> None:
+        """The parameters, at their first values."""
+        self.parameters = parameters
+        self.x = np.array([p.first for p in parameters])
+        prior, names = self.problem.prior, [p.name for p in parameters]
+        check_names("parameter with a prior", prior, names)
 
     # --- what was measured ---
 
-    def _signals(self, data: Measured) -> None:
+    def _signals(self, data: Measured, signals: Signals) -> None:
         """y (T, ny), NaN where missing, of the signals that the data has."""
-        signals, found = self.stepper.signals, {}
+        found = {}
         for row, (name, (unit, _)) in enumerate(signals.items()):
             column = data.column(self.robot, unit, *name.split(".", 1))
             if column is not None and np.isfinite(column).any():
@@ -162,6 +169,11 @@ class Fit:
         self.rows, columns = (list(part) for part in zip(*found.values()))
         self.y = np.column_stack(columns)
         self.units, self.places = zip(*(signals[name] for name in found))
+        spread = np.nanstd(self.y, axis=0)
+        largest = np.maximum(np.nanmax(np.abs(self.y), axis=0), 1e-6)
+        self.least = 1e-5 * np.maximum(spread, 1e-3 * largest)
+        self.sigma, self.gap = 1e3 * self.least, GAPS[0]
+        self.cost, self.damping, self.done, self.runs = np.inf, 1e-3, False, None
 
     def _driven(self, x, steps, smooth: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Inputs w of steps, heights of the ground last, and their derivatives in the
@@ -265,12 +277,17 @@ class Fit:
 
     def residuals(self, x, states, runs: Sequence[Run]) -> np.ndarray:
         """All rows, weighted; samples first, priors last."""
-        y = (self.predicted(runs) - self.y) / self.sigma
         gaps = [(run.states[-1] - s) / self.scale for run, s in zip(runs, states[1:])]
         loops = [self._loops(s[: self.stepper.nv])[0] for s in states]
-        rows = [np.nan_to_num(y).ravel(), *(gap / self.gap for gap in gaps)]
-        rows += [c / self._loop_scale for c in loops]
-        return np.concatenate([*rows, [(x[i] - p) / std for i, p, std in self._priors]])
+        samples, priors = self._rows(x, runs)
+        rows = [samples, *(gap / self.gap for gap in gaps)]
+        return np.concatenate([*rows, *(c / self._loop_scale for c in loops), priors])
+
+    def _rows(self, x, runs: Sequence) -> tuple[np.ndarray, np.ndarray]:
+        """The weighted rows of the samples, and those of the priors."""
+        y = (self.predicted(runs) - self.y) / self.sigma
+        priors = [(x[i] - p) / std for i, p, std in self._priors]
+        return np.nan_to_num(y).ravel(), np.array(priors)
 
     @property
     def _priors(self) -> list[tuple[int, float, float]]:
@@ -348,8 +365,8 @@ class Fit:
             self.cost, self.J = cost, None
             self.damping = max(self.damping / 10, 1e-12)
         else:
+            small = self.damping > 1e3 or -self.g @ d < 1e-7 * self.cost
             self.damping = max(10 * self.damping, 1e-9)
-            small = self.damping > 1e3
         return self._next_round() if small or self._tries >= TRIES else None
 
     def _next_round(self) -> Stop | None:
@@ -361,6 +378,108 @@ class Fit:
         self.sigma = np.maximum(np.sqrt(np.nanmean(off**2, axis=0)), self.least)
         self.gap, self.cost, self.damping = later[0], np.inf, 1e-6
         return None
+
+
+CHANGE = 1e-3
+"""Share by which a parameter of a skin is changed for a derivative."""
+
+_UNITS = {
+    "youngs_modulus": "Pa",
+    "stiffness_damping": "s",
+    "density": "kg/m^3",
+    **{f"servo.{name}": unit for name, unit in SERVO.items()},
+}
+
+
+class SkinnedFit(Fit):
+    """That of a robot in its skin, in all tetrahedra: one run without segments.
+
+    It starts at rest, with its joints where they were measured first. Derivatives are
+    differences between runs. The torques of its servos are signals too.
+    """
+
+    def __init__(self, problem: Identification, data: Measured):
+        self.problem, self.model, self.time = problem, problem.model, data.time
+        servo = {f"servo.{k}": v for k, v in problem.servo.items() if k != "delay"}
+        self._given = {**problem.model.parameters, **servo}
+        self._skinned = robot = load_skinned(problem.model).with_parameters(self._given)
+        self.robot, joints = robot.robot, robot.joints
+        units = {name: _UNITS[name.partition(":")[0]] for name in robot.parameters}
+        choices = {name: (v, units[name]) for name, v in robot.parameters.items()}
+        self._choose(chosen_parameters(choices, problem.fit, 1e-3))
+        signals, at = joint_signals(robot.plant), robot.plant.num_multibody_states()
+        if floats(robot.model):
+            pose = [("base_position", "m", x) for x in "xyz"]
+            pose += [("base_rpy", "rad", x) for x in ("roll", "pitch", "yaw")]
+            for i, (name, unit, axis) in enumerate(pose):
+                signals[f"{name}.{axis}"] = unit, at + i
+            at += len(pose)
+        signals |= {f"torque.{n}": ("N m", at + i) for i, n in enumerate(joints)}
+        self._signals(data, signals)
+        self._targets = []
+        for name in joints:
+            target = data.column(self.robot, "rad", "target", name)
+            if target is None or not np.isfinite(target).all():
+                raise InvalidInput(f"the data needs target.{name} at every sample")
+            self._targets.append(target)
+        self.states = np.zeros((1, 1))
+
+    def run(self, x, states, parts: int = 1) -> list[np.ndarray]:
+        """The signals at the samples (T, n), in one list."""
+        given = dict(self._given)
+        for parameter, value in zip(self.parameters, x):
+            given |= parameter.values(value)
+        robot = self._skinned.with_parameters(given)
+        span, longest = np.ptp(self.time), self.problem.time_step or 5e-3
+        count = parts * int(np.ceil(span / longest - 1e-3))
+        how = {k: given[k] for k in ("friction",) if k in given}
+        problem = SkinSimulation(duration=span, time_step=span / count, **how)
+        stepper = build_stepper(problem, robot)
+        state = stepper.start(self._first(robot, on_ground(problem, robot)))
+        times = np.linspace(self.time[0], self.time[-1], count + 1)
+        targets = [np.interp(times, self.time, target) for target in self._targets]
+        rows = [self._row(robot, state, np.zeros(len(targets)))]
+        for target in np.transpose(targets)[1:]:
+            result = stepper.step(state, servo=robot.servo(target))
+            if not result.converged:
+                raise NoSolution(result.message)
+            state = result.state
+            rows.append(self._row(robot, state, result.torques))
+        return [np.column_stack([np.interp(self.time, times, y) for y in zip(*rows)])]
+
+    def _first(self, robot: SkinnedRobot, q: np.ndarray | None) -> np.ndarray:
+        """The positions at the start, where they stand on the ground else."""
+        q = robot.rest_positions.copy() if q is None else q
+        for name, at, y in zip(self.names, self.places, self.y[0]):
+            if name.startswith("position.") and np.isfinite(y):
+                q[at] = y
+        return q
+
+    def _row(self, robot: SkinnedRobot, state, torques: np.ndarray) -> np.ndarray:
+        """q, v, the pose of a base that floats, and torques."""
+        plant, context, pose = robot.plant, robot.context, []
+        if floats(robot.model):
+            plant.SetPositions(context, state.q)
+            X_WB = plant.EvalBodyPoseInWorld(context, base_body(plant))
+            rpy = X_WB.rotation().ToRollPitchYaw().vector()
+            pose = [*X_WB.translation(), *rpy]
+        return np.concatenate([state.q, state.v, pose, torques])
+
+    def predicted(self, runs: Sequence[np.ndarray]) -> np.ndarray:
+        """The measured signals at the samples (T, ny)."""
+        return runs[0][:, list(self.places)]
+
+    def residuals(self, x, states, runs: Sequence[np.ndarray]) -> np.ndarray:
+        """All rows, weighted; samples first, priors last."""
+        return np.concatenate(self._rows(x, runs))
+
+    def jacobian(self, x, states, runs: Sequence[np.ndarray]) -> np.ndarray:
+        """Derivative of :meth:`residuals` in x, and zeros for its one state."""
+        r, columns = self.residuals(x, states, runs), []
+        for change in CHANGE * np.eye(len(x)):
+            moved = self.run(x + change, states)
+            columns.append((self.residuals(x + change, states, moved) - r) / CHANGE)
+        return np.column_stack([*columns, np.zeros(len(r))])
 
 
 @timed("build")
@@ -379,7 +498,10 @@ def identify(problem: Identification, *, progress: Progress | None = None) -> Re
         FileProblem, InvalidInput: for data that cannot be used.
         NoSolution: when it ended before its first step.
     """
-    fit = Fit(problem, read_measured(problem.data))
+    model = problem.model
+    model = model if isinstance(model, Model) else load(model)
+    kind = SkinnedFit if os.path.isfile(skin_path(model.path)) else Fit
+    fit = kind(replace(problem, model=model), read_measured(problem.data))
     limit, most = problem.time_limit, len(GAPS) * TRIES
     end = run_steps(fit.step, most, stage="fit", progress=progress, time_limit=limit)
     return result_of(fit, end)

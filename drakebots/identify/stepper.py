@@ -26,6 +26,7 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 import scipy.linalg
+from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import ForceElement
 
 from drakebots.core.errors import InvalidInput, UnknownName
@@ -87,8 +88,12 @@ class Parameter:
         return {n: (v or self.scale) * x for n, v in self.start.items()}
 
 
-def _choices(robot: Robot, servo: Mapping[str, float]) -> dict[str, tuple[float, str]]:
-    """What can be found of a robot: value in the model and unit, by name."""
+Choices = Mapping[str, tuple[float, str]]
+"""What can be found of a robot: value in the model and unit, by name."""
+
+
+def choices_of(robot: Robot, servo: Mapping[str, float]) -> Choices:
+    """What can be found of a robot without a skin, whose servos have these gains."""
     plant, found = robot.plant, {}
     if robot.model.feet:
         found["friction"] = robot.model.parameters.get("friction", GROUND_FRICTION), "1"
@@ -122,15 +127,16 @@ _SMALL = {"N m s/rad": 1e-2, "N s/m": 1.0, "N m/rad": 1.0}
 
 
 def chosen_parameters(
-    robot: Robot, fit: Sequence[str], servo: Mapping[str, float], sample: float
+    choices: Choices, fit: Sequence[str], sample: float
 ) -> list[Parameter]:
-    """The parameters of a robot that are asked for, patterns written out.
+    """The parameters of a robot that are asked for, patterns written out; a delay is
+    looked for about the time between two samples [s].
 
     Raises:
         UnknownName: for what it does not have; lists those it has.
         InvalidInput: for one that is asked for twice.
     """
-    choices, chosen, seen = _choices(robot, servo), [], Counter()
+    chosen, seen = [], Counter()
     small = _SMALL | {"s": sample}
     for word in fit:
         start = {n: choices[n][0] for n in fnmatch.filter(choices, word.rstrip("~"))}
@@ -148,6 +154,27 @@ def chosen_parameters(
         if count > 1:
             raise InvalidInput(f"fit: {name} is asked for twice; name it once")
     return chosen
+
+
+Signals = Mapping[str, tuple[str, int | None]]
+"""What can be measured, by the names of a result's series: its unit and its entry in
+the state, None where that has none."""
+
+
+def joint_signals(plant: MultibodyPlant) -> Signals:
+    """Signals of joints, and of a base of Euler angles, in the state [q, v]."""
+    found, base = {}, f"{base_body(plant).name()}_"
+    for joint in single_joints(plant):
+        name, at = part_name(joint), joint.position_start()
+        unit, part = "m" if slides(joint) else "rad", name.removeprefix(base)
+        if name != part and part in ("x", "y", "z", "roll", "pitch", "yaw"):
+            kind = "base_position" if part in "xyz" else "base_rpy"
+            found[f"{kind}.{part}"] = unit, at
+            continue
+        found[f"position.{name}"] = unit, at
+        rate = plant.num_positions() + joint.velocity_start()
+        found[f"velocity.{name}"] = f"{unit}/s", rate
+    return found
 
 
 class Run(NamedTuple):
@@ -172,8 +199,7 @@ class FittedStepper(TimeStepper):
             index.
 
     Attributes:
-        signals: what can be measured, by the names of a result's series: its unit, and
-            its entry in the state [q, v], None of feet.
+        signals: what can be measured.
 
     Raises:
         InvalidInput: for joints whose velocities are not the rates of positions.
@@ -229,7 +255,9 @@ class FittedStepper(TimeStepper):
         given = [q, v, w, self._x, h]
         parts = [M, tau, SETTLING * c, C, phi, N, P, mu]
         self._terms = ca.Function("terms", given, [ca.densify(p) for p in parts])
-        self.signals = self._signals([foot.name for foot in feet])
+        axes = [(foot.name, axis) for foot in feet for axis in "xyz"]
+        points_of = {f"foot_position.{f}.{a}": ("m", None) for f, a in axes}
+        self.signals = joint_signals(self.plant) | points_of
         state, places = ca.vertcat(q, v), [at for _, at in self.signals.values()]
         own = [state[at] for at in places if at is not None]
         y = ca.vertcat(*own, *points)
@@ -265,22 +293,6 @@ class FittedStepper(TimeStepper):
             "rows", [unknown, *given], [ca.densify(rows), ca.densify(jacobian)]
         )
         self._parts = np.cumsum(sizes)[:-1]
-
-    def _signals(self, feet: Sequence[str]) -> dict[str, tuple[str, int | None]]:
-        """What can be measured: its unit and its entry in the state."""
-        found, base = {}, f"{base_body(self.plant).name()}_"
-        for joint in single_joints(self.plant):
-            name, at = part_name(joint), joint.position_start()
-            unit, part = "m" if slides(joint) else "rad", name.removeprefix(base)
-            if name != part and part in ("x", "y", "z", "roll", "pitch", "yaw"):
-                kind = "base_position" if part in "xyz" else "base_rpy"
-                found[f"{kind}.{part}"] = unit, at
-                continue
-            found[f"position.{name}"] = unit, at
-            found[f"velocity.{name}"] = f"{unit}/s", self.nv + at
-        return found | {
-            f"foot_position.{f}.{a}": ("m", None) for f in feet for a in "xyz"
-        }
 
     def terms(self, q, v, u) -> StepTerms:
         """The matrices of a step; `u` are the inputs w."""

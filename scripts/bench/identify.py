@@ -12,6 +12,10 @@ noise of 1 % of each signal's motion (its standard deviation):
             Stewart and Trinkle's steps: friction, mass, stiffness, damping
     limb    a limb of the gecko, bent and shaken by its pressure; by Drake's SAP:
             stiffness and damping of the whole limb
+    skin    the skinned leg, both joints to and fro; torques are measured too: the
+            skin's modulus, and stiffness and damping of its servos. By the fit's own
+            program and steps, since no other has such skins, so that its intervals,
+            which count steps, are wider than its errors.
 
 The error is the largest of a case's parameters, |found / planted - 1|, and `covered`
 the share of all parameters that lie in their intervals of 95 %.
@@ -25,7 +29,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +42,8 @@ from drakebots.formats import limbs_sdf, load
 from drakebots.identify import Identification, identify
 from drakebots.multibody import Limb, LimbMap, TimeStepper, build_robot
 from drakebots.results import Result
+from drakebots.skin import SkinSimulation, build_stepper
+from drakebots.skin.file import load_skinned
 
 NOISE = 0.01
 SAMPLE, STEP = 2e-3, 5e-5
@@ -103,6 +109,7 @@ class Kind:
         fit: what is found.
         planted: names of the YAML by parameter, each drawn as one factor.
         options: more of the identification.
+        measured: kinds of signals with noise.
     """
 
     write: Callable[[Path], Path]
@@ -110,6 +117,7 @@ class Kind:
     fit: Sequence[str]
     planted: Mapping[str, Sequence[str]]
     options: Mapping[str, object]
+    measured: tuple[str, ...] = ("position",)
 
 
 def write_leg(folder: Path) -> Path:
@@ -188,6 +196,33 @@ def run_limb(path: Path, values: Mapping[str, float], seed: int):
     ]
 
 
+SKIN_STEP = 5e-3
+
+
+def write_skinned(folder: Path) -> Path:
+    """The skinned leg, as it came."""
+    return load("skinned_leg").path
+
+
+def run_skinned(path: Path, values: Mapping[str, float], seed: int):
+    """Hip and knee swing for 0.8 s, from rest."""
+    rng, t = np.random.default_rng(seed), np.arange(0, 0.8001, SKIN_STEP)
+    robot = load_skinned(replace(load(path), parameters=values))
+    rest, phase = robot.joint_positions(robot.rest_positions), rng.uniform(0, 6, 2)
+    waves = np.sin(np.outer(t, [2 * np.pi * 2.5, 2 * np.pi * 4]) + phase)
+    targets = rest + 0.5 * np.minimum(t / 0.1, 1.0)[:, None] * waves
+    stepper = build_stepper(SkinSimulation(time_step=SKIN_STEP), robot)
+    state, rows = stepper.start(), []
+    for time_, target in zip(t[1:], targets[1:]):
+        result = stepper.step(state, servo=robot.servo(target))
+        state = result.state
+        rows.append([time_, *state.q, *result.torques, *target])
+    first = [t[0], *stepper.home[0], *rows[0][3:5], *targets[0]]
+    kinds = ("position", "rad"), ("torque", "N m"), ("target", "rad")
+    heads = [f"{kind}.{j} [{unit}]" for kind, unit in kinds for j in robot.joints]
+    return ["time [s]", *heads], np.array([first, *rows])
+
+
 def _bends(kind: str) -> list[str]:
     return [f"{kind}:{name}" for name in Limb(**LIMB).joints]
 
@@ -210,6 +245,18 @@ KINDS = {
         },
         {},
     ),
+    "skin": Kind(
+        write_skinned,
+        run_skinned,
+        ("youngs_modulus:*~", "servo.stiffness", "servo.damping"),
+        {
+            "youngs_modulus:*~": ["youngs_modulus:0", "youngs_modulus:1"],
+            "servo.stiffness": ["servo.stiffness"],
+            "servo.damping": ["servo.damping"],
+        },
+        {"time_step": SKIN_STEP},
+        ("position", "torque"),
+    ),
 }
 
 
@@ -222,7 +269,7 @@ def case(name: str, seed: int, folder: Path, noise: float = NOISE):
     shares = {p: rng.uniform(0.75, 1.25) for p in kind.planted}
     values = {n: s * nominal[n] for p, s in shares.items() for n in kind.planted[p]}
     heads, rows = kind.run(path, values, seed)
-    measured = [i for i, head in enumerate(heads) if head.startswith("position")]
+    measured = [i for i, head in enumerate(heads) if head.startswith(kind.measured)]
     spread = rows[:, measured].std(axis=0)
     rows[:, measured] += noise * spread * rng.normal(size=(len(rows), len(measured)))
     write_csv(folder / "run.csv", heads, rows)
@@ -233,6 +280,8 @@ def case(name: str, seed: int, folder: Path, noise: float = NOISE):
 def nominal_values(path: Path, kind: Kind) -> dict[str, float]:
     """The values in a model's file of what is planted."""
     known = {"friction": 0.6}
+    if kind is KINDS["skin"]:
+        return load_skinned(path).parameters
     plant = build_robot(load(path), base="fixed").plant
     for names in kind.planted.values():
         for name in names:

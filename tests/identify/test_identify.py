@@ -26,6 +26,8 @@ from drakebots.formats import load
 from drakebots.identify import Identification, identify, read_measured, write_parameters
 from drakebots.identify.fit import Fit
 from drakebots.multibody import Twin, build_robot
+from drakebots.results import load_result
+from drakebots.skin.file import load_skinned
 from tests.helpers.scripts import load_script
 from tests.helpers.swings import EFFORT, SAMPLE, pendulum_in, swing
 
@@ -187,12 +189,44 @@ def test_time_steps_are_no_longer_than_asked(pendulum, tmp_path):
     assert fit.steps == pytest.approx(np.full(58, 1.75e-3))
 
 
-def test_a_skin_is_left_out_with_a_warning(pendulum, tmp_path):
-    (pendulum.path.parent / "pendulum.skin.yaml").write_text("mesh: skin.vtu")
-    data = read_measured(swing(pendulum, tmp_path / "run.csv"))
-    problem = asked(pendulum, tmp_path / "run.csv", "damping:hip")
-    with pytest.warns(DrakebotsWarning, match=r"without its elastic skin \(pendulum"):
-        Fit(problem, data)
+# --- skins ---
+
+
+@pytest.fixture(scope="module")
+def skinned_run(tmp_path_factory):
+    """0.15 s of the skinned leg without noise, its skin and servos softer."""
+    kind, folder = bench.KINDS["skin"], tmp_path_factory.mktemp("skin")
+    path = kind.write(folder)
+    nominal = bench.nominal_values(path, kind)
+    moduli = "youngs_modulus:0", "youngs_modulus:1", "servo.stiffness"
+    heads, rows = kind.run(path, {name: 0.8 * nominal[name] for name in moduli}, 0)
+    return write_csv(folder / "run.csv", heads, rows[:31])
+
+
+@pytest.mark.long
+def test_the_modulus_of_a_skin_is_found_and_counts(skinned_run, tmp_path):
+    """The run's own program, steps and no noise: what is left is the fit's."""
+    names = "youngs_modulus:*~", "servo.stiffness"
+    found = identify(Identification("skinned_leg", skinned_run, names))
+    assert found.ok, found.message
+    assert value(found, "youngs_modulus:*~") == pytest.approx(0.8, rel=2e-3)
+    assert value(found, "servo.stiffness") == pytest.approx(0.8 * 40, rel=2e-3)
+    path = write_parameters(found, tmp_path / "found.yaml")
+    robot = load_skinned(path)
+    assert robot.skin.servos.stiffness == pytest.approx(32, rel=2e-3)
+    for material in robot.fem.materials:
+        assert material.youngs_modulus == pytest.approx(0.8 * 7e5, rel=2e-3)
+    words = ["simulate", str(path), "--duration", "10ms", "-o", str(tmp_path / "r.nc")]
+    assert main(words) == 0
+    assert load_result(tmp_path / "r.nc").kind == "skin.simulation"
+
+
+def test_what_a_skin_does_not_have_is_refused(skinned_run):
+    for name in ("friction", "youngs_modulus:7", "mass:thigh"):
+        with pytest.raises(UnknownName, match=r"servo.stiffness"):
+            identify(Identification("skinned_leg", skinned_run, (name,)))
+    with pytest.raises(UnknownName, match="youngs_modulus:7"):
+        load_skinned(load("skinned_leg", parameters={"youngs_modulus:7": 1e6}))
 
 
 # --- planted parameters ---

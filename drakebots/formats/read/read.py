@@ -196,6 +196,9 @@ def _without_free_bodies(path: Path, reading: Reading) -> Reading:
 SERVO = ("servo.stiffness", "servo.damping", "servo.delay")
 """Parameters of servos, which a model keeps for who drives its motors."""
 
+OF_SKIN = "youngs_modulus:", "stiffness_damping:", "density:"
+"""Parameters of a skin's regions, by number; a model keeps them for its skin."""
+
 
 def with_parameters(
     path: Path, reading: Reading, parameters: Mapping[str, float]
@@ -216,8 +219,8 @@ def with_parameters(
     places, known = Packages(path), _numbers(root)
     for name, value in parameters.items():
         check_value(f"parameter {name}", value, non_negative())
-        if name == "friction" or name in SERVO:  # in no file
-            continue
+        if name == "friction" or name in SERVO or name.startswith(OF_SKIN):
+            continue  # in no file of Drake's
         check_names("parameter", [name], {"friction", *known})
         if not known[name]:
             raise InvalidInput(

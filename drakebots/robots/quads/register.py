@@ -3,13 +3,21 @@
 import os
 from pathlib import Path
 
-from drakebots.model import ENDINGS, package_root, skin_path
+from drakebots.model import (
+    ENDINGS,
+    find_model,
+    is_identified,
+    package_root,
+    skin_path,
+)
 from drakebots.robots import Kind, Robot, Task
 
 
 def names_skinned(word: str) -> bool:
     """Whether a word of a command line names a model with a skin."""
-    if word.lower().endswith(ENDINGS):
+    if is_identified(Path(word)):
+        path = skin_path(find_model(word))
+    elif word.lower().endswith(ENDINGS):
         path = skin_path(Path(word))
     else:
         name = word.replace("-", "_")

@@ -32,7 +32,7 @@ from drakebots.fem.mesh import (
     connected_pieces,
     read_mesh,
 )
-from drakebots.formats import load, model_provenance
+from drakebots.formats import OF_SKIN, load, model_provenance
 from drakebots.model import (
     Model,
     bodies_of,
@@ -138,6 +138,42 @@ class SkinnedRobot:
         """The provenance of a result of the robot."""
         return model_provenance(self.model, options, files=self.files)
 
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The numbers of skin and servos that may be given or found, by name:
+        "youngs_modulus:2" of a region of the mesh, "servo.stiffness"."""
+        found = {
+            f"servo.{name}": value for name, value in vars(self.skin.servos).items()
+        }
+        for region, material in zip(self.mesh.regions, self.fem.materials):
+            found |= {f"{k}{region}": getattr(material, k[:-1]) for k in OF_SKIN}
+        return found
+
+    def with_parameters(self, parameters: Mapping[str, float]) -> SkinnedRobot:
+        """The robot with some of :attr:`parameters` replaced; others are passed over.
+
+        Raises:
+            UnknownName: for a region that the mesh does not have.
+        """
+        own = self.parameters
+        of_skin = [name for name in parameters if name.startswith(OF_SKIN)]
+        check_names("parameter", of_skin, own)
+        given = own | {k: v for k, v in parameters.items() if k in own}
+        if given == own:
+            return self
+        materials = {
+            region: replace(
+                material, **{k[:-1]: given[f"{k}{region}"] for k in OF_SKIN}
+            )
+            for region, material in zip(self.mesh.regions, self.fem.materials)
+        }
+        servos = replace(
+            self.skin.servos, **{k: given[f"servo.{k}"] for k in vars(self.skin.servos)}
+        )
+        skin = replace(self.skin, regions=materials, servos=servos)
+        fem = build_model(self.mesh, materials, quadratic=skin.second_order)
+        return replace(self, skin=skin, fem=fem)
+
     def servo(self, position: np.ndarray, velocity: np.ndarray | None = None) -> Servo:
         """Servos with the file's gains and target positions (m,) [rad]."""
         gains = self.skin.servos
@@ -219,7 +255,8 @@ def load_skinned(
     root = diagram.CreateDefaultContext()
     context = robot.plant.GetMyMutableContextFromRoot(root)
     fem, glue = dress(robot.plant, context, path, given, mesh)
-    return SkinnedRobot(model, given, mesh, fem, glue, report, robot, diagram, root)
+    one = SkinnedRobot(model, given, mesh, fem, glue, report, robot, diagram, root)
+    return one.with_parameters(model.parameters)
 
 
 def dress(
