@@ -14,7 +14,7 @@ from drakebots.core.convert import as_yaml
 from drakebots.core.errors import DrakebotsError
 from drakebots.core.files import check_output, make_folder, with_ending, write_text
 from drakebots.fem.assembly import FemModel, von_mises
-from drakebots.fem.mesh import check_mesh, read_mesh, surface_triangles, write_cells
+from drakebots.fem.mesh import surface_triangles, write_cells
 from drakebots.formats import model_of
 from drakebots.model import Model, skin_path
 from drakebots.results import Result, require, with_units
@@ -28,6 +28,7 @@ from drakebots.skin.coupled import (
 )
 from drakebots.skin.coupled.driven import DrivenSkeleton
 from drakebots.skin.file import SkinnedRobot, read_skin
+from drakebots.skin.file.robot import skin_mesh
 
 Variables = Mapping[str, tuple[tuple[str, ...], np.ndarray, str]]
 """Dimensions, values and unit of variables by name."""
@@ -321,7 +322,7 @@ def _cells(result: Result, model: Model | None) -> np.ndarray:
     surface, rest = result.data.skin_triangle.values, result.data.skin_rest.values
     try:
         beside = skin_path((model or model_of(result)).path)
-        mesh, _ = check_mesh(read_mesh(beside.parent / read_skin(beside).mesh))
+        mesh, _ = skin_mesh(beside, read_skin(beside))
     except DrakebotsError:
         return surface
     same = mesh.vertices.shape == rest.shape

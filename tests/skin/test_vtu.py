@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
 
 from drakebots.core.errors import FileProblem, InvalidInput
-from drakebots.fem.mesh import surface_triangles
+from drakebots.fem.mesh import surface_triangles, write_cells
 from drakebots.formats import load
+from drakebots.model import skin_path
 from drakebots.skin import write_vtu
-from drakebots.skin.file import load_skinned
+from drakebots.skin.file import load_skinned, write_skin
 from tests.helpers.result_samples import make
 from tests.helpers.skin_runs import made_result, skinned
 
@@ -40,9 +44,17 @@ def test_a_surface_without_its_file(tmp_path):
     np.testing.assert_array_equal(faces, data.skin_triangle.values)
 
 
-def test_tets_of_the_models_skin(tmp_path):
-    """Stretched by 10 % along z they have 1.1 times the volume."""
-    mesh = load_skinned("skinned_leg").mesh
+@pytest.mark.parametrize("unit", ["m", "mm"])
+def test_tets_of_the_models_skin(tmp_path, unit):
+    """Stretched by 10 % along z they have 1.1 times the volume, whatever its unit."""
+    robot = load_skinned("skinned_leg")
+    mesh, given = robot.mesh, robot.model.path
+    folder = shutil.copytree(given.parent, tmp_path / "leg")
+    if unit == "mm":
+        write_cells(folder / "leg_mm.vtu", 1e3 * mesh.vertices, mesh.tets, {})
+        skin = replace(robot.skin, mesh="leg_mm.vtu", unit=unit)
+        write_skin(skin_path(folder / given.name), skin)
+    model = load(folder / given.name)
     vertices, triangles = mesh.vertices, surface_triangles(mesh)
     places = np.array([vertices, vertices * [1, 1, 1.1]])
     m = {"units": "m"}
@@ -58,8 +70,8 @@ def test_tets_of_the_models_skin(tmp_path):
             "skin_time": ("skin_time", [0.0, 0.1], {"units": "s"}),
         },
     )
-    result = made_result("skinned_leg", data, load("skinned_leg").path)
-    path = write_vtu(result, tmp_path / "run.pvd", load("skinned_leg"))
+    result = made_result("skinned_leg", data, model.path)
+    path = write_vtu(result, tmp_path / "run.pvd", model)
     (_, first), (_, last) = steps(path)
     assert first.n_cells == len(mesh.tets)
     assert last.volume / first.volume == pytest.approx(1.1, rel=1e-6)
