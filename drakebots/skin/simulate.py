@@ -36,10 +36,13 @@ from drakebots.fem import Penalty, self_contact, wall_size
 from drakebots.fem.assembly import FemModel, build_model
 from drakebots.fem.material import Material
 from drakebots.formats import load
+from drakebots.model import find_body, skin_path
 from drakebots.multibody import (
+    Finding,
     Flat,
     Terrain,
     build_robot,
+    covers,
     floats,
     judged,
     looked_at,
@@ -61,6 +64,7 @@ from drakebots.skin.file import (
     check_modulus,
     load_skinned,
 )
+from drakebots.skin.file.robot import BELOW
 from drakebots.skin.record import SkinRecord
 
 COLLISIONS = ("all", "bracing", "itself", "links", "none")
@@ -371,10 +375,43 @@ def simulate_skinned(
     return reached(end)
 
 
+def bare_links(robot: SkinnedRobot, terrain: Terrain, q: np.ndarray) -> list[Finding]:
+    """How deep a link without skin and contact points is in the ground.
+
+    Args:
+        robot: the robot.
+        terrain: the ground, which only skin and contact points touch.
+        q: positions of the plant over time (T, nq).
+    """
+    plant, context = robot.plant, robot.context
+    touch = {*robot.glue.by_body(), *(one.body for one in robot.skin.patches)}
+    touch = {find_body(plant, name).index() for name in touch}
+    bare = [
+        (plant.get_body(shape.body), shape)
+        for shape in covers(plant, robot.robot.scene_graph)
+        if shape.body not in touch and not plant.IsAnchored(plant.get_body(shape.body))
+    ]
+    deepest, link = 0.0, ""
+    for now in q[::-5]:
+        plant.SetPositions(context, now)
+        for body, shape in bare:
+            X_WB = plant.EvalBodyPoseInWorld(context, body)
+            p_W = X_WB.multiply(shape.points.T).reshape(3, -1).T
+            depth = shape.radius - terrain.evaluate(p_W)[0].min()
+            deepest, link = max((deepest, link), (depth, body.name()))
+    words = (
+        f"link {link} is {1e3 * deepest:.0f} mm in the ground, which only skin and "
+        f"contact points touch: list patches in {skin_path(robot.model.path).name}"
+    )
+    return [Finding("depth of a link", deepest, "m", BELOW, np.inf, words)]
+
+
 def _simulated(problem: SkinSimulation, record: SkinRecord, end: RunEnd) -> Result:
     """The result of a simulation that ended."""
     robot, stepper, data = record.robot, record.stepper, record.dataset()
     findings = saturated(record.torques, stepper.effort_limits, robot.joints)
+    if problem.ground:
+        findings += bare_links(robot, problem.terrain, data.position.values)
     verdict, message = judged(end, findings, "it moves")
     return Result(
         kind="skin.simulation",

@@ -10,6 +10,8 @@ import pytest
 from drakebots.core.errors import DrakebotsError, InvalidInput, UnknownName
 from drakebots.fem.assembly import von_mises
 from drakebots.fem.material import Material
+from drakebots.fem.mesh import box_mesh, write_cells
+from drakebots.model import skin_path
 from drakebots.results import load_result
 from drakebots.skin import (
     SkinSimulation,
@@ -18,7 +20,14 @@ from drakebots.skin import (
     simulate_skinned,
 )
 from drakebots.skin import simulate as module
-from drakebots.skin.file import Patches, check_above_ground, load_skinned
+from drakebots.skin.file import (
+    GlueRadius,
+    Patches,
+    SkinDescription,
+    check_above_ground,
+    load_skinned,
+    write_skin,
+)
 from drakebots.skin.record import vertex_stress
 from drakebots.skin.simulate import build_stepper, named_motion
 
@@ -287,3 +296,40 @@ def test_a_skin_that_lies_on_its_links_has_few_pairs():
     dt = stepper.dt
     pairs = stepper.collisions.pairs(stepper.plant, stepper.context, skin, dt)
     assert (0 if pairs is None else len(pairs)) < 50
+
+
+HAT = """
+<robot name="hat">
+  <link name="torso"><inertial><mass value="1"/>
+    <inertia ixx="2e-3" iyy="4e-3" izz="4e-3" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><origin xyz="0.05 0.05 -0.02"/>
+      <geometry><box size="0.1 0.1 0.04"/></geometry></collision></link>
+  <link name="leg"><inertial><mass value="0.1"/>
+    <inertia ixx="3e-4" iyy="3e-4" izz="2e-5" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><origin xyz="0 0 -0.2"/>
+      <geometry><sphere radius="0.02"/></geometry></collision></link>
+  <joint name="hip" type="revolute"><parent link="torso"/><child link="leg"/>
+    <axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="5" velocity="9"/></joint>
+</robot>
+"""
+
+
+def test_a_bare_leg_in_the_ground_is_told(tmp_path):
+    """It has no contact there; contact points of its own give it some."""
+    mesh, path = box_mesh((0.1, 0.1, 0.02), (3, 3, 1)), tmp_path / "hat.urdf"
+    write_cells(tmp_path / "hat.vtu", mesh.vertices, mesh.tets, {})
+    path.write_text(HAT)
+    skin = SkinDescription("hat.vtu", GlueRadius(1e-3))
+    write_skin(skin_path(path), skin)
+    problem = SkinSimulation(model=path, motion="hold", duration=0.02)
+    run = simulate_skinned(problem)
+    q = run.data.position.sel(position_name="hat_torso_z")
+    deep = 0.22 - float(q[-1])
+    assert run.metrics["judged"]["depth of a link [m]"]["is"] == pytest.approx(
+        deep, rel=1e-3
+    )
+    assert re.search("link leg is 22. mm in the ground.*hat.skin.yaml", run.message)
+    assert "ground" not in simulate_skinned(replace(problem, ground=False)).message
+    foot = Patches("F", "leg", np.array([[0.0, 0.0, 0.0]]))
+    write_skin(skin_path(path), replace(skin, patches=(foot,)))
+    assert "ground" not in simulate_skinned(problem).message
