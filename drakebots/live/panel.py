@@ -11,6 +11,7 @@ down, 3 and 4 the right stick's.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -54,7 +55,8 @@ class Slider:
         name: of the control, unique on its page.
         low, high: its range.
         value: at the beginning.
-        step: the smallest change; a hundredth of the range by default.
+        step: the smallest change; a hundredth of the range or less by default. A page
+            shows its whole multiples.
         unit: shown beside the name.
         keys: keys that lower and raise it by a step: "SW", or JavaScript's codes
             ("ArrowDown", "ArrowUp").
@@ -86,7 +88,12 @@ class Slider:
     @property
     def smallest(self) -> float:
         """Its step."""
-        return (self.high - self.low) / STEPS if self.step is None else self.step
+        if self.step is not None:
+            return self.step
+        # Round, so that a page can show round values.
+        most = (self.high - self.low) / STEPS * (1 + 1e-9)
+        ten = 10.0 ** math.floor(math.log10(most))
+        return ten * max(k for k in (1, 2, 5) if k * ten <= most)
 
     def pushed(self, deflection: float) -> float:
         """Its value when its stick is pushed so far, -1 to 1."""

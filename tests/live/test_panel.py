@@ -37,6 +37,19 @@ def test_a_stick_reaches_from_end_to_end(low, width, share, far, turned):
     assert (slider.pushed(far) - start) * far * up >= 0
 
 
+@pytest.mark.parametrize(
+    "low, high, value", [(1, 80, 10), (-2.7, 0.4, -1), (0, 3e-3, 1e-3)]
+)
+def test_a_page_shows_the_value_that_acts(low, high, value):
+    """Meshcat shows whole multiples of a step only, which is therefore round."""
+    slider, meshcat = Slider("frequency", low, high, value), Meshcat()
+    panel = Panel([slider], meshcat)
+    assert meshcat.GetSliderValue("frequency") == pytest.approx(
+        panel.values["frequency"]
+    )
+    assert 0.4 < 100 * slider.smallest / (high - low) < 1.001
+
+
 @pytest.mark.long
 @pytest.mark.skipif(find_browser() is None, reason="needs a browser")
 def test_a_gamepad_at_the_browser():

@@ -69,8 +69,8 @@ class Gait(SimulatedPart):
         ]
 
     def _slider(self, name, low, high, value, unit, keys=("", "")) -> Slider:
-        act, step = partial(self._change, name), (high - low) / 100
-        return Slider(name, low, high, value, step, unit, keys, act)
+        act = partial(self._change, name)
+        return Slider(name, low, high, value, unit=unit, keys=keys, act=act)
 
     def _change(self, name: str, value: float) -> None:
         wave, what = self._source.waveform, name.partition(" ")[0]
