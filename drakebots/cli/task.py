@@ -45,6 +45,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked, declared
 from drakebots.core.lazy import late, resolve
 from drakebots.core.run import watching
+from drakebots.formats import terrain_of
 from drakebots.identify import (
     Identification,
     identify,
@@ -52,6 +53,7 @@ from drakebots.identify import (
     write_parameters,
 )
 from drakebots.model import Model, available_models
+from drakebots.multibody import Flat
 from drakebots.results import Result
 from drakebots.robots import Task, is_scenario, kinds, read_scenario, robots
 from drakebots.skin import write_vtu
@@ -204,7 +206,7 @@ def task_variant(task: Task, command: str, name: str) -> Variant:
             more["path"] = args.output
         word = args.plan if of_plan else args.model
         title = model.name if model else f"{command} {word}"
-        with progress_bar(title) as progress, _watched(args):
+        with progress_bar(title) as progress, _watched(args, posed):
             result = call(posed, progress=progress, **more)
         return finish(args, result, model)
 
@@ -218,9 +220,15 @@ _LIVE = "show the run in the browser while it is computed"
 _OF_PLANS = ("track", "refine", "export")
 
 
-def _watched(args: argparse.Namespace) -> AbstractContextManager:
-    """Where `--live` was given, a page that shows what is computed within."""
-    return watching(live.RunPage()) if getattr(args, "live", None) else nullcontext()
+def _watched(args: argparse.Namespace, posed) -> AbstractContextManager:
+    """Where `--live` was given, a page that shows what is computed within, on its
+    ground: the problem's own, or that of its plan."""
+    if not getattr(args, "live", None):
+        return nullcontext()
+    terrain, plan = (getattr(posed, name, None) for name in ("terrain", "plan"))
+    if terrain is None and isinstance(plan, Result):
+        terrain = terrain_of(plan)
+    return watching(live.RunPage(terrain or Flat()))
 
 
 def _subject(problem: type, command: str, name: str) -> str:

@@ -48,13 +48,14 @@ from drakebots.multibody import (
 from drakebots.results import Result, provenance
 from drakebots.view import (
     ROOT,
+    VIEW,
     draw_ground_lines,
     draw_terrain,
     look_at_motion,
     make_scene,
     set_stage,
 )
-from drakebots.view.skin import SkinView, colour_scale, draw_scale
+from drakebots.view.skin import SkinView, colour_scale, draw_scale, scale_corners
 
 PICTURE = 1 / 40
 """Time between two pictures [s]."""
@@ -337,10 +338,12 @@ class RobotPage:
         self._skin.show(positions[:count], values)
 
     def look(self) -> None:
-        """Turns the camera to the robot as it is shown."""
-        plant, context = self.scene.plant, self.scene.context
-        shown = plant.GetPositions(plant.GetMyContextFromRoot(context))
-        look_at_motion(self.scene, shown[None])
+        """Turns the camera to the robot as it is shown, and the scale of its skin."""
+        scene, plant, how = self.scene, self.scene.plant, ()
+        shown = plant.GetPositions(plant.GetMyContextFromRoot(scene.context))
+        if self._skin is not None:
+            how = VIEW, np.vstack([scene.low, scene.high, scale_corners(scene)])
+        look_at_motion(scene, shown[None], *how)
 
     def show(self, robot: Robot, context: Context) -> None:
         """Shows the robot as it is in a plant of its own."""
@@ -362,11 +365,14 @@ class RunPage:
 
     It reads what there is to see into a context of its own, and takes a fifth of the
     time at most.
+
+    Args:
+        terrain: the ground of the run.
     """
 
-    def __init__(self):
+    def __init__(self, terrain: Terrain = Flat()):
         self.page: RobotPage | None = None
-        self._due = 0.0
+        self._due, self._terrain = 0.0, terrain
 
     def __call__(self, seen: Callable[[], tuple]) -> None:
         """Shows what there is to see, where a picture is due."""
@@ -375,7 +381,7 @@ class RunPage:
             return
         robot, q, *skin = seen()
         if self.page is None:
-            self.page = RobotPage(robot.model, None)
+            self.page = RobotPage(robot.model, None, terrain=self._terrain)
             self._context = robot.plant.CreateDefaultContext()
             Live(duration=1.0).announce(self.page.scene.meshcat)
         robot.plant.SetPositions(self._context, q)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from drakebots.view.scene import (
         ROOT,
+        VIEW,
         Scene,
         Stage,
         axes_of_view,

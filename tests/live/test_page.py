@@ -14,9 +14,11 @@ from pydrake.math import RigidTransform
 
 from drakebots import load, load_result
 from drakebots.cli import main
+from drakebots.fem.mesh import box_mesh
 from drakebots.live import RobotPage
 from drakebots.multibody import Flat, Slope, Stairs, build_robot
 from drakebots.view import ROOT
+from drakebots.view.skin import scale_corners
 from tests.helpers.scripts import load_script
 
 Person, find_browser = load_script("robot_zoo.person", "Person", "find_browser")
@@ -131,3 +133,35 @@ def test_the_view_follows_a_robot_up_its_ground():
     page.lay(Slope(0.1))
     assert not page.scene.meshcat.HasPath(lines)
     assert transform("/ground")[2, 0] == pytest.approx(-np.sin(0.1))
+
+
+def test_a_watched_run_is_shown_on_its_ground(monkeypatch):
+    """A robot that climbs is not to be drawn over a flat floor."""
+    lay, laid = RobotPage.lay, []
+    monkeypatch.setattr(
+        RobotPage, "lay", lambda *given: (laid.append(given), lay(*given))
+    )
+    words = ["simulate", "minitaur", "--duration", "20ms", "--live"]
+    assert main([*words, "--terrain", "slope:angle=5deg"]) == 0
+    ((page, terrain),) = laid
+    assert terrain == Slope(np.radians(5))
+    assert not page.scene.meshcat.HasPath("/drake/lines_every_100_mm")
+
+
+def test_the_scale_of_a_skin_is_in_the_picture(monkeypatch):
+    """It faces the camera, which sees all of it."""
+    looked = []
+    page, mesh = (
+        RobotPage(load("skinned_leg"), None),
+        box_mesh((0.1, 0.1, 0.3), (1, 1, 1)),
+    )
+    page.show_skin(mesh, mesh.vertices, np.ones(len(mesh.vertices)))
+    monkeypatch.setattr(
+        type(page.scene), "look_at_points", lambda _, *how: looked.append(how)
+    )
+    page.look()
+    ((points, direction),), corners = looked, scale_corners(page.scene)
+    (side, up), normal = np.diff(corners[:3], axis=0), np.array(direction)
+    assert side @ normal == pytest.approx(0, abs=1e-9) == up @ np.cross(up, normal)
+    assert np.linalg.norm(up) / np.linalg.norm(side) == pytest.approx(2.5)
+    assert all(np.isclose(points, corner).all(axis=1).any() for corner in corners)

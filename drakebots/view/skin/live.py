@@ -37,6 +37,9 @@ BOARD = "/skin_scale"
 
 OPACITY = 0.6
 
+_HALF = 0.12, 0.3
+"""Half the width and height of the board, where the scene's half diagonal is 0.5."""
+
 _LOOK = {  # one layer, smooth: of a page's skin what properties can say
     "material.flatShading": False,
     "material.toneMapped": False,
@@ -134,17 +137,28 @@ def draw_scale(
         towards: direction to the camera (3,) that it faces, not vertical.
         path: of the board.
     """
-    axes = axes_of_view(towards)
-    # In scene units, where all that is shown has a half diagonal of 0.5.
-    middle = stage.scale * (stage.middle - stage.ground) - 0.55 * axes[0]
     stage.meshcat.SetObject(path, Mesh(_board(scale)))
-    X_WB = RigidTransform(RotationMatrix(axes.T), middle)
-    stage.meshcat.SetTransform(path, X_WB)
+    stage.meshcat.SetTransform(path, _place(stage, towards))
+
+
+def scale_corners(stage: Stage, towards=VIEW) -> np.ndarray:
+    """Corners (4, 3) [m] in the world of the board of :func:`draw_scale`."""
+    x, y = _HALF
+    corners = np.array([[-x, -y, 0], [x, -y, 0], [x, y, 0], [-x, y, 0]])
+    return (_place(stage, towards) @ corners.T).T / stage.scale + stage.ground
+
+
+def _place(stage: Stage, towards) -> RigidTransform:
+    """The pose of the board, in scene units."""
+    axes = axes_of_view(towards)
+    # All that is shown has a half diagonal of 0.5.
+    middle = stage.scale * (stage.middle - stage.ground) - 0.55 * axes[0]
+    return RigidTransform(RotationMatrix(axes.T), middle)
 
 
 def _board(scale: ColourScale) -> InMemoryMesh:
-    """A glTF board, 0.24 wide and 0.6 high in its x-y plane, with the scale on it."""
-    x, y = 0.12, 0.3
+    """A glTF board in its x-y plane, with the scale on it."""
+    x, y = _HALF
     # glTF's y is up; Drake turns it about x to its own z.
     corners = [[-x, 0, y], [x, 0, y], [x, 0, -y], [-x, 0, -y]]
     # It shines by itself, whatever lights the scene.
