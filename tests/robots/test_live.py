@@ -77,6 +77,16 @@ def test_the_gecko_follows_a_target_that_moves(tmp_path):
     assert stuck.metrics["half_cycles"] == 0
 
 
+def test_an_obstacle_that_blocks_is_seen(tmp_path):
+    """Where there is no course, target and obstacle are where they are."""
+    near = scripted(tmp_path, "0 obstacle x 0; 0 obstacle y 0.1; 0 obstacle size 0.4")
+    run = gecko.drive(gecko.Drive(headless=True, duration=0.1, script=near))
+    assert run.metrics["blocked"] and "waypoint" not in run.data
+    assert run.data.obstacle.values.mean(axis=0) == pytest.approx([0, 0.1])
+    assert np.ptp(run.data.obstacle.values, axis=0) == pytest.approx([0.4, 0.4])
+    assert run.data.target.values == pytest.approx(np.array([[0.3, 0.3]]))
+
+
 def test_a_half_cycle_that_has_not_ended_does_not_count():
     run = gecko.drive(gecko.Drive(headless=True, duration=1.0))
     assert run.metrics["half_cycles"] == 0 and run.data.time.values == [0.0]

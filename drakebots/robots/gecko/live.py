@@ -166,9 +166,7 @@ class Walking(Part):
         for part in ("obstacle", "planned", "waypoint", "path", "target"):
             self.meshcat.Delete(f"{COURSE}/{part}")
         poses = [self._start, *(step.pose for step in self._steps)]
-        data, course = xr.Dataset(), self._course
-        if course is not None:
-            data = with_course(data, self._problem, course)
+        data = with_course(xr.Dataset(), self._problem, self._course)
         walked = np.array([pose.position for pose in poses])
         draw_course(self.meshcat, data, self._epsilon, walked)
 
@@ -187,8 +185,6 @@ class Walking(Part):
     def dataset(self) -> xr.Dataset:
         walked = self._steps[: self._walked], self._decisions[: self._walked]
         data = poses_dataset(self._robot, self._start, *walked)
-        if self._course is None:
-            return data
         return with_course(data, self._problem, self._course)
 
     def metrics(self) -> dict[str, Any]:

@@ -181,13 +181,14 @@ def _draw_course(axis, result: Result) -> None:
 def _draw_gait_bars(axis, data, ends) -> None:
     """Draws the gait of each half cycle; number 0 is the start and has none."""
     rows = ends[data.half_cycle.values[ends] > 0]
-    number = data.half_cycle.values[rows]
+    edges = np.arange(len(rows) + 1) + 0.5
     q1 = np.abs(np.degrees(data.q1.values[rows]))
-    axis.step(number, q1, where="mid", color="#1f5fa8", lw=1.4)
+    axis.stairs(q1, edges, baseline=None, color="#1f5fa8", lw=1.4)
     axis.set(xlabel="half cycle", ylim=(45, 95))
     axis.set_ylabel("|q1| [deg]", color="#1f5fa8")
     other = axis.twinx()
-    other.step(number, data.q2.values[rows], where="mid", color="#d62728", lw=1.4)
+    q2 = data.q2.values[rows]
+    other.stairs(q2, edges, baseline=None, color="#d62728", lw=1.4)
     other.set_ylabel("q2", color="#d62728")
     other.set_ylim(-0.6, 0.6)
     axis.grid(alpha=0.3)

@@ -295,8 +295,9 @@ def simulate(
 # --- the results ---------------------------------------------------------------
 
 
-def with_course(data: xr.Dataset, problem, course: Course) -> xr.Dataset:
-    """The dataset with targets, waypoints, obstacles and path of the course."""
+def with_course(data: xr.Dataset, problem, course: Course | None) -> xr.Dataset:
+    """The dataset with targets, obstacles, and waypoints and path of the course, if
+    there is one."""
 
     def points(name: str, rows) -> None:
         dims = (f"{name}_number", "axis")
@@ -304,12 +305,12 @@ def with_course(data: xr.Dataset, problem, course: Course) -> xr.Dataset:
 
     points("target", problem.targets)
     if problem.obstacles:
-        if course.path is None:
+        if course is not None and course.path is None:
             points("waypoint", course.waypoints)
         owner = [k for k, polygon in enumerate(problem.obstacles) for _ in polygon]
         points("obstacle", [p for polygon in problem.obstacles for p in polygon])
         data["obstacle_index"] = ("obstacle_number", np.array(owner), {"units": "1"})
-    if course.path is not None:
+    if course is not None and course.path is not None:
         points("path", course.path)
     return data
 
