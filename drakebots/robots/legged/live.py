@@ -317,7 +317,8 @@ class Driven(Steered, Part):
         """A push from the robot's side, as a change of its velocity."""
         yaw = self.reference.axes.get("yaw")
         angle += 0.0 if yaw is None else self.plant.state()[0][yaw]
-        force = self._mass * self.panel.values["strength"] / PUSH
+        values = self.panel.values
+        force = (self._mass + values["payload"]) * values["strength"] / PUSH
         if force > 0:
             self.pushes.append(Push(force, self.now, PUSH, float(angle)))
 
