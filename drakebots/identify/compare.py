@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from drakebots.core.errors import DrakebotsError, InvalidInput
+from drakebots.core.units import si_factor
 from drakebots.formats import model_of, plain_robot
 from drakebots.identify.measured import read_measured
 from drakebots.model import actuators_of, model_names
@@ -40,12 +41,14 @@ class Compared:
         name: that of a result's series, "position.FL_knee".
         time: times of the first at which both have a value (T,) [s].
         first, second: their values (T,); the second's are lines between its samples.
+        unit: of both, where a result says it.
     """
 
     name: str
     time: np.ndarray
     first: np.ndarray
     second: np.ndarray
+    unit: str = "SI"
 
     @cached_property
     def rms(self) -> float:
@@ -104,7 +107,10 @@ def compare(
             here, there = one[head][both], values[both]
             if name.startswith("base_rpy."):  # known but for whole turns
                 there -= 2 * np.pi * np.round(np.median(there - here) / (2 * np.pi))
-            found.append(Compared(name, time[both], here, there))
+            said = runs[0].units.get(head), runs[1].units.get(its)
+            # Angles of a log may have been in degrees.
+            unit = next((u for u in said if u and si_factor(u) == 1), "SI")
+            found.append(Compared(name, time[both], here, there, unit))
     if not found:
         spans = [f"{t[0]:g} to {t[-1]:g} s" for t in (time, later)]
         raise InvalidInput(
@@ -155,6 +161,8 @@ def plot_compared(compared: Sequence[Compared], path: str | Path) -> Path:
     for axis, signal in zip(axes, worst):
         axis.plot(signal.time, signal.first, color=COLOURS[0], label="first")
         axis.plot(signal.time, signal.second, "--", color=COLOURS[1], label="second")
-        axis.set(xlabel="time [s]", ylabel="[SI]", title=literal(signal.name))
+        axis.set(
+            xlabel="time [s]", ylabel=f"[{signal.unit}]", title=literal(signal.name)
+        )
     legend_below(axes[0])
     return save(figure, path)

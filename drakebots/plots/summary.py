@@ -92,7 +92,8 @@ def _panel_pose(axis, result: Result) -> None:
     data = result.data
     k, unit = _scale(data)
     t = data.time.values
-    height = k * data.base_position.values[:, 2]
+    # A height that stays has no last digits to look at.
+    height = (k * data.base_position.values[:, 2]).round(6)
     axis.plot(t, height, color="black", label="height")
     axis.set(xlabel="time [s]", ylabel=f"height [{unit}]", title="pose of the base")
     other = axis.twinx()

@@ -390,8 +390,8 @@ def columns(data: xr.Dataset) -> Iterator[tuple[str, list[Any]]]:
         for item in itertools.product(*(_labels(data, dim) for dim in others)):
             labels = "".join(f".{label}" for _, label in item)
             column = values[tuple(index for index, _ in item)]
-            if own is not None and own.dims == tuple(others[:1]):
-                unit = f" [{own.values[item[0][0]]}]"
+            if own is not None and own.dims[0] in others:
+                unit = f" [{own.values[item[others.index(own.dims[0])][0]]}]"
             yield f"{name}{labels}{unit}", column.tolist()
 
 

@@ -248,6 +248,8 @@ def test_a_result_and_a_log_meet_at_their_joints(tmp_path):
     rows = np.column_stack([time, np.degrees(hip) + 90, effort])
     log = write_csv(tmp_path / "log.csv", heads, rows)
     for both in ((run, log), (log, run)):
+        units = {signal.name: signal.unit for signal in compare(*both)}
+        assert units == {"position.hip": "rad", "torque.hip": "N m"}
         found = {signal.name: signal.rms for signal in compare(*both)}
         expected = {"position.hip": np.pi / 2, "torque.hip": 0.0}
         assert found == pytest.approx(expected, abs=1e-9)

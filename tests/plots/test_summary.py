@@ -24,3 +24,17 @@ def test_title(metrics, said):
     figure = summary_figure(make(data=data, metrics=metrics))
     assert said in figure.get_suptitle()
     plt.close(figure)
+
+
+def test_a_height_that_stays_is_a_straight_line():
+    """Its last digits would fill the picture."""
+    data, axes = make_data(), ("time", "axis")
+    base = 0.24 + 1e-14 * np.eye(5, 3)[:, ::-1]
+    data["base_position"] = (axes, base, {"units": "m"})
+    data["base_rpy"] = (axes, np.zeros((5, 3)), {"units": "rad"})
+    figure = summary_figure(make(data=data, metrics={}))
+    (height,) = (
+        line for ax in figure.axes for line in ax.lines if line.get_label() == "height"
+    )
+    assert np.ptp(height.get_ydata()) == 0 and np.ptp(height.axes.get_ylim()) > 1
+    plt.close(figure)
