@@ -25,6 +25,9 @@ from drakebots.live.script import Event
 STEPS = 100
 """Number of steps of a slider's range, where no step is given."""
 
+NO_KEY = "none"
+"""Code of controls without a key; keys of screens and of players say an empty one."""
+
 DEAD = 0.1
 """Deflection of a gamepad's stick, of 1, up to which it is at rest."""
 
@@ -153,7 +156,8 @@ class Panel:
         for control in controls:
             _set_field(control, self.values.get(control.name))
         for control in controls if meshcat is not None else ():
-            codes = [f"Key{k}" if len(k) == 1 else k for k in control.keys]
+            keys = [key or NO_KEY for key in control.keys or [""]]
+            codes = [f"Key{k}" if len(k) == 1 else k for k in keys]
             label, room = self._labels[control.name], [control.low, control.high]
             if isinstance(control, Button):
                 meshcat.AddButton(label, *codes)
@@ -182,7 +186,7 @@ class Panel:
             self._meshcat.DeleteButton(self._said)
         self._said = text
         if text:
-            self._meshcat.AddButton(text)
+            self._meshcat.AddButton(text, NO_KEY)
 
     def poll(self, time: float) -> list[Event]:
         """What was asked for since the last call, up to a time [s]."""

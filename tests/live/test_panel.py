@@ -91,3 +91,20 @@ def test_a_gamepad_at_the_browser():
         person.slide("turn", 0.5)
         assert polled() == [("turn", 0.5)] and panel.values["ahead"] == 1.0
     assert panel.poll(2.0) == []
+
+
+@pytest.mark.skipif(find_browser() is None, reason="needs a browser")
+def test_a_key_without_a_code_presses_nothing():
+    """As those of tablets; payload and terrain have no key either."""
+    controls, meshcat = [Slider("payload", 0, 1), Button("kick")], Meshcat()
+    panel = Panel([*controls, Slider("ahead", 0, 1, keys=("", "W"))], meshcat)
+    with Person(meshcat.web_url(), (200, 150)) as person:
+        person.control("ahead")
+        for code in ("", "KeyW"):  # the second one comes later
+            for kind in ("keyDown", "keyUp"):
+                asked = {"type": kind, "key": "w", "code": code}
+                person._ask("Input.dispatchKeyEvent", **asked)
+        until, found = time.monotonic() + 20, []
+        while not found and time.monotonic() < until:
+            found = panel.poll(0.0)
+    assert [event.control for event in found] == ["ahead"]
