@@ -59,6 +59,15 @@ def test_a_sound_result_passes():
     check_layout(make(kind="my.kind"))  # nobody has promised anything
 
 
+def test_a_robot_without_feet_is_drawn(tmp_path):
+    """As an arm is, or a mechanism."""
+    arm = result(motion().drop_dims("foot"))
+    check_layout(arm)
+    assert plot(arm, tmp_path / "arm.png").exists()
+    with pytest.raises(InvalidInput, match="it has no foot_velocity"):
+        check_layout(result(motion().drop_vars("foot_velocity")))
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
