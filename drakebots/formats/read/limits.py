@@ -40,6 +40,8 @@ _COPIES = frozenset(("replicate", "composite"))
 
 _ENCODING = re.compile(rb"^\s*<\?xml[^>]*\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 
+_COMMENT = re.compile("<!--(.*?)-->", re.DOTALL)
+
 
 def check_content(path: Path, data: bytes) -> None:
     """Refuses the pointer that Git keeps in place of a large file.
@@ -92,6 +94,9 @@ def check_model_file(
 def read_text(path: Path) -> str:
     """The text of a model file, in UTF-8 or in the encoding that its XML declares.
 
+    Comments of XML lose their dashes: "--" is not well-formed in one, but Drake's and
+    MuJoCo's parsers take it.
+
     Raises:
         ModelProblem: for anything but a file of text of a size that models have.
     """
@@ -118,6 +123,8 @@ def read_text(path: Path) -> str:
     text = text.removeprefix("\ufeff").removesuffix("\0").strip()
     if "\0" in text:
         raise ModelProblem(path, "has a NUL character: not a text file")
+    if not is_yaml:
+        text = _COMMENT.sub(lambda x: f"<!--{x[1].replace('-', ' ')}-->", text)
     return text
 
 

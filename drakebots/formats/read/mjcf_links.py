@@ -380,7 +380,7 @@ def _color(tree: Tree, geom: int) -> np.ndarray:
 def _excluded(tree: Tree) -> list[SdfFilter]:
     """Pairs of links that do not collide because <contact> says so."""
     filters = []
-    for signature in tree.model.exclude_signature:
+    for signature in dict.fromkeys(tree.model.exclude_signature.tolist()):
         a, b = (tree.links.get(int(k)) for k in (signature >> 16, signature & 0xFFFF))
         if a and b and "world" not in (a, b):
             first, second = f"exclude {a} from {b}", f"exclude {b} from {a}"

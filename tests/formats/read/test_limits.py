@@ -37,6 +37,7 @@ JOINT = '<joint name="j"><origin xyz="{}"/></joint>'
         ("m.sdf", sdf(mass="0")),
         ("m.urdf", urdf(f"<!-- nan --><gazebo>{'x ' * 5}</gazebo>")),
         ("m.urdf", urdf('<gazebo><plugin far="inf">nan</plugin></gazebo>')),
+        ("m.urdf", urdf("<!----- a -- b --->")),  # as Drake and MuJoCo read it
         ("m.urdf", urdf("<drake:tag/>")),  # Drake wants no declared prefix
         ("m.xml", "<mujoco><worldbody/></mujoco>"),
         ("m.dmd.yaml", "directives:\n- add_model: {name: a, file: b}\n"),

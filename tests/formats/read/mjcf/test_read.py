@@ -247,6 +247,7 @@ def colliding(mjcf) -> set[str]:
         (("1 0", "1 1", "0 1"), "", {"ac"}),
         (("2 2", "1 1", "1 1"), "", set()),
         (("1 1", "1 1", "1 1"), '<exclude body1="c" body2="a"/>', set()),
+        (("1 1", "1 1", "1 1"), 2 * '<exclude body1="c" body2="a"/>', set()),
     ],
 )
 def test_which_links_collide(tmp_path, masks, contact, pairs):
