@@ -35,8 +35,8 @@ _LEVEL = np.tan(np.radians(25))
 """The two ends of an edge may differ by this slope."""
 _PLANE = np.cos(np.radians(12))
 """Facets whose normals differ by less belong to one sole."""
-_WIDE = 0.06
-"""A sole or an edge is longer and wider than this share of the leg."""
+_LONG, _WIDE = 0.06, 0.03
+"""A sole or an edge is longer, and a sole wider, than this share of the leg."""
 _LAYER = 0.012
 """Points this share of the leg above the lowest are as low."""
 
@@ -215,7 +215,7 @@ def sole(cloud: Cloud, up: np.ndarray, leg: float) -> Cloud:
         members = low @ normal < (low @ normal).min() + _LAYER * leg
     flat, (length, width) = _rectangle(low[members], normal)
     chosen = np.flatnonzero(members)
-    if max(length, width) <= _WIDE * leg:
+    if max(length, width) <= _LONG * leg:
         return _point(cloud, low, up, chosen, leg)
     if min(length, width) > _WIDE * leg:
         signs = [[1, 1], [1, -1], [-1, 1], [-1, -1]]

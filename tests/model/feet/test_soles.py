@@ -93,8 +93,9 @@ def test_a_mesh_sole_has_four_corners_and_no_heel_cup():
     assert len(signs) == 4
 
 
-def test_four_small_balls_are_a_sole():
-    p = np.array([[0.1, 0.03, 0], [0.1, -0.03, 0], [-0.05, 0.03, 0], [-0.05, -0.03, 0]])
+@pytest.mark.parametrize("y", [0.03, 0.02])  # 0.02: Unitree's G1 of robosuite
+def test_four_small_balls_are_a_sole(y):
+    p = np.array([[0.1, y, 0], [0.1, -y, 0], [-0.05, y, 0], [-0.05, -y, 0]])
     found = sole(Cloud(p, np.full(4, 0.005), ("sphere",)), UP, LEG)
     assert {tuple(x) for x in found.p.round(3)} == {tuple(x) for x in p}
     np.testing.assert_allclose(found.radius, 0.005)
