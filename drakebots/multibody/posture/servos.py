@@ -16,13 +16,15 @@ a damping about it,
 A leg's joint carries the robot's mass m at a distance of its size L, shared by n legs,
 so that with the stiffness c in units of m g L / n
 
-    k = c (g / L) I,   d = 1.4 sqrt(c g / L) I,   I = max(m L^2 / n, M_jj)
+    k = c (g / L) I,   d = 1.4 sqrt(c g / L) I,   I = max(m L^2 / n, M_jj, J)
 
-where M_jj is the joint's own entry of the mass matrix; a joint outside the legs has
-I = M_jj, or the gains that the file gives its motor, which are a soft limb's own
-stiffness. A motor that turns a leg's joint by a gear r, through the rods of a loop or
-because the joint follows it, carries r^2 m L^2 / n, wherever it is. The damping is 0.7
-of the critical one. Drake takes gains into its contact solver's step, so that stiff
+where M_jj is the joint's own entry of the mass matrix, and J the largest moment of
+inertia of what it turns, about any axis (about an arm's own it has next to none, and
+an arm held out would roll and drop); a joint outside the legs has
+I = max(M_jj, J), or the gains that the file gives its motor, which are a soft limb's
+own stiffness. A motor that turns a leg's joint by a gear r, through the rods of a loop
+or because the joint follows it, carries r^2 m L^2 / n, wherever it is. The damping is
+0.7 of the critical one. Drake takes gains into its contact solver's step, so that stiff
 ones stay stable.
 """
 
@@ -214,6 +216,11 @@ def servos(stance: Stance, stiffness: float) -> Servos:
         joint = motor.joint()
         leg = carried * lever.get(joint.index(), 0.0) ** 2
         own[k] = max(inertia[joint.velocity_start()], leg)
+        if not slides(joint):
+            moved = plant.GetBodiesKinematicallyAffectedBy([joint.index()])
+            M = plant.CalcSpatialInertia(context, joint.frame_on_child(), moved)
+            moments = M.CalcRotationalInertia().CopyToFullMatrix3()
+            own[k] = max(own[k], np.linalg.eigvalsh(moments)[-1])
     rate = np.sqrt(stiffness * stance.gravity / stance.size)
     gains = np.column_stack([rate**2 * own, 2 * DAMPING * rate * own])
     for k, motor in enumerate(motors):

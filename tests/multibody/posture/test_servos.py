@@ -170,3 +170,22 @@ def test_a_crank_carries_the_knee_that_its_rod_turns(tmp_path, gear):
     }
     assert len(k) == 12 and "FL_crank" in k
     assert k["FL_crank"] == pytest.approx(gear**2 * k["FL_flexion"], rel=1e-3)
+
+
+def test_an_arm_held_out_does_not_roll_about_its_own_axis(tmp_path):
+    """What turns it about its axis is as stiff as what swings it."""
+    arm = """<link name="{0}"><inertial><origin xyz="{1} 0 0"/><mass value="{2}"/>
+      <inertia ixx="1e-5" iyy="1e-3" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial>
+      </link><joint name="j{0}" type="revolute"><parent link="{3}"/><child link="{0}"/>
+      <axis xyz="{4}"/><limit lower="-3" upper="3" effort="50" velocity="9"/></joint>"""
+    links = arm.format("a", 0.1, 1, "world", "1 0 0") + arm.format(
+        "b", 0.3, 2, "a", "0 1 0"
+    )
+    path = tmp_path / "arm.urdf"
+    path.write_text(f'<robot name="arm"><link name="world"/>{links}</robot>')
+    stance = Stance(load(path))
+    stance.take(find_posture(load(path), pose={"ja": 0.0, "jb": 0.0}))
+    roll, swing = servos(stance, 10.0).stiffness
+    assert roll > swing > 0
+    largest = 1e-3 + 0.1**2 + 1e-3 + 2 * 0.3**2
+    assert roll / swing == pytest.approx(largest / (1e-3 + 2 * 0.3**2))
