@@ -173,7 +173,7 @@ def read_motion_file(path: str | Path, joints: Sequence[str] = ()) -> TableMotio
     """
     path, needed = Path(path), ("time", *joints)
     with reading(path):
-        heads, table = csv_table(path.read_text(encoding="utf-8"))
+        heads, table = csv_table(path.read_text(encoding="utf-8"), gaps=True)
         for name in needed:
             if name not in heads:
                 raise InvalidInput(f"has no column {name!r}; needs {', '.join(needed)}")

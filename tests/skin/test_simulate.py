@@ -222,7 +222,7 @@ def test_a_robot_without_motors(robot, tmp_path):
 
 def test_tables(tmp_path):
     path = tmp_path / "m.csv"
-    path.write_text("knee,time,hip\n0.5,0,0\n0.7,2,0.4\n")
+    path.write_text("knee,time,hip,worst\n0.5,0,0,\n0.7,2,0.4,nan\n")
     motion = read_motion_file(path, ("hip", "knee"))
     assert np.allclose(motion.at(1.0, np.zeros(2)), [0.2, 0.6])
     assert np.allclose(motion.at(9.0, np.zeros(2)), [0.4, 0.7])
