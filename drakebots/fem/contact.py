@@ -279,10 +279,11 @@ class SurfaceContact:
         x = np.ascontiguousarray(x, dtype=float)
         if not (np.isfinite(x).all() and np.isfinite(other).all()):
             raise InvalidInput("contact: positions are not finite")
-        corners = other[self.triangles]
-        span = float(np.ptp(corners, axis=1).max(axis=1).mean())
-        low = corners.reshape(-1, 3).min(axis=0) - self.reach
-        size = corners.reshape(-1, 3).max(axis=0) + self.reach - low
+        a, b, c = other[self.triangles.T]
+        first, last = np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
+        span = float((last - first).max(axis=1).mean())
+        low = first.min(axis=0) - self.reach
+        size = last.max(axis=0) + self.reach - low
         # Cells of the size of a triangle, larger where the surface is huge.
         cell = max(span + 2 * self.reach, float(np.cbrt(size.prod() / MAX_CELLS)))
         shape = (np.floor(size / cell) + 1).astype(np.int64)

@@ -91,10 +91,10 @@ class RigidShape:
             arm = np.linalg.norm(p_WC - X_WB.translation()) + radius
             spin, quick = dt * np.linalg.norm(turn), np.linalg.norm(V.translational())
             if v_W is not None:
-                quick += np.sqrt((v_W**2).sum(axis=1).max())
+                quick += np.sqrt(_squares(v_W).max())
             most = max(radius + reach.max() + dt * quick + spin * arm, 0.0)
             most = most / (1 - spin) if spin < 0.5 else np.inf
-            rows = np.flatnonzero(((p_W - p_WC) ** 2).sum(axis=1) < most**2)
+            rows = np.flatnonzero(_squares(p_W - p_WC) < most**2)
         p, reach = p_W[rows], reach[rows]
         if v_W is not None:
             arm = p - X_WB.translation()
@@ -109,6 +109,11 @@ class RigidShape:
         distance, gradient = self.alone(p_G[some])
         hit = distance < reach[some]
         return rows[some[hit]], distance[hit], gradient[hit] @ R.T
+
+
+def _squares(rows: np.ndarray) -> np.ndarray:
+    """Squared lengths (n,) of rows (n, 3)."""
+    return np.einsum("ij,ij->i", rows, rows)
 
 
 def moving(
