@@ -422,7 +422,8 @@ class SkinnedFit(Fit):
             if target is None or not np.isfinite(target).all():
                 raise InvalidInput(f"the data needs target.{name} at every sample")
             self._targets.append(target)
-        self.states = np.zeros((1, 1))
+        # Without gaps two rounds are enough: the first finds what noise there is.
+        self.states, self.gap = np.zeros((1, 1)), GAPS[-2]
 
     def run(self, x, states, parts: int = 1) -> list[np.ndarray]:
         """The signals at the samples (T, n), in one list."""
@@ -432,14 +433,17 @@ class SkinnedFit(Fit):
         robot = self._skinned.with_parameters(given)
         span, longest = np.ptp(self.time), self.problem.time_step or 5e-3
         count = parts * int(np.ceil(span / longest - 1e-3))
-        how = {k: given[k] for k in ("friction",) if k in given}
+        how = {"friction": given.get("friction", SkinSimulation.friction)}
         problem = SkinSimulation(duration=span, time_step=span / count, **how)
         stepper = build_stepper(problem, robot)
         state = stepper.start(self._first(robot, on_ground(problem, robot)))
         times = np.linspace(self.time[0], self.time[-1], count + 1)
         targets = [np.interp(times, self.time, target) for target in self._targets]
-        rows = [self._row(robot, state, np.zeros(len(targets)))]
-        for target in np.transpose(targets)[1:]:
+        first, *others = np.transpose(targets)
+        pull = robot.skin.servos.stiffness * (first - robot.joint_positions(state.q))
+        pull = np.clip(pull, -robot.effort_limits, robot.effort_limits)
+        rows = [self._row(robot, state, pull)]
+        for target in others:
             result = stepper.step(state, servo=robot.servo(target))
             if not result.converged:
                 raise NoSolution(result.message)

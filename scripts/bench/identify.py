@@ -205,22 +205,25 @@ def write_skinned(folder: Path) -> Path:
 
 
 def run_skinned(path: Path, values: Mapping[str, float], seed: int):
-    """Hip and knee swing for 0.8 s, from rest."""
-    rng, t = np.random.default_rng(seed), np.arange(0, 0.8001, SKIN_STEP)
+    """Hip and knee swing for 0.4 s, from rest; samples are lines between steps."""
+    rng, t = np.random.default_rng(seed), np.arange(0, 0.4001, SKIN_STEP)
     robot = load_skinned(replace(load(path), parameters=values))
     rest, phase = robot.joint_positions(robot.rest_positions), rng.uniform(0, 6, 2)
     waves = np.sin(np.outer(t, [2 * np.pi * 2.5, 2 * np.pi * 4]) + phase)
     targets = rest + 0.5 * np.minimum(t / 0.1, 1.0)[:, None] * waves
     stepper = build_stepper(SkinSimulation(time_step=SKIN_STEP), robot)
     state, rows = stepper.start(), []
-    for time_, target in zip(t[1:], targets[1:]):
+    for end, target in zip(t[1:], targets[1:]):
         result = stepper.step(state, servo=robot.servo(target))
         state = result.state
-        rows.append([time_, *state.q, *result.torques, *target])
-    first = [t[0], *stepper.home[0], *rows[0][3:5], *targets[0]]
+        rows.append([end, *state.q, *result.torques, *target])
+    first = [0.0, *stepper.home[0], *np.zeros(2), *targets[0]]
+    columns = np.array([first, *rows]).T
+    samples = np.arange(0, 0.4001, 1e-3)
     kinds = ("position", "rad"), ("torque", "N m"), ("target", "rad")
     heads = [f"{kind}.{j} [{unit}]" for kind, unit in kinds for j in robot.joints]
-    return ["time [s]", *heads], np.array([first, *rows])
+    table = [np.interp(samples, t, column) for column in columns]
+    return ["time [s]", *heads], np.transpose(table)
 
 
 def _bends(kind: str) -> list[str]:

@@ -194,13 +194,13 @@ def test_time_steps_are_no_longer_than_asked(pendulum, tmp_path):
 
 @pytest.fixture(scope="module")
 def skinned_run(tmp_path_factory):
-    """0.15 s of the skinned leg without noise, its skin and servos softer."""
+    """0.1 s of the skinned leg without noise, its skin and servos softer."""
     kind, folder = bench.KINDS["skin"], tmp_path_factory.mktemp("skin")
     path = kind.write(folder)
     nominal = bench.nominal_values(path, kind)
     moduli = "youngs_modulus:0", "youngs_modulus:1", "servo.stiffness"
     heads, rows = kind.run(path, {name: 0.8 * nominal[name] for name in moduli}, 0)
-    return write_csv(folder / "run.csv", heads, rows[:31])
+    return write_csv(folder / "run.csv", heads, rows[:101])
 
 
 @pytest.mark.long
