@@ -209,14 +209,9 @@ def refine_plan(
         is the only one.
     """
     loop = _Loop(robot, plan, goal, options)
-    end = run_steps(
-        loop.round,
-        options.rounds + 1,
-        stage="refine",
-        progress=progress,
-        time_limit=options.time_limit,
-        success=f"planned again {options.rounds} times",
-    )
+    asked = {"progress": progress, "time_limit": options.time_limit}
+    asked |= {"success": f"planned again {options.rounds} times"}
+    end = run_steps(loop.round, options.rounds + 1, stage="refine", **asked)
     return Refined(tuple(loop.trials), end, tuple(loop.notes))
 
 

@@ -141,16 +141,11 @@ def elements(frame: Frame) -> Elements:
     phi1, phi2 = EI1 * flexible, EI2 * flexible
     across = (12 * EI / (length**3 * (1 + p)) for EI, p in ((EI1, phi1), (EI2, phi2)))
     turning = (GJ / length, EI2 / length, EI1 / length)
-    return Elements(
-        length=length,
-        axes=_axes(span / length[:, None], frame.up),
-        d1=over(lambda s: s.d1),
-        d2=over(lambda s: s.d2),
-        masses=over(lambda s: s.rho * s.area) * length,
-        phi1=phi1,
-        phi2=phi2,
-        D=np.column_stack([EA / length, *across, *turning]),
-    )
+    axes = _axes(span / length[:, None], frame.up)
+    d1, d2 = over(lambda s: s.d1), over(lambda s: s.d2)
+    masses = over(lambda s: s.rho * s.area) * length
+    D = np.column_stack([EA / length, *across, *turning])
+    return Elements(length, axes, d1, d2, masses, phi1, phi2, D)
 
 
 def _axes(x: np.ndarray, up: np.ndarray | None) -> np.ndarray:

@@ -147,12 +147,9 @@ def _measurements(heads: list[str], values: np.ndarray) -> Measurements:
     if not driven or len(nodes) < 2:
         raise InvalidInput("needs at least one actuator and two markers")
     markers = [[columns["marker", node, axis] for axis in axes] for node in nodes]
-    return Measurements(
-        tuple(Control(node, axis) for _, node, axis in driven),
-        nodes,
-        np.array([columns[place] for place in driven]).T,
-        np.array(markers).transpose(2, 0, 1),
-    )
+    controls = tuple(Control(node, axis) for _, node, axis in driven)
+    u = np.array([columns[place] for place in driven]).T
+    return Measurements(controls, nodes, u, np.array(markers).transpose(2, 0, 1))
 
 
 # --- the body's frame -------------------------------------------------------

@@ -28,13 +28,7 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.run import Progress, silent
 from drakebots.lattice.pom.elastic import ElasticPOM
 from drakebots.lattice.pom.pom import Control, extension_rows, table
-from drakebots.lattice.shape import (
-    AXES,
-    Lattice,
-    Planes,
-    axis_number,
-    rigid_motions,
-)
+from drakebots.lattice.shape import AXES, Lattice, Planes, axis_number, rigid_motions
 
 MOST_SETS = 20_000
 """Largest number of sets of one size of which all are tried; above it the search is

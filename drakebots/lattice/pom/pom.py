@@ -32,24 +32,10 @@ from typing import Annotated
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from drakebots.core.checks import (
-    array,
-    between,
-    check_value,
-    numeric,
-    positive,
-    text,
-)
+from drakebots.core.checks import array, between, check_value, numeric, positive, text
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
-from drakebots.lattice.shape import (
-    AXES,
-    OFFSETS,
-    Lattice,
-    Plane,
-    Planes,
-    axis_number,
-)
+from drakebots.lattice.shape import AXES, OFFSETS, Lattice, Plane, Planes, axis_number
 
 _ZERO = 1e-9
 
