@@ -181,14 +181,9 @@ def default_cost(
         name = "tilt" if axis in ("roll", "pitch") else axis
         position[i] = WEIGHTS["position"][name] / length2
         velocity[i] = WEIGHTS["velocity"][name] * time2 / length2
-    end = WEIGHTS["terminal"]
-    return MpcCost(
-        position=position,
-        velocity=velocity,
-        effort=WEIGHTS["effort"] / efforts**2 if effort is None else effort,
-        terminal_position=end * position,
-        terminal_velocity=end * velocity,
-    )
+    effort = WEIGHTS["effort"] / efforts**2 if effort is None else effort
+    ends = WEIGHTS["terminal"] * position, WEIGHTS["terminal"] * velocity
+    return MpcCost(position, velocity, effort, *ends)
 
 
 def _levers(robot: Robot, context: Context, base: list[int]):

@@ -20,13 +20,7 @@ from drakebots.core.units import si_factor
 from drakebots.formats import model_of, plain_robot
 from drakebots.identify.measured import read_measured
 from drakebots.model import actuators_of, model_names
-from drakebots.plots import (
-    COLOURS,
-    legend_below,
-    literal,
-    panels,
-    save,
-)
+from drakebots.plots import COLOURS, legend_below, literal, panels, save
 from drakebots.results import Result, load_result
 
 SHOWN = 12

@@ -18,13 +18,7 @@ from drakebots.core.run import RunEnd, Verdict
 from drakebots.core.stages import spent
 from drakebots.formats import model_provenance
 from drakebots.model import is_ours
-from drakebots.plots import (
-    COLOURS,
-    legend_below,
-    literal,
-    panels,
-    save,
-)
+from drakebots.plots import COLOURS, legend_below, literal, panels, save
 from drakebots.results import Result, require, with_units
 
 UNKNOWN = 0.5

@@ -92,9 +92,8 @@ def attach_base(plant: MultibodyPlant, base: str) -> None:
     if base == "fixed":
         plant.WeldFrames(world, body.body_frame())
     elif base == "rpy":
-        plant.AddJoint(
-            RpyFloatingJoint(f"{body.name()}_base", world, body.body_frame())
-        )
+        name = f"{body.name()}_base"
+        plant.AddJoint(RpyFloatingJoint(name, world, body.body_frame()))
     else:
         _euler_chain(plant, body)
 
@@ -103,11 +102,9 @@ def _euler_chain(plant: MultibodyPlant, body) -> None:
     parent, axes = plant.world_frame(), [*np.eye(3), *np.eye(3)[::-1]]
     for name, axis in zip(EULER_JOINTS, axes):
         full = f"{body.name()}_{name}"
-        child = body
+        child, massless = body, (body.model_instance(), SpatialInertia.Zero())
         if name != EULER_JOINTS[-1]:
-            child = plant.AddRigidBody(
-                full, body.model_instance(), SpatialInertia.Zero()
-            )
+            child = plant.AddRigidBody(full, *massless)
         kind = PrismaticJoint if name in "xyz" else RevoluteJoint
         plant.AddJoint(kind(full, parent, child.body_frame(), axis))
         parent = child.body_frame()

@@ -249,11 +249,9 @@ def joint_limits(plant: MultibodyPlant) -> tuple[np.ndarray, np.ndarray, np.ndar
     lower, upper = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
     up = np.flatnonzero(np.isfinite(upper))
     down = np.flatnonzero(np.isfinite(lower))
-    return (
-        np.concatenate([up, down]),
-        np.concatenate([np.ones(len(up)), -np.ones(len(down))]),
-        np.concatenate([upper[up], lower[down]]),
-    )
+    sign = np.repeat([1.0, -1.0], [len(up), len(down)])
+    bound = np.concatenate([upper[up], lower[down]])
+    return np.concatenate([up, down]), sign, bound
 
 
 def limit_rows(

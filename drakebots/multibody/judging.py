@@ -142,11 +142,9 @@ def tilt(rpy: np.ndarray, upright: np.ndarray | None = None) -> np.ndarray:
 
 def _up(rpy: np.ndarray) -> np.ndarray:
     """The world's z axis in the body (..., 3), R' e_z."""
-    roll, pitch = np.asarray(rpy, float)[..., 0], np.asarray(rpy, float)[..., 1]
-    return np.stack(
-        [-np.sin(pitch), np.sin(roll) * np.cos(pitch), np.cos(roll) * np.cos(pitch)],
-        axis=-1,
-    )
+    roll, pitch, _ = np.moveaxis(np.asarray(rpy, float), -1, 0)
+    c = np.cos(pitch)
+    return np.stack([-np.sin(pitch), np.sin(roll) * c, np.cos(roll) * c], axis=-1)
 
 
 def has_fallen(tilt: np.ndarray, height: np.ndarray | float = 1.0) -> np.ndarray:

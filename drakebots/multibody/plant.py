@@ -110,17 +110,13 @@ class Ground:
 
     def material(self, scaling: Scaling = SI) -> ProximityProperties:
         """Friction, stiffness and dissipation for a plant in units of `scaling`."""
-        properties = ProximityProperties()
-        material = {}
+        properties, material = ProximityProperties(), {}
         if self.stiffness is not None:
             material["point_stiffness"] = self.stiffness / scaling.of(mass=1, time=-2)
         if self.dissipation is not None:
             material["dissipation"] = self.dissipation * scaling.velocity
-        AddContactMaterial(
-            friction=CoulombFriction(self.friction, self.friction),
-            properties=properties,
-            **material,
-        )
+        pair = CoulombFriction(self.friction, self.friction)
+        AddContactMaterial(friction=pair, properties=properties, **material)
         return properties
 
     def add_to(self, plant: MultibodyPlant, scaling: Scaling = SI) -> None:

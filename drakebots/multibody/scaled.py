@@ -214,10 +214,8 @@ class _Copier:
         )
         position = np.where(slides, unit.length, 1.0)
         copy = self.target.AddJoint(_JOINTS[kind](joint, *frames, damping))
-        copy.set_position_limits(
-            joint.position_lower_limits() / position,
-            joint.position_upper_limits() / position,
-        )
+        limits = joint.position_lower_limits(), joint.position_upper_limits()
+        copy.set_position_limits(*(limit / position for limit in limits))
         copy.set_default_positions(joint.default_positions() / position)
         return copy
 

@@ -147,11 +147,8 @@ class Terrain(ABC):
     def evaluate(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """phi (n,) and its gradient (n, 3) at points (n, 3), as numbers."""
         points = np.asarray(points, dtype=float).reshape(-1, 3)
-        phi, gradient, _ = self._functions
-        return (
-            np.array(phi(points.T)).reshape(-1),
-            np.array(gradient(points.T)).T.reshape(-1, 3),
-        )
+        phi, gradient = (np.array(f(points.T)) for f in self._functions[:2])
+        return phi.reshape(-1), gradient.T.reshape(-1, 3)
 
     @cached_property
     def _functions(self) -> tuple[ca.Function, ca.Function, ca.Function]:

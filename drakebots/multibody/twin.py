@@ -474,10 +474,8 @@ def _walk(plant: MultibodyPlant) -> list[Link]:
         for joint in joints:
             parent = int(joint.parent_body().index())
             child = int(joint.child_body().index())
-            ends = (
-                _constant_pose(joint.frame_on_parent()),
-                _constant_pose(joint.frame_on_child()).inverse(),
-            )
+            F, M = joint.frame_on_parent(), joint.frame_on_child()
+            ends = _constant_pose(F), _constant_pose(M).inverse()
             if parent in placed and child not in placed:
                 links.append(Link(child, parent, joint, False, *ends))
                 placed.add(child)

@@ -229,10 +229,8 @@ class Stance:
         low, high = self.lower[self.moved], self.upper[self.moved]
         inside = np.where(np.isfinite(high - low), np.minimum(high - low, 2), 0)
         free = np.full(self.base_coordinates, np.inf)
-        return (
-            np.concatenate([-free, low + margin * inside]),
-            np.concatenate([free, high - margin * inside]),
-        )
+        low, high = low + margin * inside, high - margin * inside
+        return np.concatenate([-free, low]), np.concatenate([free, high])
 
     def positions(self) -> np.ndarray:
         """Positions of all joints in the context (len(joints),) [rad, m]."""

@@ -30,13 +30,7 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.formats import load
-from drakebots.model import (
-    Model,
-    actuators_of,
-    bodies_of,
-    part_name,
-    sliding_motors,
-)
+from drakebots.model import Model, actuators_of, bodies_of, part_name, sliding_motors
 from drakebots.multibody import (
     GROUND_FRICTION,
     LEANING,
@@ -315,13 +309,9 @@ def _build(
         if held is not None:
             held.add_to(plant)
 
-    robot = build_robot(
-        model,
-        builder,
-        time_step=problem.time_step,
-        ground=Ground(problem.friction, terrain=problem.terrain),
-        prepare=prepare,
-    )
+    ground = Ground(problem.friction, terrain=problem.terrain)
+    how = {"time_step": problem.time_step, "ground": ground, "prepare": prepare}
+    robot = build_robot(model, builder, **how)
     if held is not None:
         held.connect(builder, robot.plant)
     return robot, notes
