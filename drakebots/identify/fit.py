@@ -400,7 +400,10 @@ class SkinnedFit(Fit):
 
     def __init__(self, problem: Identification, data: Measured):
         self.problem, self.model, self.time = problem, problem.model, data.time
-        servo = {f"servo.{k}": v for k, v in problem.servo.items() if k != "delay"}
+        # Its steps take targets without a delay.
+        gains = [name for name in SERVO if name != "delay"]
+        check_names("entry of servo of a robot in its skin", problem.servo, gains)
+        servo = {f"servo.{name}": value for name, value in problem.servo.items()}
         self._given = {**problem.model.parameters, **servo}
         self._skinned = robot = load_skinned(problem.model).with_parameters(self._given)
         self.robot, joints = robot.robot, robot.joints

@@ -227,6 +227,11 @@ def test_what_a_skin_does_not_have_is_refused(skinned_run):
             identify(Identification("skinned_leg", skinned_run, (name,)))
     with pytest.raises(UnknownName, match="youngs_modulus:7"):
         load_skinned(load("skinned_leg", parameters={"youngs_modulus:7": 1e6}))
+    late = Identification(
+        "skinned_leg", skinned_run, ("servo.stiffness",), servo={"delay": 0.02}
+    )
+    with pytest.raises(UnknownName, match="'delay'"):
+        identify(late)
 
 
 # --- planted parameters ---
