@@ -166,9 +166,7 @@ def command(
 
 def _shown(variant: Variant) -> str:
     """Formats the options of a variant as `--help` shows them."""
-    parser = argparse.ArgumentParser(
-        add_help=False, usage=argparse.SUPPRESS, prog="drakebots"
-    )
+    parser = argparse.ArgumentParser(add_help=False, usage=argparse.SUPPRESS)
     variant.arguments(parser)
     return parser.format_help().rstrip()
 

@@ -272,9 +272,8 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
 def export(args: argparse.Namespace) -> int:
     """Write a model or a result for other tools, or a plan for real hardware."""
     if names_result(args.what):
-        refuse(
-            args, (*declared(Exporting), *MODEL_OPTIONS), "a result; it is for a model"
-        )
+        of_models = (*declared(Exporting), *MODEL_OPTIONS)
+        refuse(args, of_models, "a result; it is for a model")
         written = export_result(args, stored(args.what))
         return tell(args, {"files": list(map(str, written))}, *written)
     find_model(args.what)

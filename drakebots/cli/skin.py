@@ -90,9 +90,8 @@ def attach_skin(args: argparse.Namespace) -> int:
         args.skeleton, args.skin, glue, material=how.material, unit=how.units, path=out
     )
     write_skin(out, found.description_for(out))
-    print_table(
-        f"{found.robot.model.name} in {Path(args.skin).name}", attach_table(found)
-    )
+    name = found.robot.model.name
+    print_table(f"{name} in {Path(args.skin).name}", attach_table(found))
     return tell(args, found.report() | {"skin": str(out)}, out)
 
 

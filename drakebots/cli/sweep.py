@@ -54,8 +54,7 @@ def find_problem(word: str) -> tuple[Task, dict[str, Any]]:
         task = getattr(find_kind(plan.kind), what)
         if task is None:
             raise InvalidInput(f"{name}: nothing can {what} a result of {plan.kind!r}")
-        first = first_field(resolve(task.problem))
-        return task, {first: plan}
+        return task, {first_field(resolve(task.problem)): plan}
     by_name = robots()
     for robot in by_name.values():
         task = getattr(robot, what)

@@ -331,8 +331,7 @@ SIMULATE, MPC, LIVE = (
 
 
 def _write_identified(found: Result, path: Path, model: Model) -> Path:
-    is_result = path.suffix == ".nc"
-    return found.save(path) if is_result else write_parameters(found, path)
+    return found.save(path) if path.suffix == ".nc" else write_parameters(found, path)
 
 
 @checked()

@@ -267,9 +267,7 @@ def sprawling(links: Links) -> list[tuple[RigidBody, float]]:
             for body in (joint.parent_body(), joint.child_body()):
                 ends = joints.get(links.group[body.index()], [])
                 ends.append(links.joint_position(joint))
-    reached = {
-        group: np.vstack([corners, *joints[group]]) for group, corners in shapes.items()
-    }
+    reached = {k: np.vstack([corners, *joints[k]]) for k, corners in shapes.items()}
     whole = np.vstack([np.zeros((0, 3)), *reached.values()])
     found = []
     for group, bodies in groups.items():

@@ -141,12 +141,10 @@ def _inspect(path: Path, options: Options) -> tuple[Model, Links, list[str]]:
     findings.check(path, strict=options.strict)
     wanted = reading.motors or None if options.actuate is None else options.actuate
     followers = {coupler.follower for coupler in reading.couplers}
-    asked = {"actuate": wanted, "effort": options.effort, "followers": followers}
+    how = {"actuate": wanted, "effort": options.effort, "followers": followers}
     own = {name: name.rpartition("::")[2] for name in summary.joints}
     efforts = {n: reading.efforts[o] for n, o in own.items() if o in reading.efforts}
-    motors, on_motors = choose_actuators(
-        summary.joints, summary.driven, efforts, **asked
-    )
+    motors, on_motors = choose_actuators(summary.joints, summary.driven, efforts, **how)
     added = tuple(motor.joint for motor in motors)
     srdf = find_srdf(path, list(model_names(links.plant))[2:])
     poses, on_poses = ({}, []) if srdf is None else read_srdf(srdf, summary.joints)
@@ -223,12 +221,10 @@ def _decide(model: Model, links: Links, on_motors: list[str]) -> Model:
     if not feet and summary.bases and summary.actuators:
         notes.append("no feet are found: --feet names links, or points LINK:x,y,z")
     notes += on_motors
-    notes.sort(key=lambda note: _ASIDE.match(note) is not None)
-    for note in notes:
+    said = tuple(sorted(notes, key=lambda note: _ASIDE.match(note) is not None))
+    for note in said:
         LOG.info("%s: %s", model.name, note)
-    return replace(
-        model, feet=feet, summary=summary, actuators=motors, notes=tuple(notes)
-    )
+    return replace(model, feet=feet, summary=summary, actuators=motors, notes=said)
 
 
 _ASIDE = re.compile(

@@ -85,9 +85,7 @@ def model_provenance(
         InvalidInput: when an option cannot be stored.
     """
     named = [*model_files(model.path), *map(Path, files)]
-    paths = dict.fromkeys(
-        os.path.abspath(path) for path in named if os.path.isfile(path)
-    )
+    paths = dict.fromkeys(os.path.abspath(x) for x in named if os.path.isfile(x))
     return provenance(paths, options, seed, model=_record(model))
 
 

@@ -163,9 +163,7 @@ def check_size(path: Path, text: str) -> None:
         if tag in ("flex", "flexcomp"):
             raise ModelProblem(path, f"has a <{tag}>; bodies must be rigid: remove it")
         if tag in ("include", "attach") and copies[-1] > 1:
-            raise ModelProblem(
-                path, f"has an <{tag}> within a <replicate>; move it out"
-            )
+            raise ModelProblem(path, f"has <{tag}> within a <replicate>; move it out")
         number = attributes.get("count", "") if tag in _COPIES else ""
         copies.append(copies[-1] * math.prod(map(int, re.findall(r"\d{1,9}", number))))
         counts["elements"] += copies[-1]
@@ -228,10 +226,8 @@ def _check_numbers(where: str, text: str, findings: Findings) -> None:
     # libsdformat's default limits are written inf, and Drake's rods are infinitely
     # stiff; only there it has a meaning.
     meant = ("lower", "upper", "effort", "velocity", "limit", "constraint_stiffness")
-    if match and not (
-        "inf" in match.group(1).lower() and any(k in where for k in meant)
-    ):
-        findings.problem(f"{where} is {match.group(0)}; give a finite number")
+    if match and not ("inf" in match[1].lower() and any(k in where for k in meant)):
+        findings.problem(f"{where} is {match[0]}; give a finite number")
     for token in text.split():
         try:
             value = float(token)

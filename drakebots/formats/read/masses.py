@@ -130,8 +130,6 @@ def _repaired(
 ) -> dict[str, float]:
     """The moments of a link that have to change, by their names in :data:`MOMENTS`."""
     inertia = matrix_of(moments)
-    if mass < 0:
-        return {}  # That is a problem already.
     if mass == 0 and inertia.any():
         # Drake would replace both, by those of a ball of 1 kg.
         findings.note("an inertia without a mass is not used", link)

@@ -103,9 +103,8 @@ def collision_mesh(path: Path, *, hull: bool = True) -> Path:
         # It is drawn, too, where a model has nothing else to draw.
         return _with_own_files(_hull_known(path))
     kind = "hull" if hull else "surface"
-    return _converted(
-        path, kind, lambda: [join(read_parts(path), hull=hull)], colors=False
-    )
+    whole = lambda: [join(read_parts(path), hull=hull)]  # noqa: E731
+    return _converted(path, kind, whole, colors=False)
 
 
 def obj_mesh(path: Path) -> Path:
@@ -315,10 +314,8 @@ def read_parts(path: Path) -> list[Part]:
     except Exception as error:
         # trimesh has no error of its own, and its readers raise all kinds.
         known = ", ".join(sorted(trimesh.available_formats()))
-        message = (
-            f"cannot be read as a mesh ({one_line(error)[:80]}); trimesh reads {known}"
-        )
-        raise ModelProblem(path, message) from error
+        message = f"cannot be read as a mesh ({one_line(error)[:80]}); trimesh reads "
+        raise ModelProblem(path, message + known) from error
     unit = _collada_unit(scene) if ending == "dae" else 1.0
     # The y of glTF is up: Drake turns it about x, as do Blender and rviz.
     turn = _UPRIGHT if ending in ("gltf", "glb") else np.eye(3)

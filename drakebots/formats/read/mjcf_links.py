@@ -285,8 +285,7 @@ def _geometries(tree: Tree, body: int) -> list[SdfGeometry]:
     for index, geom in enumerate(tree.geoms(body)):
         name = model.geom(geom).name.replace("::", "/")
         name = name or f"{tree.links[body]}_geom{index}"
-        while name in taken:
-            name += "_"
+        name = free_name(name, taken)
         taken.add(name)
         kinds = ["visual"] if model.geom_group[geom] < DRAWN or not some_drawn else []
         kinds += ["collision"] if tree.collides(geom) else []

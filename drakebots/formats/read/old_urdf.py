@@ -326,20 +326,15 @@ class _Reader(LinkReader):
         joint = self._moving_joint(element, SINGLE)
         reduction = element.part("mechanicalReduction", needed=False)
         reduction.set("value", reduction.stray)
-        if element.find("mechanicalReduction") is not None and (
-            reduction.number("value") != 1
-        ):
-            raise reduction.problem(
-                f"the reduction of joint {joint.name!r} must be 1; scale the input"
-            )
+        name = joint.name
+        if reduction in list(element) and reduction.number("value") != 1:
+            what = f"the reduction of joint {name!r}"
+            raise reduction.problem(f"{what} must be 1; scale the input")
         if joint.actuated:
-            raise element.problem(
-                f"joint {joint.name!r} has a second transmission; keep one"
-            )
+            raise element.problem(f"joint {name!r} has a second transmission; keep one")
         if joint.limit.get("effort") == 0:
-            raise element.problem(
-                f"joint {joint.name!r} has effort limit 0; raise it, or leave it out"
-            )
+            what = f"joint {name!r} has effort limit 0"
+            raise element.problem(f"{what}; raise it, or leave it out")
         joint.actuated = True
 
     def _note_order(self, root: Element) -> None:

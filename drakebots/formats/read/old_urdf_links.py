@@ -113,9 +113,8 @@ class LinkReader:
         pose = origin(element, self.units)
         mass = element.part("mass").not_negative("value") * self.units.mass
         tensor = element.part("inertia")
-        inertia = matrix_of(
-            [tensor.number(k, None if k[1] == k[2] else 0.0) for k in MOMENTS]
-        )
+        moments = [tensor.number(k, None if k[1] == k[2] else 0.0) for k in MOMENTS]
+        inertia = matrix_of(moments)
         if mass == 0 and inertia.any():
             raise tensor.problem(f"link {name!r} has inertia but mass 0; give it mass")
         if mass == 0:

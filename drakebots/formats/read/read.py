@@ -322,9 +322,7 @@ def file_couplers(root: ET.Element) -> tuple[Coupler, ...]:
             :func:`drakebots.formats.read.tree.read_tree`, repaired.
     """
     scopes = [("", root)] if root.tag == "robot" else list(_models(root, ""))
-    counts = Counter(
-        j.get("name") for _, model in scopes for j in model.findall("joint")
-    )
+    counts = Counter(j.get("name") for _, x in scopes for j in x.findall("joint"))
 
     def name(joint: str, scope: str) -> str:
         return f"{scope}::{joint}" if scope and counts[joint] > 1 else joint

@@ -265,8 +265,7 @@ def _check_names(
     """Links must have names of their own; joints that share one are renamed."""
     for element in [*links, *joints]:
         if not element.get("name"):
-            kind = element.tag
-            findings.problem(f"a <{kind}> has no name; give it one")
+            findings.problem(f"a <{element.tag}> has no name; give it one")
     names = Counter(link.get("name", "") for link in links)
     for name, count in names.items():
         if count > 1 and name:

@@ -261,8 +261,7 @@ class _Writer(Writer):
             X_GP: pose of the part's own parent in MuJoCo's at q = 0.
         """
         X_GB = X_GP @ part.X_PB
-        X_BP = part.X_PB.inverse()
-        own = [(steps, X_BP @ X_PM) for steps, X_PM in before]
+        own = [(steps, part.X_PB.inverse() @ X_PM) for steps, X_PM in before]
         gimbal = self.joint_bushing.get(id(part))
         if gimbal is not None:
             turns = zip(gimbal.steps(written_name(part.joint)), part.steps)
@@ -419,8 +418,7 @@ class _Writer(Writer):
 
     def _mount(self, mount: _Gimbal) -> None:
         name = f"{mount.name}_mount"
-        a = self.elements[id(mount.a)]
-        body = add(a, "body", name=name, **_pose(mount.X_A))
+        body = add(self.elements[id(mount.a)], "body", name=name, **_pose(mount.X_A))
         self._joints(body, mount.steps(mount.name), RigidTransform())
         self._inertia(body, mount.c, self.share[id(mount.c)], mount.X_C, True)
         add(body, "site", name=name, group="4")
@@ -435,8 +433,7 @@ class _Writer(Writer):
             law = {"springlength": rest, "stiffness": k, "damping": d}
             tendon = add(self.tendon, "spatial", name=name, **law)
             for end, (body, p) in zip("AB", ends):
-                part = self.part(body)
-                site = self._site(part, f"{name}_{end}", RigidTransform(p))
+                site = self._site(self.part(body), f"{name}_{end}", RigidTransform(p))
                 add(tendon, "site", site=site)
 
     def _actuators(self) -> None:

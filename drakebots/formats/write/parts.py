@@ -38,7 +38,7 @@ from drakebots.core.errors import DrakebotsWarning, FileProblem, InvalidInput
 from drakebots.core.files import check_output, with_ending, write_text
 from drakebots.core.lazy import late
 from drakebots.formats import load, obj_mesh
-from drakebots.formats.read.tree import write_tree
+from drakebots.formats.read.tree import free_name, write_tree
 from drakebots.model import (
     Model,
     bodies_of,
@@ -298,9 +298,7 @@ def _steps(joint, springs, rotors: np.ndarray) -> list[Step]:
     limits = list(zip(lower, upper))
     own = *springs.get(joint.index(), (0.0, 0.0)), rotors[joint.velocity_start()]
     return [
-        Step(
-            name + end, slides, np.array(axis), i, limits[i], damping[i], *own, start[i]
-        )
+        Step(name + end, slides, axis, i, limits[i], damping[i], *own, start[i])
         for end, slides, axis, i in chain
     ]
 
@@ -320,8 +318,7 @@ def _add_forms(robot: Robot, parts: dict[int, Part], path: Path | None) -> None:
             for geometry in inspector.GetGeometries(frame, role):
                 name = inspector.GetName(geometry).rpartition("::")[2]
                 name = f"{part.name}_{name}" if name in taken else name
-                while name in taken:
-                    name += "_"
+                name = free_name(name, taken)
                 taken.add(name)
                 shape = inspector.GetShape(geometry)
                 rgba, friction = None, 1.0

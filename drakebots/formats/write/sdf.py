@@ -161,8 +161,7 @@ def model_sdf(model: SdfModel) -> str:
     for joint in model.joints.values():
         _add_joint(root, joint)
     for name, link, pose in model.frames:
-        frame = add(root, "frame", name=name, attached_to=link)
-        _add_pose(frame, pose)
+        _add_pose(add(root, "frame", name=name, attached_to=link), pose)
     for tag, values in model.elements:
         stem = "bushing" if tag == "linear_bushing_rpy" else tag
         element = add(root, f"drake:{tag}")

@@ -189,8 +189,7 @@ def between(a: Pose, b: Pose, held, share: float) -> Pose:
         if held.sum() == 2 and 0 < share < 1:
             alpha = _closed(alpha, ell, held, np.linalg.norm(goal[1] - goal[0]))
         now = markers(alpha, ell, heading, position)[list(FOOT_MARKERS)][held]
-        turn = _turn(now - now.mean(axis=0), goal - goal.mean(axis=0))
-        heading += turn
+        heading += _turn(now - now.mean(axis=0), goal - goal.mean(axis=0))
         now = markers(alpha, ell, heading, position)[list(FOOT_MARKERS)][held]
         position = position + (goal - now).mean(axis=0)
     return Pose(alpha, ell, heading, position)

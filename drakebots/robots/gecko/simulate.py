@@ -300,8 +300,7 @@ def with_course(data: xr.Dataset, problem, course: Course | None) -> xr.Dataset:
     there is one."""
 
     def points(name: str, rows) -> None:
-        dims = (f"{name}_number", "axis")
-        data[name] = (dims, np.array(rows, float), {"units": "m"})
+        data[name] = ((f"{name}_number", "axis"), np.array(rows, float), {"units": "m"})
 
     points("target", problem.targets)
     if problem.obstacles:

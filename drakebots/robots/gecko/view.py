@@ -205,8 +205,7 @@ class Body:
         directions = directions - pose.heading
         along = directions[2] + np.cumsum(turns[2])
         rear = chords[2] * np.array([np.cos(along).sum(), np.sin(along).sum()])
-        place = [*pose.position, self.height]
-        self._move(ROBOT, place, pose.heading, time)
+        self._move(ROBOT, [*pose.position, self.height], pose.heading, time)
         self._move(f"{ROBOT}/rear", [*rear, 0], 0.0, time)
         for pieces, direction, turn, chord in zip(
             self.chains, directions, turns, chords, strict=True
@@ -217,8 +216,7 @@ class Body:
         for i, foot in enumerate(self.feet):
             if held[i] != self.held[i]:  # properties stay until they are set again
                 for name, visible in (("holds", bool(held[i])), ("free", not held[i])):
-                    path = f"{foot}/{name}"
-                    self.meshcat.SetProperty(path, "visible", visible, time)
+                    self.meshcat.SetProperty(f"{foot}/{name}", "visible", visible, time)
         self.held = list(held)
 
     def _move(self, path: str, place, yaw: float, time: float | None) -> None:

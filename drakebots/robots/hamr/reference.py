@@ -58,8 +58,7 @@ def reference_robot() -> Robot:
 
 def coordinate_names() -> list[str]:
     """The names of the 38 coordinates, in order."""
-    plant = reference_robot().plant
-    return list(plant.GetPositionNames(always_add_suffix=False))
+    return list(reference_robot().plant.GetPositionNames(always_add_suffix=False))
 
 
 @checked("reference", eq=False)

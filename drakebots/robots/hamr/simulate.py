@@ -118,8 +118,7 @@ class HamrRun:
 
     def start_offset(self) -> np.ndarray:
         """Change of the base's x, y, z, roll, pitch, yaw at the start (6,) [m, rad]."""
-        random = np.random.default_rng(self.seed)
-        return self.start_error * random.uniform(-1.0, 1.0, 6)
+        return self.start_error * np.random.default_rng(self.seed).uniform(-1.0, 1.0, 6)
 
     def _sample_period(self, cycle: float) -> float:
         desired = self.log_period or min(1e-3, cycle / 200)

@@ -267,8 +267,7 @@ def build(problem: Control) -> Built:
     slip = SLIP * np.sqrt(gravity(nominal.plant) * height)
     ground = {"terrain": terrain, "friction": FRICTION * problem.friction, "slip": slip}
     posed = controller.problem(nominal, cost=cost, **ground)
-    solver = MpcSolver(posed)
-    return Built(problem, robot, nominal, home, reference, posed, solver)
+    return Built(problem, robot, nominal, home, reference, posed, MpcSolver(posed))
 
 
 def first_plan(
@@ -423,9 +422,8 @@ class _Run(ControlRun):
 
     def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
         """Findings of the verdict; on the course where the run reached its end."""
-        found = (
-            course_findings(figures, self.problem, self.home[2]) if self.end.ok else []
-        )
+        course = figures, self.problem, self.home[2]
+        found = course_findings(*course) if self.end.ok else []
         found.append(tilted(tilt(data.base_rpy.values, self.home[RPY]).max()))
         limits, joints = self.robot.skinned.effort_limits, data.joint.values
         return found + saturated(data.torque.values, limits, joints)

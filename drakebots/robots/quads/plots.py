@@ -108,9 +108,8 @@ def _save(result: Result, path: str | Path, *drawn) -> Path:
     draw_torques(grid[-1], result)
     for axes in grid:
         axes.set_xlabel("time [s]")
-    figure.suptitle(
-        f"{literal(result.model)}: {result.metrics.get('motion', result.kind)}"
-    )
+    motion = result.metrics.get("motion", result.kind)
+    figure.suptitle(f"{literal(result.model)}: {motion}")
     return save(figure, path)
 
 

@@ -175,8 +175,7 @@ def build_gecko_plant(
     plant = builder.AddSystem(MultibodyPlant(engine.time_step))
     plant.set_name("plant")
     plant.set_discrete_contact_approximation(DiscreteContactApproximation.kLagged)
-    text = gecko_sdf(robot, engine.segments, stiffness)
-    model = replace(load(MODEL), text=text)
+    model = replace(load(MODEL), text=gecko_sdf(robot, engine.segments, stiffness))
     model.add_to(plant)
     if engine.reproduction:
         couple_joints(plant, limbs)

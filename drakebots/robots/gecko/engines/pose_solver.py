@@ -342,7 +342,7 @@ def solve(x, target, weights, fixed, anchors, lo, hi, max_iterations):
         a fixed foot [cm].
     """
     x, A, y = x.copy(), row_matrix(weights, fixed), np.zeros(NUM_ROWS)
-    problem = target, A, fixed, anchors, lo, hi
+    posed = target, A, fixed, anchors, lo, hi
     lam, z, scale = np.zeros(2 * fixed.sum()), np.empty((2, NUM_BOUNDED)), weights.max()
     gaps = np.empty_like(z)
     gaps[0], gaps[1] = x[:NUM_BOUNDED] - lo, hi - x[:NUM_BOUNDED]
@@ -373,9 +373,7 @@ def solve(x, target, weights, fixed, anchors, lo, hi, max_iterations):
             moved[0], moved[1] = step[:NUM_BOUNDED], -step[:NUM_BOUNDED]
             longest, slope = inside(gaps, moved), (gradient * step).sum()
             moves = feasibility > 10 * TOUCH
-            x, share = line_search(
-                x, step, longest, (back, S), problem, d, slope, moves
-            )
+            x, share = line_search(x, step, longest, (back, S), posed, d, slope, moves)
             if share == 0.0:
                 break
             turn_norm_duals(A, r, s, y, step, share)

@@ -127,12 +127,10 @@ def pose_step(robot: Gecko, pose: Pose, alpha_ref, fixation) -> Step:
     wanted = weights[0] * lengths, weights[1] * headings, weights[2] * alpha_ref
     target = np.concatenate(wanted)
     feet = fixed, (pose.feet - pose.position) / CM
-    x, iterations, stationarity, drift = _within_bounds(
-        start, lo, hi, target, weights, feet
-    )
+    x, count, stationarity, drift = _within_bounds(start, lo, hi, target, weights, feet)
     if not _solved(stationarity, drift):
         raise NoSolution(
-            f"no pose was found in {iterations} iterations that keeps the fixed feet "
+            f"no pose was found in {count} iterations that keeps the fixed feet "
             f"in place, lengths within {robot.stretch:.0%} and angles within "
             f"{robot.bend / DEG:.0f} deg of the reference; free a foot or change less",
             {"drift [m]": drift * CM, "stationarity": stationarity},

@@ -85,8 +85,7 @@ class SuctionFeet:
             lock = plant.AddJoint(PlanarJoint(f"{foot}_lock", *on_wall))
             on_base = base.body_frame(), top.body_frame(), [0, 0, 1]
             twist = plant.AddJoint(RevoluteJoint(f"{foot}_twist", *on_base))
-            actuator = plant.AddJointActuator(f"{foot}_twist", twist)
-            actuator.set_controller_gains(gains)
+            plant.AddJointActuator(f"{foot}_twist", twist).set_controller_gains(gains)
             self._feet.append(body)
             self._locks.append(lock)
             self._twists.append(twist)
@@ -115,8 +114,7 @@ class SuctionFeet:
             context: context of the plant.
             held: whether each foot should be fixed (F,) of bool.
         """
-        now = self.held(context)
-        for k in np.flatnonzero(np.asarray(held, bool) != now):
+        for k in np.flatnonzero(np.asarray(held, bool) != self.held(context)):
             if held[k]:
                 self._attach(context, k)
             else:
@@ -372,8 +370,7 @@ class Climb:
         limits, suction = self._limits, self._suction
         time = context.get_time()
         shear = np.linalg.norm(suction.shear(context), axis=1)
-        plant = suction.plant
-        centre = plant.CalcCenterOfMassPositionInWorld(context, self._robot)
+        centre = suction.plant.CalcCenterOfMassPositionInWorld(context, self._robot)
         loads = self._weight, limits.height, self._incline
         pull = pulls(suction.feet(context), held, centre[:2], *loads)
         used = np.where(held, limits.load(shear, pull), 0.0)
@@ -407,8 +404,7 @@ class Climb:
             reason = f"it slid down by {100 * (self._top - height):.1f} cm"
         else:
             return None
-        foot = self.events[-1]["foot"] if self.events else ""
-        self._note("fall", time, foot)
+        self._note("fall", time, self.events[-1]["foot"] if self.events else "")
         return failed(
             f"fell: {reason}, at {time:.4g} s on {np.degrees(self._incline):.0f} deg; "
             "more suction or friction would hold it"

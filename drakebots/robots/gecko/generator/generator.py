@@ -219,8 +219,7 @@ class GaitPatternGenerator:
             self._least, self._waited = np.inf, 0
         if self._straight > 0:
             self._straight -= 1
-            q1 = motion.domain.q1[1]
-            return Decision(q1, 0.0, 0, d0, index, d0)
+            return Decision(motion.domain.q1[1], 0.0, 0, d0, index, d0)
         return Decision(best.q1, best.q2, n, best.distance, index, d0)
 
 
@@ -316,9 +315,8 @@ class ArrivalTimes:
         z = complex(*target)
         k, count = _best(self._table, self._grid, self._turn, self._half, z)
         after = (z - self._half[k]) * self._turn[k] - self._half[k]
-        return NextGait(
-            float(self._q1[k]), float(self._q2[k]), float(count), float(abs(after))
-        )
+        q1, q2 = float(self._q1[k]), float(self._q2[k])
+        return NextGait(q1, q2, float(count), float(abs(after)))
 
 
 _arrival_times = lru_cache(maxsize=32)(ArrivalTimes)

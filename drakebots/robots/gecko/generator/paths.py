@@ -418,8 +418,7 @@ class PathGenerator:
         return Decision(best.q1, best.q2, best.n, best.distance, self.attempt, d0)
 
     def _good(self, error: PoseError) -> bool:
-        near = error.distance < self.options.arrival
-        return near and abs(error.heading) <= TOLERANCE
+        return error.distance < self.options.arrival and abs(error.heading) <= TOLERANCE
 
     def _plan(self, position: np.ndarray, heading: float) -> None:
         """Plans a new path from a pose to the same end."""

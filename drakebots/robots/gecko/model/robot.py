@@ -202,8 +202,7 @@ def limb_starts(alpha, heading) -> tuple[np.ndarray, np.ndarray]:
     front, rear = heading - alpha[2] / 2, heading + alpha[2] / 2
     leave = np.pi * np.array([0.5, -0.5, 1.0, 0.5, -0.5])
     directions = leave + np.array([front, front, front, rear, rear])
-    signs = np.array([-1.0, 1.0, 1.0, 1.0, -1.0])
-    return directions, signs * alpha
+    return directions, np.array([-1.0, 1.0, 1.0, 1.0, -1.0]) * alpha
 
 
 def markers(alpha, ell, heading, position) -> np.ndarray:

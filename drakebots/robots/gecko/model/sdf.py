@@ -69,9 +69,7 @@ def bending_stiffness(robot: Gecko, modulus: float | None = None) -> dict[str, f
 
 
 def gecko_limbs(
-    robot: Gecko,
-    segments: int | None = None,
-    stiffness: dict[str, float] | None = None,
+    robot: Gecko, segments: int | None = None, stiffness: dict[str, float] | None = None
 ) -> tuple[Limb, ...]:
     """The five limbs in the order of every alpha.
 
@@ -117,18 +115,14 @@ def gecko_limbs(
 
 
 def gecko_sdf(
-    robot: Gecko,
-    segments: int | None = None,
-    stiffness: dict[str, float] | None = None,
+    robot: Gecko, segments: int | None = None, stiffness: dict[str, float] | None = None
 ) -> str:
     """The SDF text of a robot; arguments and errors as in :func:`gecko_limbs`."""
     limbs = gecko_limbs(robot, segments, stiffness)
     model = SdfModel("gecko")
     model.links[WALL] = SdfLink(WALL, 0.0, SdfPose(), np.zeros((3, 3)), [])
     # libsdformat has no planar joint, and Drake's own cannot be on the world.
-    model.joints["on_world"] = SdfJoint(
-        "on_world", "fixed", "world", WALL, np.array(_UP)
-    )
+    model.joints["on_world"] = SdfJoint("on_world", "fixed", "world", WALL)
     model.links[FRONT] = _front()
     # A limb's parent must exist before the limb is added.
     for limb in sorted(limbs, key=lambda x: x.parent != FRONT):
@@ -152,8 +146,7 @@ def _front() -> SdfLink:
     for side, y in (("left", 0.008), ("right", -0.008)):
         at = (0.034, y, 0.010)
         head.append(_visual(f"eye_{side}", "sphere", _DARK, at, radius=0.0035))
-    inertia = 0.4 * mass * radius**2 * np.eye(3)
-    return SdfLink(FRONT, mass, SdfPose(), inertia, head)
+    return SdfLink(FRONT, mass, SdfPose(), 0.4 * mass * radius**2 * np.eye(3), head)
 
 
 def _draw_foot(link: SdfLink) -> None:

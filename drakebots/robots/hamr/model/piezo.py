@@ -112,8 +112,7 @@ def hamr_benders() -> Bender:
     """The eight actuators of HAMR-VI as one `Bender` of arrays (8,)."""
     signs = parameters().table("actuator", "orientation")
     orientation = np.array([signs[name] for name in ACTUATORS])
-    thickness = _of_actuators("actuator", "thickness_carbon")
-    return Bender(thickness, orientation)
+    return Bender(_of_actuators("actuator", "thickness_carbon"), orientation)
 
 
 def check_voltages(voltages) -> np.ndarray:
@@ -302,5 +301,4 @@ class Encoder(Sampled):
         u_act = circuit.settle(before, u_sig, self._current_per_rate * rates)
         measured = circuit.current(u_sig, u_act, before)
         measured = measured + self._noise * self._random.standard_normal(n)
-        velocity = circuit.velocity_per_current * measured
-        return np.concatenate([u_act, velocity])
+        return np.concatenate([u_act, circuit.velocity_per_current * measured])

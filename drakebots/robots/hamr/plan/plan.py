@@ -155,8 +155,7 @@ def mathematical_program(
 
 def _open(program: Program, x: np.ndarray, finish=None) -> PlanProgram[Result]:
     """A program with its start, opened to terms of a user's own."""
-    names = {"voltage": "u"}
-    return open_program(hamr_system(), program, x, finish, OPTIONS, names)
+    return open_program(hamr_system(), program, x, finish, OPTIONS, {"voltage": "u"})
 
 
 def _warm_start(problem: GaitProblem | JumpProblem) -> Guess:

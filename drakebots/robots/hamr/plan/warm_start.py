@@ -98,8 +98,7 @@ def executed_gait(problem: GaitProblem) -> Guess:
         )
     ends = [end - k / frequency for k in range(min(_SETTLED, metrics["cycles"]))]
     cycles = [_recorded(run, last - 1 / frequency, last, problem) for last in ends]
-    best = min(cycles, key=_gap)
-    return _straightened(_resampled(_ahead(best), problem.knots))
+    return _straightened(_resampled(_ahead(min(cycles, key=_gap)), problem.knots))
 
 
 def _recorded(

@@ -180,8 +180,7 @@ class _InverseKinematics:
 
     def tips(self) -> np.ndarray:
         """Positions of the tips (4, 2)."""
-        q = self._robot.plant.GetPositions(self._context)
-        return q[self._tips].reshape(4, 2)
+        return self._robot.plant.GetPositions(self._context)[self._tips].reshape(4, 2)
 
     def _positions(self) -> np.ndarray:
         points = partial(self._robot.plant.CalcPointsPositions, self._context)

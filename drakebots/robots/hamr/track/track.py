@@ -273,8 +273,7 @@ class _Run(HamrDiagramRun):
     def metrics(self, data: xr.Dataset) -> dict:
         """Figures of the walk, beside those of its plan."""
         problem, plan = self.problem, self.problem.reference
-        mass = self.model.summary.mass
-        figures = tracking_metrics(data, plan, problem.start, mass)
+        figures = tracking_metrics(data, plan, problem.start, self.model.summary.mass)
         return super().metrics(data) | {
             **figures,
             "reference": plan.name,

@@ -56,8 +56,7 @@ def margin(corners: np.ndarray | None, point: np.ndarray) -> float:
 
 def support_polygon(quad: Quad, feet, contact, heading: float) -> np.ndarray | None:
     """Convex hull of the soles in contact (k, 2); None in flight."""
-    corners = sole_corners(quad, feet, heading)
-    kept = [c for c, down in zip(corners, contact) if down]
+    kept = [c for c, down in zip(sole_corners(quad, feet, heading), contact) if down]
     return polygon(np.vstack(kept)) if kept else None
 
 

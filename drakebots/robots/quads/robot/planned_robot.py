@@ -202,16 +202,14 @@ def skin_on_links(quad: Quad, positions: np.ndarray, share: SkinShare) -> LinkSk
     rows = np.zeros((len(quad.tree.bodies), 10))
     for k, link in enumerate(share.links):
         body = find_body(plant, link)
-        if body.name() not in quad.tree.bodies:
-            raise InvalidInput(
-                f"link {body.name()!r} has no mass and cannot carry skin"
-            )
+        name = body.name()
+        if name not in quad.tree.bodies:
+            raise InvalidInput(f"link {name!r} has no mass and cannot carry skin")
         own = share.link_of == k
         X_BW = plant.EvalBodyPoseInWorld(context, body).inverse()
         p, m = X_BW.multiply(positions[own].T).T, share.node_mass[own]
         I_o = np.sum(m * np.einsum("ni,ni->n", p, p)) * np.eye(3) - (p.T * m) @ p
-        row = inertia_row(m.sum(), m @ p, I_o)
-        rows[quad.tree.bodies.index(body.name())] += row
+        rows[quad.tree.bodies.index(name)] += inertia_row(m.sum(), m @ p, I_o)
     return LinkSkin(quad.tree.bodies, rows[:, 0].copy(), rows)
 
 

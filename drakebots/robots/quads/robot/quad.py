@@ -426,9 +426,7 @@ class Feet:
     @property
     def patch_names(self) -> tuple[str, ...]:
         """Name "foot/number" of each patch (P,)."""
-        return tuple(
-            f"{one.foot}/{k}" for one in self.patches for k in range(len(one.p_BC))
-        )
+        return tuple(f"{p.foot}/{k}" for p in self.patches for k in range(len(p.p_BC)))
 
 
 def make_feet(

@@ -94,8 +94,7 @@ class TreeDynamics(Twin):
             "spatial": lambda body: self.inertia_of(body, d),
             "wrenches": {} if loads is None else self._foot_wrenches(q, *loads),
         }
-        tau = self.newton_euler(q, v, a, **given)
-        return tau - self.damping_force(q, v)
+        return self.newton_euler(q, v, a, **given) - self.damping_force(q, v)
 
     def _foot_wrenches(self, q: ca.SX, F: ca.SX, T: ca.SX) -> dict[int, tuple]:
         """Moments about the bodies' origins, and forces, of loads at the soles."""
@@ -122,8 +121,7 @@ class TreeDynamics(Twin):
 
     @cached_property
     def _symbols(self):
-        n = self.nv
-        q, v, a = (ca.SX.sym(name, n) for name in "qva")
+        q, v, a = (ca.SX.sym(name, self.nv) for name in "qva")
         return q, v, a, ca.SX.sym("d", self.inertia.size)
 
     @cached_property

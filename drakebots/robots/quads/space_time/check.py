@@ -132,17 +132,15 @@ def _solve(evaluate, q, targets, bounds, most: int):
     low, high = bounds
 
     def cost(q, value):
-        return np.sum((weights * (value - target)) ** 2) + np.sum(
-            (posture * (q - nominal)) ** 2
-        )
+        miss, turn = weights * (value - target), posture * (q - nominal)
+        return np.sum(miss**2) + np.sum(turn**2)
 
     value, J = evaluate(q)
     best, damping = cost(q, value), 1e-8
     for _ in range(most):
         A = weights[:, None] * J
         gradient = A.T @ (weights * (value - target)) + posture**2 * (q - nominal)
-        held = ((q <= low) & (gradient > 0)) | ((q >= high) & (gradient < 0))
-        free = ~held
+        free = ~(((q <= low) & (gradient > 0)) | ((q >= high) & (gradient < 0)))
         H = A[:, free].T @ A[:, free] + np.diag(posture[free] ** 2 + damping)
         step = np.zeros_like(q)
         step[free] = -np.linalg.solve(H, gradient[free])
@@ -426,5 +424,4 @@ def static_torques(problem: SpaceTime, q: np.ndarray, contact: np.ndarray):
     out = linprog(cost, **rows, bounds=bounds, method="highs")
     if out.status != 0:
         return None
-    tau = (g - J.T @ out.x[:n])[quad.actuated]
-    return float(out.x[-1]), tau
+    return float(out.x[-1]), (g - J.T @ out.x[:n])[quad.actuated]

@@ -75,10 +75,8 @@ def sole_block(quad: Quad, share: float) -> Block:
     for j, sole in enumerate(quad.soles):
         R = quad.tree.sole_axes(q, sole)
         push, twist = R.T @ F[3 * j : 3 * j + 3], R.T @ T[3 * j : 3 * j + 3]
-        n, b = sole.edges
-        rows.append(
-            ca.SX(n) @ ca.vertcat(-twist[1], twist[0]) - share * ca.SX(b) * push[2]
-        )
+        n, b = map(ca.SX, sole.edges)
+        rows.append(n @ ca.vertcat(-twist[1], twist[0]) - share * b * push[2])
     return Block("quad_sole", {"q": q, "F": F, "T": T}, {"sole": ca.vertcat(*rows)})
 
 
@@ -322,12 +320,9 @@ class _SpaceTimeBuilder(KnotBuilder):
         F_low = -most
         F_low[:, 2::3] = 0.0
         size = float(np.mean([s.radius for s in quad.soles]))
-        self.add_variables(
-            "F", K, feet, lower=F_low, upper=most, scale=p.weight / 4, units="N"
-        )
-        self.add_variables(
-            "T", K, feet, lower=-most, upper=most, scale=p.weight * size / 4
-        )
+        load = p.weight / 4
+        self.add_variables("F", K, feet, lower=F_low, upper=most, scale=load, units="N")
+        self.add_variables("T", K, feet, lower=-most, upper=most, scale=load * size)
         bound = p.limits
         scale = np.where(np.isfinite(bound), bound, 0.05 * p.weight)
         self.add_variables(
@@ -385,12 +380,10 @@ class _SpaceTimeBuilder(KnotBuilder):
         p, quad, K = self.p, self.quad, self.K
         size = float(np.mean([s.radius for s in quad.soles]))
         # Eq. (5), sole by sole.
-        labels = [
-            f"{s.name}.edge{k}" for s in quad.soles for k in range(len(s.corners))
-        ]
+        edges = [f"{s.name}.edge{k}" for s in quad.soles for k in range(len(s.corners))]
         upper = np.where(np.repeat(p.loaded, self.corner_counts, axis=1), 0.0, np.inf)
         sole = self.add_rows(
-            "cop", K, labels, upper=upper, scale=p.weight * size / 4, units="N m"
+            "cop", K, edges, upper=upper, scale=p.weight * size / 4, units="N m"
         )
         loads = {name: self[name].indices for name in ("q", "F", "T")}
         self.add_term(sole_block(quad, p.cop_share), loads, {"sole": sole.indices})
@@ -398,7 +391,7 @@ class _SpaceTimeBuilder(KnotBuilder):
         # middle of the sole only, and a tilted sole would drag.
         down = np.repeat(p.contact, self.corner_counts, axis=1)
         low = np.where(down, -np.inf, 0.0)
-        rows = self.add_rows("clear", K, labels, lower=low, scale=0.1, units="m")
+        rows = self.add_rows("clear", K, edges, lower=low, scale=0.1, units="m")
         block = clearance_block(quad)
         self.add_term(block, {"q": self["q"].indices}, {"height": rows.indices})
         # Eq. (8).

@@ -253,11 +253,10 @@ def _initial_guess(
     a[1:-1] = (q[2:] - 2 * q[1:-1] + q[:-2]) / h**2
     zero = np.zeros(quad.nv)
     delta = problem.skin_forces(q, problem.knots)
+    poses = zip(q, problem.loaded, problem.inertia, delta)
     carried = [
         carry(quad, pose, zero, zero, on_ground, inertia=inertia, delta=skin)
-        for pose, on_ground, inertia, skin in zip(
-            q, problem.loaded, problem.inertia, delta
-        )
+        for pose, on_ground, inertia, skin in poses
     ]
     F, T, tau = (np.array(each).reshape(len(q), -1) for each in zip(*carried))
     # Least squares may pull at a foot, which is no start for an interior-point method.
@@ -324,9 +323,8 @@ def patch_forces(sole: Sole, R_WS: np.ndarray, F: np.ndarray, T: np.ndarray):
     size = sole.radius
     A = np.vstack([np.ones(k), y / size, -x / size, 1e-4 * np.eye(k)])
     even = np.full(k, 1e-4 * push[2] / k)
-    normal = nnls(
-        A, np.concatenate([[push[2], twist[0] / size, twist[1] / size], even])
-    )[0]
+    b = np.concatenate([[push[2], twist[0] / size, twist[1] / size], even])
+    normal = nnls(A, b)[0]
     share = normal / max(normal.sum(), 1e-12)
     out = np.outer(share, [push[0], push[1], 0.0])
     # Twist: forces along z x r, proportional to the load.

@@ -68,9 +68,8 @@ def contact_forces(Y: np.ndarray, y0: np.ndarray, friction: float) -> np.ndarray
         NoSolution: when the sweeps do not converge.
     """
     f = np.zeros(len(y0))
-    change = _sweep(
-        np.ascontiguousarray(Y), np.ascontiguousarray(y0), friction, f, SETTLED
-    )
+    Y, y0 = map(np.ascontiguousarray, (Y, y0))
+    change = _sweep(Y, y0, friction, f, SETTLED)
     if not np.isfinite(change) or change > 100 * SETTLED:
         raise NoSolution(
             "contacts: the sweeps did not converge; take a larger compliance",

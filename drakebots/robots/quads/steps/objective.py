@@ -195,9 +195,7 @@ class Quadratic:
 
     def by_term(self, w: np.ndarray) -> dict[str, float]:
         """Weighted terms at w."""
-        return {
-            name: float(np.sum((A @ w + b) ** 2)) for name, (A, b) in self.terms.items()
-        }
+        return {k: float(np.sum((A @ w + b) ** 2)) for k, (A, b) in self.terms.items()}
 
 
 def coordinate_units(plant: MultibodyPlant, angle: float, length: float) -> np.ndarray:

@@ -199,8 +199,7 @@ class _Search:
         if held is None:
             self.end = "no torques within the limits hold the COP inside"
             return
-        marked = label(held.forces, qpcc.friction)
-        labels = np.where(labels == STICK, marked, FREE)
+        labels = np.where(labels == STICK, label(held.forces, qpcc.friction), FREE)
         point = self._better("labels", labels, held.torques)
         if point is None:
             labels = self._simulated(held.torques, start)

@@ -223,8 +223,7 @@ def fall_off_plan(
     """Description of a fall from the plan at a time [s]; empty while q (nq,) stands."""
     rows = np.stack([q, reference.q[reference.row(time)]])
     here, planned = robot.coordinates.from_positions(rows)
-    off = tilt(here[RPY], planned[RPY])
-    return fall(float(off), float(here[2] / planned[2]))
+    return fall(float(tilt(here[RPY], planned[RPY])), float(here[2] / planned[2]))
 
 
 def _rows(data: xr.Dataset, reference: Reference) -> np.ndarray:
@@ -246,9 +245,7 @@ def evaluate(data: xr.Dataset, robot: PlannedRobot, reference: Reference) -> xr.
     # to the polygon of the feet that the plan has on the ground.
     down = reference.contact[rows][:, foot_of]
     margins = [cop_margin(p, on, f) for p, on, f in zip(points, down, force)]
-    q, planned = (
-        convert.from_positions(x) for x in (data.position.values, reference.q)
-    )
+    q, planned = map(convert.from_positions, (data.position.values, reference.q))
     passed = np.array([reference.cycle(t) for t in data.time.values])
     a_cycle = (reference.com[-1] - reference.com[0]) * [1, 1, 0]
     com = reference.com[rows] + passed[:, None] * a_cycle

@@ -243,11 +243,9 @@ def servo_table(
     """
     plan, rate, cycles = table.plan, table.rate, table.cycles
     angles = _angles(plan)
-    missing = set(angles) - {c.joint for c in channels}
-    if missing:
-        raise InvalidInput(
-            f"servo map: no channel for joint {', '.join(sorted(missing))}"
-        )
+    lost = set(angles) - {c.joint for c in channels}
+    if lost:
+        raise InvalidInput(f"servo map: no channel for joint {', '.join(sorted(lost))}")
     unknown = {c.joint for c in channels} - set(angles)
     if unknown:
         raise InvalidInput(f"servo map: the plan has no joint {sorted(unknown)[0]!r}")
@@ -305,8 +303,7 @@ def _shaft(channel: Channel, degrees, sent, times: np.ndarray) -> np.ndarray:
             f"{times[worst]:.3f} s, beyond its servo's {channel.lower:g} to "
             f"{channel.upper:g} deg; plan within the joint limits"
         )
-    shaft = channel.zero + channel.direction * sent
-    return np.clip(shaft, 0.0, 2 * channel.zero)
+    return np.clip(channel.zero + channel.direction * sent, 0.0, 2 * channel.zero)
 
 
 def _angles(plan: Result) -> dict[str, np.ndarray]:
