@@ -186,9 +186,8 @@ def _points_back(cells, legs) -> bool:
     )
     much = area[front].sum(), area[rear].sum()
     score = 2 * (np.mean(toes) / np.ptp(feet) + top[front].mean() - top[rear].mean())
-    score += 0.5 * (tips[0] - tips[1]) / sum(tips) + 0.3 * (much[0] - much[1]) / sum(
-        much
-    )
+    score += 0.5 * (tips[0] - tips[1]) / sum(tips)
+    score += 0.3 * (much[0] - much[1]) / sum(much)
     return bool(score < 0)
 
 

@@ -237,9 +237,8 @@ class _Search:
         target = (1 - self.reduction) * last.rms
         aim = (1 - MARGIN) * target
         for _ in range(MOST_PLANS):
-            model = self.planner.model(
-                last.design, last.path, last.plan, self.folder / "skeleton"
-            )
+            made = last.design, last.path, last.plan
+            model = self.planner.model(*made, self.folder / "skeleton")
             found = self.approach(model, last.values, aim)
             check_stop()
             last = self.planned(found)
@@ -265,10 +264,8 @@ class _Search:
         A plan of another design that is there is removed.
         """
         check_stop()
-        design = design_robot(
-            redesigned(self.problem, values), progress=self._reporting(name)
-        )
-        place = self.folder / name
+        place, problem = self.folder / name, redesigned(self.problem, values)
+        design = design_robot(problem, progress=self._reporting(name))
         before = _descriptions(place)
         path = write_design(design, place)
         if _descriptions(place) != before:

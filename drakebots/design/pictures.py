@@ -126,11 +126,10 @@ def draw_cut(path: Path, design: Design) -> Path:
     ax = figure.subplots()
     wall = trimesh.Trimesh(mesh.vertices, surface_triangles(mesh), process=False)
     lines = trimesh.intersections.mesh_plane(wall, [0, 1, 0], [0, y, 0])
-    points = lines.reshape(-1, 3)
-    ax.plot(points[:, 0], points[:, 2], ".", markersize=2, color=_FOLD)
-    ax.set(
-        aspect="equal", xlabel="x [m]", ylabel="z [m]", title=f"wall at y = {y:.3f} m"
-    )
+    x, _, z = lines.reshape(-1, 3).T
+    ax.plot(x, z, ".", markersize=2, color=_FOLD)
+    title = f"wall at y = {y:.3f} m"
+    ax.set(aspect="equal", xlabel="x [m]", ylabel="z [m]", title=title)
     return write_figure(figure, path, "figure")
 
 
@@ -192,9 +191,7 @@ def draw_improved(path: Path, found: Improved) -> Path:
         over = np.sqrt(np.mean(data.torque.values**2, axis=1))
         label = f"{name}: rms {value:.3f} N m"
         right.plot(data.time, over, color=colour, lw=1.2, label=label)
-    right.set(
-        xlabel="time [s]", ylabel="rms torque of the joints [N m]", ylim=(0, None)
-    )
+    right.set(xlabel="time [s]", ylabel="rms torque of joints [N m]", ylim=(0, None))
     legend_below(right)
     return save(figure, path)
 

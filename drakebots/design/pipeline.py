@@ -285,9 +285,8 @@ def _closed(surface: Surface) -> tuple[Surface, tuple[str, ...]]:
         grid = DistanceGrid.mended(surface, h)
     except InvalidInput:
         raise flaw from None
-    lost = float(
-        surface.areas[grid(surface.middles) > 2 * h].sum() / surface.areas.sum()
-    )
+    areas, away = surface.areas, grid(surface.middles)
+    lost = float(areas[away > 2 * h].sum() / areas.sum())
     # The largest piece stays; marching cubes cross in a cell or two, which the grid
     # that is made of it does not see.
     body = grid.level_set()
@@ -412,9 +411,8 @@ def thicken(
         margin = np.array([[-2.0], [2.0]]) * _BLEND
         ends = np.array(body.bounds()) + margin
         part = tuple(slice(*np.searchsorted(nodes[k], ends[:, k])) for k in range(3))
-        points = np.stack(
-            np.meshgrid(*[nodes[k][part[k]] for k in range(3)], indexing="ij"), axis=-1
-        )
+        inner = [nodes[k][part[k]] for k in range(3)]
+        points = np.stack(np.meshgrid(*inner, indexing="ij"), axis=-1)
         sleeve = body(points.reshape(-1, 3)).reshape(points.shape[:3])
         old = values[part]
         out = float(-(sleeve[old > 0].min(initial=0.0)))
@@ -423,12 +421,10 @@ def thicken(
         if out > TOLERANCE:
             most[link.name] = out
     values = np.maximum(values, -nodes[2])
-    moved = DistanceGrid(values, origin, h, grid.band)
-    surface = moved.level_set()
+    surface = DistanceGrid(values, origin, h, grid.band).level_set()
     away = DistanceGrid(before, origin, h, grid.band)(surface.middles)
     share = float(surface.areas[away > 1e-3].sum() / surface.areas.sum())
-    exact = DistanceGrid.from_surface(surface, h, 3 * h)
-    return Thickened(exact, most, share)
+    return Thickened(DistanceGrid.from_surface(surface, h, 3 * h), most, share)
 
 
 def _sleeve(link: Link, build: Build, clearance: float, grooves: float) -> Implicit:

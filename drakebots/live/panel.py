@@ -11,7 +11,6 @@ down, 3 and 4 the right stick's.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from pydrake.geometry import Meshcat
 
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.live.script import Event
+from drakebots.view import round_distance
 
 STEPS = 100
 """Number of steps of a slider's range, where no step is given."""
@@ -94,9 +94,7 @@ class Slider:
         if self.step is not None:
             return self.step
         # Round, so that a page can show round values.
-        most = (self.high - self.low) / STEPS * (1 + 1e-9)
-        ten = 10.0 ** math.floor(math.log10(most))
-        return ten * max(k for k in (1, 2, 5) if k * ten <= most)
+        return round_distance((self.high - self.low) / STEPS)
 
     def pushed(self, deflection: float) -> float:
         """Its value when its stick is pushed so far, -1 to 1."""

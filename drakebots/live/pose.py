@@ -128,8 +128,7 @@ class Hand:
 def joint_slider(stance: Stance, k: int) -> Slider:
     """The slider of a joint of `stance.joints`, within its limits."""
     joint, at = stance.joints[k], float(stance.positions()[k])
-    slide = slides(joint)
-    far, unit = (stance.size, "m") if slide else (np.pi, "rad")
+    far, unit = (stance.size, "m") if slides(joint) else (np.pi, "rad")
     ends = stance.lower[k], stance.upper[k]
     low, high = (float(np.clip(x, -far, far)) if np.isinf(x) else x for x in ends)
     low, high = min(low, at), max(high, at)

@@ -169,8 +169,7 @@ class _Camera:
         w, h = self.size
         x = (np.arange(0, w, step) + step / 2 - w / 2) / self.scale
         y = (h / 2 - np.arange(0, h, step) - step / 2) / self.scale
-        p = np.stack(np.broadcast_arrays(x, y[:, None], -1.0), axis=-1)
-        return p @ self.R
+        return np.stack(np.broadcast_arrays(x, y[:, None], -1.0), axis=-1) @ self.R
 
 
 class _Light(NamedTuple):

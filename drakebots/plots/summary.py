@@ -62,9 +62,8 @@ def _title(result: Result) -> str:
         gait += [words.format(m[name])] if name in m else []
     parts = [literal(result.model), *filter(None, [", ".join(gait)])]
     if "stride_mm_per_cycle" in m:
-        parts.append(
-            f"{m['stride_mm_per_cycle']:.2f} ± {m['stride_deviation_mm']:.2f} mm/cycle"
-        )
+        mean, deviation = m["stride_mm_per_cycle"], m["stride_deviation_mm"]
+        parts.append(f"{mean:.2f} ± {deviation:.2f} mm/cycle")
     elif isinstance(m.get("stride_mm"), float):  # a plan's, of its only cycle
         parts.append(f"plan of {m['stride_mm']:.2f} mm/cycle")
     if not result.ok:

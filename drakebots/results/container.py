@@ -197,9 +197,8 @@ def _verify(path: str | Path, file: BinaryIO) -> bool:
         return False
     version = int(match[1])
     if block != _block(file, length, version):
-        raise ResultProblem(
-            path, f"truncated or altered (checksum does not match); {AGAIN}"
-        )
+        flaw = "truncated or altered (checksum does not match)"
+        raise ResultProblem(path, f"{flaw}; {AGAIN}")
     if version != FORMAT_VERSION:
         remedy = "update drakebots" if version > FORMAT_VERSION else AGAIN
         raise ResultProblem(
@@ -285,9 +284,8 @@ def frozen_dataset(data: xr.Dataset) -> xr.Dataset:
 def _frozen(name: Any, variable: xr.Variable, data: xr.Dataset) -> xr.Variable:
     _check_name(name, "variable")
     if name in data.dims and variable.dims != (name,):
-        raise InvalidInput(
-            f"variable {name!r}: has the name of a dimension; rename one of them"
-        )
+        what = f"variable {name!r}: has the name of a dimension"
+        raise InvalidInput(f"{what}; rename one of them")
     _check_attributes(variable.attrs, f"variable {name!r}")
     array = _plain_array(name, variable.values)
     if array.dtype.kind != "U":
@@ -378,8 +376,7 @@ def columns(data: xr.Dataset) -> Iterator[tuple[str, list[Any]]]:
     Yields:
         (name, values of length n_time).
     """
-    names = ["time", *(str(n) for n in data.variables if n != "time")]
-    for name in names:
+    for name in ["time", *(str(n) for n in data.variables if n != "time")]:
         variable = data.variables[name]
         if "time" not in variable.dims:
             continue

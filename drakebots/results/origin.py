@@ -143,9 +143,7 @@ def freeze(value: Any, where: str, depth: int = 0) -> Any:
             frozen[name] = freeze(item, f"{where}.{name}", depth + 1)
         return MappingProxyType(frozen)
     if isinstance(value, list | tuple):
-        return tuple(
-            freeze(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)
-        )
+        return tuple(freeze(x, f"{where}[{i}]", depth + 1) for i, x in enumerate(value))
     raise InvalidInput(
         f"{where}: {type(value).__name__} cannot be stored; use numbers, text, "
         "lists and mappings of them"

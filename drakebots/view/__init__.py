@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         play,
         positions_in_order,
         record_motion,
+        round_distance,
         serve,
     )
     from drakebots.view.scene import (

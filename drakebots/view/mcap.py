@@ -204,8 +204,7 @@ def _skin(data: xr.Dataset) -> Iterator[Message]:
     """The surface of a skin at its times; nothing for a result without one."""
     if "skin_position" not in data or "skin_triangle" not in data:
         return
-    faces = data.skin_triangle.values
-    used, indices = np.unique(faces, return_inverse=True)
+    used, indices = np.unique(data.skin_triangle.values, return_inverse=True)
     indices = indices.ravel().tolist()
     for time, places in zip(data.skin_time.values, data.skin_position.values):
         points = [_xyz(np.round(p.astype(float), 6)) for p in places[used]]
@@ -277,9 +276,8 @@ def write_ros(result: Result, path: str | Path, model: Model | None = None) -> P
             for time, topic, message in motion:
                 kind = message.__msgtype__
                 if topic not in channels:
-                    channels[topic] = writer.add_connection(
-                        topic, kind, typestore=store
-                    )
+                    own = writer.add_connection(topic, kind, typestore=store)
+                    channels[topic] = own
                 raw = store.serialize_cdr(message, kind)
                 writer.write(channels[topic], round(1e9 * time), raw)
         (written,) = folder.glob("*.mcap")
@@ -324,9 +322,8 @@ def _ros_motion(
         yield time, "/tf", types["tf2_msgs/msg/TFMessage"](tree)
         if "foot_force" in data:
             for foot, force in zip(data.foot.values, data.foot_force.values[k]):
-                wrench = types["geometry_msgs/msg/Wrench"](
-                    vector(force), vector([0] * 3)
-                )
+                both = vector(force), vector([0] * 3)
+                wrench = types["geometry_msgs/msg/Wrench"](*both)
                 kind = types["geometry_msgs/msg/WrenchStamped"]
                 yield time, f"/foot_force/{foot}", kind(header(time, world), wrench)
 

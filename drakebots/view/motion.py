@@ -59,8 +59,7 @@ def frame_samples(
 ) -> tuple[float, np.ndarray]:
     """As :func:`frame_times`, with the sample that each frame shows (n,)."""
     rate, moments = frame_times(times, slow, frames_per_second, most)
-    samples = np.searchsorted(times, moments)
-    return rate, np.minimum(samples, len(times) - 1)
+    return rate, np.minimum(np.searchsorted(times, moments), len(times) - 1)
 
 
 def play(
@@ -402,8 +401,9 @@ def draw_squares(
 
 def round_distance(length: float) -> float:
     """The largest 1, 2 or 5 times a power of ten that is <= length."""
-    power = 10.0 ** np.floor(np.log10(length))
-    return float(max(m * power for m in (1, 2, 5) if m * power <= length * (1 + 1e-9)))
+    most = length * (1 + 1e-9)
+    power = 10.0 ** np.floor(np.log10(most))
+    return float(max(m * power for m in (1, 2, 5) if m * power <= most))
 
 
 def look_at_motion(

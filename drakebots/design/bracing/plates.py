@@ -76,9 +76,8 @@ class Braced:
                 f"rest is where other links are or move: {', '.join(small)}"
             )
         if self.dropped:
-            lines.append(
-                f"bracing rings without room were left out: {', '.join(self.dropped)}"
-            )
+            dropped = ", ".join(self.dropped)
+            lines.append(f"bracing rings without room were left out: {dropped}")
         return tuple(lines)
 
 
@@ -337,9 +336,8 @@ def _without_others(link, ring, flat, moving, slab, gap):
     for boxes in moving:
         parts = [sections.box_points((box - p_WC) @ ring.R_BC, slab) for box in boxes]
         pairs = itertools.pairwise(parts) if len(parts) > 1 else [(parts[0],)]
-        hulls = [
-            sections.obstacle(np.concatenate(pair), gap, cast=True) for pair in pairs
-        ]
+        outlines = map(np.concatenate, pairs)
+        hulls = [sections.obstacle(one, gap, cast=True) for one in outlines]
         flat = sections.less(flat, hulls)
     return flat
 

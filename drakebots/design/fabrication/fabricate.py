@@ -261,8 +261,7 @@ def link_part(link: Link, build: Build) -> Surface:
         return [plate.body(_JOIN / 2)]
 
     boxes, cuts = _printed(link, Solid.box, prism, _stretched, _JOIN)
-    holes = (*pilot_holes(link, build), *_drain_holes(link))
-    cuts += [_drill(hole) for hole in holes]
+    cuts += [_drill(hole) for hole in (*pilot_holes(link, build), *_drain_holes(link))]
     body = m.Manifold.batch_boolean(boxes, m.OpType.Add)
     if cuts:
         body -= m.Manifold.batch_boolean(cuts, m.OpType.Add)

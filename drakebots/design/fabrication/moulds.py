@@ -173,8 +173,7 @@ def _bowl(piece):
     rim = piece.openings[0]
     d = -rim.normal
     held, area = held_back(piece.filled, d, ~rim.faces(piece.filled))
-    parting = Parting(d, float(d @ rim.p_W), float(held / area))
-    return parting, bowl_undercut(piece)
+    return Parting(d, float(d @ rim.p_W), float(held / area)), bowl_undercut(piece)
 
 
 def _tube(piece, directions):

@@ -282,8 +282,7 @@ def _collapse(h, m):
         # The edge n at v and the edge p at u become one edge.
         one, two = m.twin[n], m.twin[p]
         m.twin[one], m.twin[two] = two, one
-        mark = m.marked[n] or m.marked[p]
-        m.marked[one] = m.marked[two] = mark
+        m.marked[one] = m.marked[two] = m.marked[n] or m.marked[p]
         m.leaving[w] = one if m.org[one] == w else two
         m.leaving[v] = two if m.org[one] == w else one
     for k in (h, hn, hp, t, tn, tp):

@@ -222,9 +222,8 @@ class Implicit:
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Lowest and highest corner of a box that contains the body (3,) [m]."""
         boxes = [part.bounds() for part in self.parts]
-        swell = max(
-            self.blend if part.blend is None else part.blend for part in self.parts
-        )
+        own = [part.blend for part in self.parts]
+        swell = max(self.blend if blend is None else blend for blend in own)
         low = np.min([b[0] for b in boxes], axis=0) - swell / 2
         high = np.max([b[1] for b in boxes], axis=0) + swell / 2
         return low, high

@@ -134,8 +134,7 @@ def remesh(
                 flip_edges(True, m)
             n = m.count[0]
             alive = m.kind[:n] > -2
-            nearest = tree.query(m.x[:n][alive])[1]
-            m.size[:n][alive] = sizes[nearest] * factor
+            m.size[:n][alive] = sizes[tree.query(m.x[:n][alive])[1]] * factor
         surface, kind = _compact(m)
         ratio = len(surface.vertices) / target
         if abs(ratio - 1) < 0.6 * _TOLERANCE:

@@ -109,8 +109,7 @@ class Surface:
             UnknownName: for an axis of another name.
             InvalidInput: for two axes that are not perpendicular.
         """
-        R_NO = turn_of(forward, up)
-        return Surface(self.vertices @ R_NO.T, self.triangles)
+        return Surface(self.vertices @ turn_of(forward, up).T, self.triangles)
 
 
 def turn_of(forward: str, up: str) -> np.ndarray:
@@ -205,9 +204,8 @@ def write_surface(path: str | Path, surface: Surface, unit: str = "m") -> None:
     """
     path = with_ending(path, SUFFIXES)
     check_value("unit", unit, one_of("surface unit", UNITS))
-    mesh = trimesh.Trimesh(
-        surface.vertices / UNITS[unit], surface.triangles, process=False
-    )
+    x = surface.vertices / UNITS[unit]
+    mesh = trimesh.Trimesh(x, surface.triangles, process=False)
     with replacing(path) as part:
         mesh.export(part, file_type=path.suffix.lower()[1:])
 
@@ -349,8 +347,7 @@ def _crossing_triangles(surface: Surface) -> np.ndarray:
     cell = max(2 * float(np.median((high - low).max(axis=1))), 1e-9)
     cell = max(cell, size.max() / 500, float(np.cbrt(size.prod() / MAX_CELLS)))
     shape = np.floor(size / cell).astype(np.int64) + 1
-    cells = triangle_grid(x, f, 0.0, cell, start, shape)
-    found = _crossings(*cells, x, f, low, high)
+    found = _crossings(*triangle_grid(x, f, 0.0, cell, start, shape), x, f, low, high)
     return np.unique(found, axis=0) if len(found) else found
 
 

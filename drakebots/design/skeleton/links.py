@@ -165,8 +165,7 @@ def limb_link(
         # At the far end of the bay, clear of the next link's fork.
         (length - build.behind + build.rib / 2) / length,
     )
-    inner = (section, build.bay[1:])
-    for k, (s, hole) in enumerate(zip(stations, inner)):
+    for k, (s, hole) in enumerate(zip(stations, (section, build.bay[1:]))):
         solids.append(_ring(build, f"rib_{k}", outer, hole, s * p_BB, R))
     return Link(name, parent, p_WA, p_WB, tuple(solids), stations)
 

@@ -217,9 +217,8 @@ class Limb:
 
     def lower_vector(self) -> np.ndarray:
         """Vector from knee to ankle at rest (3,) [m]."""
-        return self.lower * np.array(
-            [np.sin(self.lower_pitch), 0.0, -np.cos(self.lower_pitch)]
-        )
+        s, c = np.sin(self.lower_pitch), np.cos(self.lower_pitch)
+        return self.lower * np.array([s, 0.0, -c])
 
     @property
     def hip_height(self) -> float:

@@ -93,8 +93,7 @@ class Moved(Part):
         return np.asarray(self._predict(self._u)).reshape(-1, 3)
 
     def told(self) -> None:
-        values = self.panel.values
-        self._u = np.array([1e-3 * values[a.name] for a in self._actuators])
+        self._u = np.array([1e-3 * self.panel.values[a.name] for a in self._actuators])
 
     def advance(self, time: float) -> None:
         self._now = time

@@ -265,8 +265,7 @@ class TurnedSolver:
 
     def schur_times(self, T: np.ndarray) -> np.ndarray:
         """S T (k, m)."""
-        small = self._solver.schur_times(turned(self._back_k, T))
-        return turned(self._Q_k, small)
+        return turned(self._Q_k, self._solver.schur_times(turned(self._back_k, T)))
 
     def reduce(self, b: np.ndarray) -> tuple[Any, np.ndarray]:
         """As :meth:`~drakebots.fem.solver.sparse.SparseSolver.reduce`."""

@@ -340,8 +340,7 @@ class PatchLaw(Law):
     def _parts(self, y):
         y = y.reshape(-1, 3)
         normal = self.constant - self.gain * y[:, 2]
-        slide = np.linalg.norm(y[:, :2], axis=1)
-        return y, normal, slide
+        return y, normal, np.linalg.norm(y[:, :2], axis=1)
 
     def energy(self, y: np.ndarray) -> float:
         """Energy of springs and friction [J]."""

@@ -128,8 +128,7 @@ class Scene:
             damping = np.where(depth > 0, law.damping, 0.0)
             mu = _both(law.friction, shape.friction)
             own = law.springs(depth, n, along, slide, dt, damping, mu)
-            numbers = np.full(len(hit), number)
-            found.append((nodes[hit], numbers, x[hit], J, *own, n))
+            found.append((nodes[hit], np.full(len(hit), number), x[hit], J, *own, n))
         if not any(len(each[0]) for each in found):
             return None
         return Touched(*map(np.concatenate, zip(*found)))

@@ -227,7 +227,6 @@ def _surface(mesh: Mesh) -> trimesh.Trimesh:
         if source.is_path()
         else BytesIO(source.in_memory().mesh_file.contents())
     )
-    kind = source.extension()[1:]
-    surface = trimesh.load(file, file_type=kind, force="mesh")
+    surface = trimesh.load(file, file_type=source.extension()[1:], force="mesh")
     surface.merge_vertices(merge_tex=True, merge_norm=True)
     return surface

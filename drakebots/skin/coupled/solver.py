@@ -180,8 +180,7 @@ def _missed(system, y, left, laws):
     scale, J = np.diag(system.matrix)[:nv] ** -0.5, np.abs(equations.skeleton.J)
     load = np.abs(equations.skeleton.b) + J.T @ np.abs(pull)
     size = np.abs(y[:nv] / scale).max() + (load * scale).max()
-    on_links = _share(left[:nv] * scale, size)
-    return pull, on_skin, on_links
+    return pull, on_skin, _share(left[:nv] * scale, size)
 
 
 def _way(system, drive, y, at, left, ground, touching):
@@ -276,8 +275,7 @@ class StepSolver:
         keep: bool = True,
         **options,
     ):
-        choices = ("auto", *PRECISIONS)
-        check_value("precision", precision, one_of("precision", choices))
+        check_value("precision", precision, one_of("precision", ("auto", *PRECISIONS)))
         if precision == "auto":
             precision = "single" if len(model.rest) >= SINGLE_FROM else "double"
         self.exact = skin_solver(model, glue, contacts, **options)

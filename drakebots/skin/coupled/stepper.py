@@ -214,8 +214,7 @@ class CoupledStepper(DrivenSkeleton):
         self.pose(state.q, state.v)
         pairs = self.collisions.pairs(self.plant, self.context, state.skin, self.dt)
         own = self._equations(state, None, None, project, pairs)
-        equations = touching(own, self._on_ground(state))
-        system = ReducedSystem(equations, self.solver)
+        system = ReducedSystem(touching(own, self._on_ground(state)), self.solver)
         if pairs is None:
             return system
         on = np.concatenate([self.dt * state.v, np.zeros(system.contacts)])

@@ -169,8 +169,7 @@ class TouchLaw(Law):
             if len(on):
                 factor = cho_factor(self.give[np.ix_(on, on)])
                 f[on] = cho_solve(factor, want[on])
-            left = want - self.give @ f
-            after = np.where(pushing, f > 0, left > 0)
+            after = np.where(pushing, f > 0, want - self.give @ f > 0)
             if np.array_equal(after, pushing):
                 return f
             pushing = after

@@ -188,11 +188,10 @@ def _patches(name, raw):
 
 def write_skin(path: Path, skin: SkinDescription) -> None:
     """Writes atomically a `.skin.yaml` that reads back as an equal description."""
+    usual, regions = skin.material, skin.regions.items()
     said = as_yaml(skin) | {
-        "material": _differences(skin.material, Material()),
-        "regions": {
-            int(k): _differences(m, skin.material) for k, m in skin.regions.items()
-        },
+        "material": _differences(usual, Material()),
+        "regions": {int(k): _differences(one, usual) for k, one in regions},
         "patches": {
             one.foot: {"body": one.body, "points": one.p_BC.tolist()}
             for one in skin.patches

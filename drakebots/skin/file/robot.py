@@ -142,9 +142,7 @@ class SkinnedRobot:
     def parameters(self) -> dict[str, float]:
         """The numbers of skin and servos that may be given or found, by name:
         "youngs_modulus:2" of a region of the mesh, "servo.stiffness"."""
-        found = {
-            f"servo.{name}": value for name, value in vars(self.skin.servos).items()
-        }
+        found = {f"servo.{k}": value for k, value in vars(self.skin.servos).items()}
         for region, material in zip(self.mesh.regions, self.fem.materials):
             found |= {f"{k}{region}": getattr(material, k[:-1]) for k in OF_SKIN}
         return found
@@ -162,14 +160,11 @@ class SkinnedRobot:
         if given == own:
             return self
         materials = {
-            region: replace(
-                material, **{k[:-1]: given[f"{k}{region}"] for k in OF_SKIN}
-            )
-            for region, material in zip(self.mesh.regions, self.fem.materials)
+            r: replace(material, **{k[:-1]: given[f"{k}{r}"] for k in OF_SKIN})
+            for r, material in zip(self.mesh.regions, self.fem.materials)
         }
-        servos = replace(
-            self.skin.servos, **{k: given[f"servo.{k}"] for k in vars(self.skin.servos)}
-        )
+        gains = self.skin.servos
+        servos = replace(gains, **{k: given[f"servo.{k}"] for k in vars(gains)})
         skin = replace(self.skin, regions=materials, servos=servos)
         fem = build_model(self.mesh, materials, quadratic=skin.second_order)
         return replace(self, skin=skin, fem=fem)
@@ -213,9 +208,7 @@ class SkinnedRobot:
             "skin_vertices": len(self.mesh.vertices),
             "skin_tets": len(self.mesh.tets),
             "glue_vertices": int((self.glue.vertices < len(self.mesh.vertices)).sum()),
-            "glue_by_link": {
-                link: len(rows) for link, rows in self.glue.by_body().items()
-            },
+            "glue_by_link": {k: len(rows) for k, rows in self.glue.by_body().items()},
             "skin_mass_kg": self.skin_mass,
             "skeleton_mass_kg": self.skeleton_mass,
             "mass_kg": self.skin_mass + self.skeleton_mass,
@@ -365,8 +358,7 @@ def skin_mesh(path: Path, skin: SkinDescription) -> tuple[TetMesh, MeshReport]:
     file = path.parent / skin.mesh
     read = read_mesh(file)
     if skin.unit is not None:
-        scaled = read.vertices * si_factor(skin.unit)
-        read = TetMesh(scaled, read.tets, read.region)
+        read = TetMesh(read.vertices * si_factor(skin.unit), read.tets, read.region)
     with reading(file, ModelProblem):
         mesh, report = check_mesh(read)
     if report.dropped_vertices and not isinstance(skin.glue, GlueRadius):

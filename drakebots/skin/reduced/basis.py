@@ -323,9 +323,8 @@ def windows(weights: np.ndarray, limb: np.ndarray) -> np.ndarray:
         weights: weights of the links (N, L).
         limb: domain of each link (L,).
     """
-    own = np.stack(
-        [weights[:, limb == k].sum(axis=1) for k in range(limb.max() + 1)], axis=1
-    )
+    domains = range(limb.max() + 1)
+    own = np.stack([weights[:, limb == k].sum(axis=1) for k in domains], axis=1)
     s = np.clip((own - WINDOW[0]) / (WINDOW[1] - WINDOW[0]), 0.0, 1.0)
     out = s * s * (3 - 2 * s)
     total = out[:, 1:].sum(axis=1, keepdims=True)

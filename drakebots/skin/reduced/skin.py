@@ -260,8 +260,7 @@ def _elastic_points(model, basis: SkinBasis, states, options):
         for motion, y in states:
             points = model.rest[inside] + modes @ y[touched]
             x, J = blended_columns(points, sparse.rows(inside), motion, modes)
-            m = motion.spin.shape[2]
-            J[:, :, :m] /= stiffness
+            J[:, :, : motion.spin.shape[2]] /= stiffness
             work = point_works(x, J, local, model.kinds, model.table)
             if np.isfinite(work).all():
                 rows.append(work[np.abs(work).max(axis=1) > 0].astype(np.float32))

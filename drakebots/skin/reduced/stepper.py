@@ -413,8 +413,7 @@ class ReducedStepper(DrivenSkeleton):
         b = push - g
         b[:nv] += skeleton.b + on
         if skin_forces is not None:
-            on_nodes = as_forces(self.model, skin_forces)
-            b += self.forces.pull(motion, state.y, on_nodes)
+            b += self.forces.pull(motion, state.y, as_forces(self.model, skin_forces))
         return CondensedSystem(A, b, skeleton.B), J, low
 
     def _tried(

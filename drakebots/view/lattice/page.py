@@ -192,8 +192,7 @@ def balls(
     if fine:
         ball = trimesh.creation.icosphere(1)
     else:
-        octahedron = np.vstack([np.eye(3), -np.eye(3)])
-        ball = trimesh.convex.convex_hull(octahedron)
+        ball = trimesh.convex.convex_hull(np.vstack([np.eye(3), -np.eye(3)]))
     corners, faces = ball.vertices, ball.faces
     placed = centres[:, None] + radius * corners
     offset = len(corners) * np.arange(len(centres))

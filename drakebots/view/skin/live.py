@@ -94,8 +94,7 @@ class SkinView:
         x, colours = (np.asfortranarray(a.T) for a in (positions[self.vertices], rgb))
         self.meshcat.SetTriangleColorMesh(self.path, x, self._faces, colours)
         # A new object forgets the properties of the old one.
-        look = {"modulated_opacity": self.opacity} | _LOOK
-        for name, value in look.items():
+        for name, value in ({"modulated_opacity": self.opacity} | _LOOK).items():
             self.meshcat.SetProperty(f"{self.path}/<object>", name, value)
 
 

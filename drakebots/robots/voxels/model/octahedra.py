@@ -298,8 +298,7 @@ class Actuators:
                     "put it between two voxels"
                 )
             drive = self.rest, stiffness, damping
-            key = built.plant.AddDistanceConstraint(*ends, *drive)
-            self._rods.append((key, ends))
+            self._rods.append((built.plant.AddDistanceConstraint(*ends, *drive), ends))
 
     def command(self, context: Context, lengths) -> None:
         """Sets the commanded lengths (M,) [m] in the plant's Context."""
@@ -317,8 +316,7 @@ class Actuators:
                 X_WB = body.EvalPoseInWorld(context)
                 arm = X_WB.rotation() @ p
                 V_WP = body.EvalSpatialVelocityInWorld(context).Shift(arm)
-                v = V_WP.translational()
-                ends.append((X_WB.translation() + arm, v))
+                ends.append((X_WB.translation() + arm, V_WP.translational()))
             line, rate = np.subtract(ends[1], ends[0])
             length = np.linalg.norm(line)
             found[:, k] = length, line @ rate / length

@@ -129,8 +129,7 @@ def _drawn(cut: Octahedra, rgba) -> list[SdfGeometry]:
 
 
 def _ball(name: str, p: np.ndarray, radius: float, rgba) -> SdfGeometry:
-    values = {"radius": radius}
-    return SdfGeometry("visual", name, SdfPose(p), "sphere", values, rgba)
+    return SdfGeometry("visual", name, SdfPose(p), "sphere", {"radius": radius}, rgba)
 
 
 def _bar(name: str, p_A: np.ndarray, p_B: np.ndarray, radius, rgba) -> SdfGeometry:
@@ -264,5 +263,4 @@ def core_tilt(poses: np.ndarray) -> float:
     Args:
         poses: X_WV of all voxels (V, 4, 4).
     """
-    up = poses[:CORE, 2, 2].mean()
-    return float(np.arccos(np.clip(up, -1.0, 1.0)))
+    return float(np.arccos(np.clip(poses[:CORE, 2, 2].mean(), -1.0, 1.0)))
