@@ -76,10 +76,10 @@ class Attaching:
 def attach_skin(args: argparse.Namespace) -> int:
     """Glue an elastic skin to a skeleton, check both and write a .skin.yaml."""
     how = chosen(args, Attaching)
-    given = {"between": how.between} | field_words(GlueRadius, args.glue, "--glue")
-    if "radius" not in given:
+    if "radius" not in args.glue:
         raise InvalidInput(f"--glue: {args.glue!r} is none; write radius=5mm, say")
-    glue = GlueRadius(**given)
+    given = field_words(GlueRadius, args.glue, "--glue")
+    glue = GlueRadius(**{"between": how.between} | given)
     out = args.output
     if out is None:
         out = skin_path(load(args.skeleton).path)
