@@ -38,7 +38,7 @@ from drakebots.core.errors import DrakebotsWarning, FileProblem, InvalidInput
 from drakebots.core.files import check_output, with_ending, write_text
 from drakebots.core.lazy import late
 from drakebots.formats import load, obj_mesh
-from drakebots.formats.read.tree import free_name, write_tree
+from drakebots.formats.read.tree import write_tree
 from drakebots.model import (
     Model,
     bodies_of,
@@ -318,7 +318,8 @@ def _add_forms(robot: Robot, parts: dict[int, Part], path: Path | None) -> None:
             for geometry in inspector.GetGeometries(frame, role):
                 name = inspector.GetName(geometry).rpartition("::")[2]
                 name = f"{part.name}_{name}" if name in taken else name
-                name = free_name(name, taken)
+                while name in taken:
+                    name += "_"
                 taken.add(name)
                 shape = inspector.GetShape(geometry)
                 rgba, friction = None, 1.0
