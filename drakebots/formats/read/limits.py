@@ -40,7 +40,7 @@ _COPIES = frozenset(("replicate", "composite"))
 
 _ENCODING = re.compile(rb"^\s*<\?xml[^>]*\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 
-_COMMENT = re.compile("<!--(.*?)-->", re.DOTALL)
+_COMMENT, _DASHES = re.compile("<!--(.*?)-->", re.DOTALL), re.compile(r"-(?=-|\Z)")
 
 
 def check_content(path: Path, data: bytes) -> None:
@@ -124,7 +124,8 @@ def read_text(path: Path) -> str:
     if "\0" in text:
         raise ModelProblem(path, "has a NUL character: not a text file")
     if not is_yaml:
-        text = _COMMENT.sub(lambda x: f"<!--{x[1].replace('-', ' ')}-->", text)
+        # Two dashes in a row, which XML has at a comment's end only.
+        text = _COMMENT.sub(lambda x: f"<!--{_DASHES.sub(' ', x[1])}-->", text)
     return text
 
 

@@ -49,6 +49,12 @@ def test_good_files_pass(tmp_path, name, text):
     check_model_file(write(tmp_path, text, name))
 
 
+def test_a_dash_in_a_comment_changes_no_file(tmp_path):
+    """A file that Drake reads as it is stays its own; so limbs can be put on it."""
+    path = write(tmp_path, urdf("<!-- a hip-roll joint -->"), "m.urdf")
+    assert load(path).text is None
+
+
 @pytest.mark.parametrize(
     "name, text, words",
     [
