@@ -5,7 +5,7 @@ limits, the sum of squares of these rows is made small:
 
     heavy   z_i / L                  every foot on the ground
             c(q) / L                 loops closed, joints where their leaders have them
-            (p_C - mean p_i)_xy / L  centre of mass over the middle of the feet
+            (p_C - mean c_k)_xy / L  centre of mass over the middle of the legs' feet
             q_s - p_s                springs bent by what they carry, see below
     light   |p_HF| / reach - 0.92    every leg bent, neither stretched nor folded
             tau / (m g L)            small torques, the feet sharing the weight equally
@@ -13,6 +13,9 @@ limits, the sum of squares of these rows is made small:
             roll, pitch              the base upright as in the file
             z_s / L                  of every shape that reaches into the ground
             q - q_start              near where the search starts
+
+The centre c_k of a leg's feet is their middle, or where that is further ahead of the
+ankle of a sole than its motor holds with some reserve, a point as near as it does hold.
 
 Then the heavy rows are solved to rounding by Newton steps of least norm, and the
 positions p_s of springs without motors, first those at rest, are put where they carry
@@ -157,7 +160,8 @@ class _Rows:
         springs = s.positions()[self.sprung] - self.bent
         if not s.stands:
             return np.concatenate([s.loop_rows() / s.size, springs])
-        offset = (s.centre_of_mass() - s.feet().mean(axis=0))[:2]
+        aim = s.feet().mean(axis=0) + _shift(s) @ s.feet()
+        offset = (s.centre_of_mass() - aim)[:2]
         lengths = [s.foot_heights(), s.loop_rows(), offset]
         return np.concatenate([np.concatenate(lengths) / s.size, springs])
 
@@ -235,17 +239,35 @@ class _Rows:
 def equal_share_torques(stance: Stance) -> np.ndarray:
     """Torques of the joints in x that hold the robot, every leg carrying the same.
 
-        tau = -(tau_g + sum_i J_i' f_i),    f_i = m g / (number of legs) upward
+        tau = -(tau_g + sum_i J_i' f_i),    sum f_i = m g / (number of legs) upward
 
     Forces in loops are left out. Returns (len(moved),) [N m, N].
     """
     tau = stance.plant.CalcGravityGeneralizedForces(stance.context)
-    weight = stance.mass * stance.gravity / max(len(stance.legs), 1)
-    J = stance.foot_jacobians()
+    weight = stance.mass * stance.gravity
+    J = stance.foot_jacobians()[:, 2]
     for leg in stance.legs:
-        tau = tau + J[list(leg.feet), 2].mean(axis=0) * weight
+        tau = tau + J[list(leg.feet)].mean(axis=0) * (weight / len(stance.legs))
+    tau += _shift(stance) @ J * weight
     columns = [stance.joints[j].velocity_start() for j in stance.moved]
     return -tau[columns]
+
+
+def _shift(stance: Stance) -> np.ndarray:
+    """Changes of the feet's shares of the weight (nf,) that bring the load of a sole
+    from its middle as near to the ankle as its motor needs; zeros for other feet."""
+    levers, count = stance.foot_jacobians()[:, 2], len(stance.legs)
+    shift, weight = np.zeros(len(levers)), max(stance.mass * stance.gravity, 1e-12)
+    for leg, bends in zip(stance.legs, stance.bends):
+        if leg.to_ankle(bends):
+            feet = list(leg.feet)
+            arms = levers[feet, stance.joints[bends[-1]].velocity_start()]
+            ahead, middle = arms - arms.mean(), arms.mean()
+            most = RESERVE * stance.efforts[bends[-1]] * count / weight
+            held = np.clip(middle, -most, most)
+            change = np.clip(held, arms.min(), arms.max()) - middle
+            shift[feet] = ahead * change / max(ahead @ ahead, 1e-12) / count
+    return shift
 
 
 # --- where the search starts ---

@@ -1,5 +1,6 @@
 """A standing posture: kept where the file's stands, else found; on the ground."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -105,6 +106,22 @@ def test_flat_feet_lie_flat(tmp_path):
     stance = stance_of(model, posture)
     assert np.abs(stance.foot_heights()).max() < 1e-9
     assert posture.joints["L_knee"] > 0.3
+
+
+def test_weak_ankles_carry_no_more_than_their_reserve(tmp_path):
+    """By m g / 2 a leg: the centre of mass is as far ahead of them as that allows, and
+    over the middle of the soles, 0.03 m ahead, where the motors are strong."""
+    path, ahead = biped(tmp_path), []
+    weak = re.sub(r'(ankle" type(?:.|\n)*?effort=)"60"', r'\1"2.5"', path.read_text())
+    for text in (path.read_text(), weak):
+        path.write_text(text)
+        stance = stance_of(model := load(path), posture := find_posture(model))
+        assert posture.stands and posture.source == "found"
+        ankle = stance.plant.GetFrameByName("L_ankle_link")
+        p_WA = ankle.CalcPoseInWorld(stance.context).translation()
+        ahead.append(stance.centre_of_mass()[0] - p_WA[0])
+    reserve = 0.6 * 2.5 / (stance.mass * stance.gravity / 2)
+    assert ahead == pytest.approx([0.03, reserve], abs=1e-6) and reserve < 0.02
 
 
 @pytest.mark.long
