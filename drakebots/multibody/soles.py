@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from pydrake.geometry import (
@@ -34,6 +35,11 @@ from drakebots.multibody.plant import Ground, Robot
 POINT = 1e-9
 """Radius of the ball of a point foot [m]."""
 
+PROUD = 5e-4
+"""Height by which balls stand out of a sole with a shape of its own [m]: Drake lets a
+robot's weight sink in by less. A mesh or cylinder that lies on the ground touches it at
+one end at a time, another in every step, and the foot would chatter."""
+
 
 def add_foot_contacts(plant: MultibodyPlant, model: Model, friction: float) -> int:
     """Adds a ball at every point of flat feet, and of feet without collision shapes.
@@ -52,7 +58,11 @@ def add_foot_contacts(plant: MultibodyPlant, model: Model, friction: float) -> i
         for name in points
         if not plant.GetCollisionGeometriesForBody(find_body(plant, name))
     }
-    balls = [f for f in model.feet if f.body in bare or points[f.body] > 1]
+    balls = [
+        f if f.body in bare else replace(f, radius=f.radius + PROUD)
+        for f in model.feet
+        if f.body in bare or points[f.body] > 1
+    ]
     add_soles(plant, balls, Ground(friction).material())
     return sum(foot.body in bare for foot in model.feet)
 

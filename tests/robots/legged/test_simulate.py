@@ -16,7 +16,7 @@ from drakebots.robots.legged import Drive, Simulation, drive, simulate
 from drakebots.robots.legged.start import nudge, place
 from tests.formats.read.test_upright import lying_quadruped
 from tests.helpers.robot_files import loops_3d
-from tests.helpers.standing_robots import nested_quadruped, quadruped
+from tests.helpers.standing_robots import biped, nested_quadruped, quadruped
 
 LEGS = ("FL", "FR", "RL", "RR")
 BENT = {f"{leg}_flexion": 0.6 for leg in LEGS} | {f"{leg}_knee": -1.2 for leg in LEGS}
@@ -65,6 +65,21 @@ def test_left_to_itself_it_goes_down(tmp_path):
     result = simulate(Simulation(path, duration=0.5, passive=True))
     assert result.ok and "left to itself" in result.message
     assert result.metrics["height_share"] < 0.8
+
+
+def test_feet_of_cylinders_are_still(tmp_path):
+    """They lie on the ground beside the balls of the sole. A cylinder touches it at one
+    end at a time; if that carried, the torques would change in every step."""
+    path = biped(tmp_path)
+    half = '<origin rpy="0 1.5708 0" xyz="0.03 {} -0.035"/><geometry><cylinder '
+    half += 'length="0.16" radius="0.02"/>'
+    halves = "</geometry></collision><collision>".join(map(half.format, (0.02, -0.02)))
+    sole = '<origin xyz="0.03 0 -0.04"/><geometry><box size="0.16 0.08 0.02"/>'
+    path.write_text(path.read_text().replace(sole, halves))
+    result = simulate(Simulation(path, duration=0.4, log_period=1e-3))
+    assert result.ok and len(result.data.foot) == 8
+    torques = result.data.torque.values[-50:]
+    assert np.abs(np.diff(torques, axis=0)).max() < 1e-3 * np.abs(torques).max()
 
 
 def test_weak_motors_let_it_fall(tmp_path):
