@@ -277,22 +277,25 @@ class Links:
         feet = [
             k
             for k, (body, _) in enumerate(clouds)
-            if is_foot(body.name()) and world[k].lowest(up) < low + leg.length / 20
+            if (is_foot(body.name()) or "heel" in body.name().lower())
+            and world[k].lowest(up) < low + leg.length / 20
         ]
         kept = feet or range(len(clouds))
         whole = sum((world[k] for k in kept), EMPTY)
         owner = [k for k in kept for _ in world[k].p]
         found = sole(whole, up, leg.length)
         order = np.lexsort((-found.p[:, 1], -np.round(found.p[:, 0], 3)))
-        points = []
-        for count, k in enumerate(order):
+        points, near = [], []
+        for k in order:
             # The body whose shape is nearest, for a point in the middle of several.
             distance = np.linalg.norm(whole.p - found.p[k], axis=1) - whole.radius
-            body, cloud = clouds[owner[int(np.argmin(distance))]]
-            p_BF = body.EvalPoseInWorld(self.context).inverse() @ found.p[k]
-            name = self.label(body)
+            near.append(owner[int(np.argmin(distance))])
+        # A rigid link is one leg: points of its heel and toes are of one body.
+        body, cloud = clouds[max(near, key=near.count)]
+        name, X_BW = self.label(body), body.EvalPoseInWorld(self.context).inverse()
+        for count, k in enumerate(order):
             point = name + (f"_{count + 1}" if len(order) > 1 else "")
-            points.append(Point(point, name, p_BF, float(found.radius[k])))
+            points.append(Point(point, name, X_BW @ found.p[k], float(found.radius[k])))
         return points, cloud.shapes[0]
 
     def _up(self, group: int, leg: Leg, cloud: Cloud) -> np.ndarray:

@@ -103,6 +103,8 @@ def touch_by_soles(
         own = plant.GetCollisionGeometriesForBody(body)
         robot += own
         if kept & set(own):
+            for part in plant.GetBodiesWeldedTo(body):
+                own += plant.GetCollisionGeometriesForBody(part)
             of_feet += [key for key in own if key not in kept]
     declared = CollisionFilterDeclaration().ExcludeWithin(GeometrySet(robot))
     manager.Apply(

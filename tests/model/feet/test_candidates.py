@@ -137,6 +137,24 @@ def test_a_flat_foot_is_four_points(tmp_path):
     np.testing.assert_allclose(found[:, 2], -0.05, atol=1e-9)
 
 
+def test_a_heel_and_toes_welded_to_an_ankle_are_one_foot(tmp_path):
+    """From heel to toe, on one link: bodies of their own would be legs of their own."""
+
+    def end(name):
+        parts, ankle = link(f"{name}_tarsus"), f"{name}_tarsus"
+        for part, size, x in (("toe", 0.08, 0.09), ("heel", 0.04, -0.05)):
+            box = f'<box size="{size} 0.1 0.02"/>', f"{x} 0 -0.04"
+            parts += link(f"{name}_{part}", box, mass=0.1)
+            parts += joint(ankle, f"{name}_{part}", "0 0 0", "fixed")
+        return parts + joint(f"{name}_shank", ankle, "0 0 -0.2")
+
+    legs = [leg(n, 0, y, end=end) for n, y in (("left", 0.1), ("right", -0.1))]
+    feet = load(urdf(tmp_path, trunk(), *legs)).feet
+    assert len(feet) == 8 and len({foot.body for foot in feet}) == 2
+    ahead = sorted(foot.p_BF[0] for foot in feet)
+    np.testing.assert_allclose(ahead, 4 * [-0.07] + 4 * [0.13], atol=1e-9)
+
+
 def test_hands_a_head_and_a_tail_are_no_feet(tmp_path):
     legs = [leg(n, 0, y, end=sole_end) for n, y in (("left", 0.1), ("right", -0.1))]
     arms = [
