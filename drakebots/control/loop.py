@@ -196,9 +196,15 @@ class SimulatedRun(ABC):
         figures = self.metrics(data)
         findings = self.findings(data, figures)
         verdict, message = self.verdict(figures, findings)
-        found = {"verdict": verdict, "message": message, "data": data}
-        found |= {"metrics": figures | {"judged": looked_at(findings)}}
-        return Result(kind=self.kind, timings=spent(), **found, **self.origin(data))
+        return Result(
+            kind=self.kind,
+            verdict=verdict,
+            message=message,
+            data=data,
+            timings=spent(),
+            metrics=figures | {"judged": looked_at(findings)},
+            **self.origin(data),
+        )
 
 
 class DiagramRun(SimulatedRun):
@@ -220,9 +226,14 @@ class DiagramRun(SimulatedRun):
         Args:
             progress: called as progress("simulate", time, duration) [s].
         """
-        asked = {"progress": progress, "time_limit": self.problem.time_limit}
-        asked |= {"reached": self.result}
-        end = advance(self.simulator, self.robot, self.problem.duration, **asked)
+        end = advance(
+            self.simulator,
+            self.robot,
+            self.problem.duration,
+            progress=progress,
+            time_limit=self.problem.time_limit,
+            reached=self.result,
+        )
         return self.result(end)
 
 
@@ -271,10 +282,17 @@ class ControlRun(SimulatedRun):
         self.steps = max(1, int(np.ceil(duration / self.plant.time_step - 1e-6)))
         self.controller.start(*self.plant.state())
         self._sample(0.0)
-        asked = {"progress": progress, "time_limit": self.problem.time_limit}
-        asked |= {"until": duration, "success": success, "reached": self.result}
-        seen = getattr(self.plant, "seen", None)
-        end = run_steps(self.step, self.steps, stage=self.stage, seen=seen, **asked)
+        end = run_steps(
+            self.step,
+            self.steps,
+            stage=self.stage,
+            until=duration,
+            progress=progress,
+            time_limit=self.problem.time_limit,
+            success=success,
+            reached=self.result,
+            seen=getattr(self.plant, "seen", None),
+        )
         return self.result(end)
 
     def step(self, k: int) -> Stop | None:

@@ -23,6 +23,7 @@ from typing import Annotated
 
 import casadi as ca
 import numpy as np
+from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.core.checks import (
     by_name,
@@ -380,6 +381,12 @@ class Fit:
         return None
 
 
+POSE = (
+    *("base_position.x", "base_position.y", "base_position.z"),
+    *("base_rpy.roll", "base_rpy.pitch", "base_rpy.yaw"),
+)
+"""Signals of a base that floats."""
+
 CHANGE = 1e-3
 """Share by which a parameter of a skin is changed for a derivative."""
 
@@ -410,15 +417,13 @@ class SkinnedFit(Fit):
         units = {name: _UNITS[name.partition(":")[0]] for name in robot.parameters}
         choices = {name: (v, units[name]) for name, v in robot.parameters.items()}
         self._choose(chosen_parameters(choices, problem.fit, 1e-3))
-        signals, at = joint_signals(robot.plant), robot.plant.num_multibody_states()
-        if floats(robot.model):
-            pose = [("base_position", "m", x) for x in "xyz"]
-            pose += [("base_rpy", "rad", x) for x in ("roll", "pitch", "yaw")]
-            for i, (name, unit, axis) in enumerate(pose):
-                signals[f"{name}.{axis}"] = unit, at + i
-            at += len(pose)
-        signals |= {f"torque.{n}": ("N m", at + i) for i, n in enumerate(joints)}
-        self._signals(data, signals)
+        self._floats = floats(robot.model)
+        pose = {name: "m" if name[-1] in "xyz" else "rad" for name in POSE}
+        others = pose if self._floats else {}
+        others |= {f"torque.{name}": "N m" for name in joints}
+        places = enumerate(others.items(), robot.plant.num_multibody_states())
+        others = {name: (unit, at) for at, (name, unit) in places}
+        self._signals(data, joint_signals(robot.plant) | others)
         self._targets = []
         for name in joints:
             target = data.column(self.robot, "rad", "target", name)
@@ -452,24 +457,40 @@ class SkinnedFit(Fit):
                 raise NoSolution(result.message)
             state = result.state
             rows.append(self._row(robot, state, result.torques))
-        return [np.column_stack([np.interp(self.time, times, y) for y in zip(*rows)])]
+        rows = np.array(rows)
+        if self._floats:  # as read_measured has them
+            turns = slice(-len(targets) - 3, -len(targets))
+            rows[:, turns] = np.unwrap(rows[:, turns], axis=0)
+        return [np.column_stack([np.interp(self.time, times, y) for y in rows.T])]
 
     def _first(self, robot: SkinnedRobot, q: np.ndarray | None) -> np.ndarray:
-        """The positions at the start, where they stand on the ground else."""
-        q = robot.rest_positions.copy() if q is None else q
-        for name, at, y in zip(self.names, self.places, self.y[0]):
-            if name.startswith("position.") and np.isfinite(y):
-                q[at] = y
+        """The positions at the start: where the robot stands or rests, with its joints,
+        and the place and heading of its base, as they were measured."""
+        q = robot.rest_positions if q is None else q
+        first = {name: y for name, y in zip(self.names, self.y[0]) if np.isfinite(y)}
+        if self._floats:
+            x, y, z, roll, pitch, yaw = self._pose(robot, q)
+            p_WB = first.get(POSE[0], x), first.get(POSE[1], y), z
+            rpy = RollPitchYaw(roll, pitch, first.get(POSE[5], yaw))
+            robot.robot.set_base_pose(robot.context, RigidTransform(rpy, p_WB))
+            q = robot.plant.GetPositions(robot.context)
+        q = q.copy()
+        for name, at in zip(self.names, self.places):
+            if name.startswith("position."):
+                q[at] = first.get(name, q[at])
         return q
+
+    def _pose(self, robot: SkinnedRobot, q: np.ndarray) -> np.ndarray:
+        """The base's pose, as :data:`POSE` (6,) [m, rad], with the robot at q."""
+        robot.plant.SetPositions(robot.context, q)
+        base = base_body(robot.plant)
+        X_WB = robot.plant.EvalBodyPoseInWorld(robot.context, base)
+        rpy = X_WB.rotation().ToRollPitchYaw().vector()
+        return np.concatenate([X_WB.translation(), rpy])
 
     def _row(self, robot: SkinnedRobot, state, torques: np.ndarray) -> np.ndarray:
         """q, v, the pose of a base that floats, and torques."""
-        plant, context, pose = robot.plant, robot.context, []
-        if floats(robot.model):
-            plant.SetPositions(context, state.q)
-            X_WB = plant.EvalBodyPoseInWorld(context, base_body(plant))
-            rpy = X_WB.rotation().ToRollPitchYaw().vector()
-            pose = [*X_WB.translation(), *rpy]
+        pose = self._pose(robot, state.q) if self._floats else []
         return np.concatenate([state.q, state.v, pose, torques])
 
     def predicted(self, runs: Sequence[np.ndarray]) -> np.ndarray:

@@ -209,9 +209,14 @@ def refine_plan(
         is the only one.
     """
     loop = _Loop(robot, plan, goal, options)
-    asked = {"progress": progress, "time_limit": options.time_limit}
-    asked |= {"success": f"planned again {options.rounds} times"}
-    end = run_steps(loop.round, options.rounds + 1, stage="refine", **asked)
+    end = run_steps(
+        loop.round,
+        options.rounds + 1,
+        stage="refine",
+        progress=progress,
+        time_limit=options.time_limit,
+        success=f"planned again {options.rounds} times",
+    )
     return Refined(tuple(loop.trials), end, tuple(loop.notes))
 
 

@@ -356,7 +356,11 @@ def compare(
         return agreement(at, without_rigid_motion(lattice, motion, at))
 
     error = np.abs(u @ elastic.force - u @ pushed).max() / np.abs(u @ pushed).max()
-    both = planes, elastic.displacement
-    bounds = (error_bound(lattice, motion, moved) for motion in both)
-    missed = len(mechanisms.missed)
-    return Comparison(missed, *map(agree, both), float(error), *bounds)
+    return Comparison(
+        len(mechanisms.missed),
+        agree(planes),
+        agree(elastic.displacement),
+        float(error),
+        error_bound(lattice, planes, moved),
+        error_bound(lattice, elastic.displacement, moved),
+    )

@@ -117,9 +117,15 @@ def _as_posture(
         low = stance.trunk_heights().min(initial=np.inf)
         if -0.02 * stance.size <= low < LEVEL * stance.size:
             faults.append("its trunk lies on the ground")
-    joints = dict(zip(map(part_name, stance.joints), stance.positions().tolist()))
-    judged = residuals, tuple(faults), stance.passive()
-    return Posture(joints, stance.base_pose(), source, *judged)
+    names = [part_name(joint) for joint in stance.joints]
+    return Posture(
+        joints=dict(zip(names, stance.positions().tolist())),
+        X_WB=stance.base_pose(),
+        source=source,
+        residuals=residuals,
+        faults=tuple(faults),
+        passive=stance.passive(),
+    )
 
 
 def _residuals(stance: Stance) -> dict[str, float]:

@@ -115,9 +115,14 @@ def equilibrium(stance: Stance, *, sprung: bool = False) -> Equilibrium:
         add_model_instance_prefix=False, always_add_suffix=False
     )
     efforts, loads = y[: len(unit)] * unit, y[len(unit) : len(unit) + nf] * weight
-    weakest = names[left.argmax()] if len(left) else ""
-    unheld = float(left.max(initial=0.0)), weakest, left
-    return Equilibrium(efforts[:nu], loads, *unheld, efforts[nu:])
+    return Equilibrium(
+        torques=efforts[:nu],
+        loads=loads,
+        residual=float(left.max(initial=0.0)),
+        weakest=names[left.argmax()] if len(left) else "",
+        left=left,
+        springs=efforts[nu:],
+    )
 
 
 DAMPING = 0.7
@@ -223,9 +228,12 @@ def servos(stance: Stance, stiffness: float) -> Servos:
             given = motor.get_controller_gains()
             gains[k] = given.p, given.d
     q = plant.GetPositions(context)
-    positions = np.array([q[m.joint().position_start()] for m in motors])
-    stiffness, damping = gains.T
-    return Servos(positions, stiffness, damping, equilibrium(stance))
+    return Servos(
+        positions=np.array([q[m.joint().position_start()] for m in motors]),
+        stiffness=gains[:, 0],
+        damping=gains[:, 1],
+        rest=equilibrium(stance),
+    )
 
 
 def _levers_through_loops(

@@ -286,10 +286,14 @@ class Run(ControlRun):
         self.reference = self._reference(standing, gets_up=controller is None)
         served = controller is None and problem.controller.feedback != "gains"
         self.controller = (controller or Run._mpc)(self)
-        rigid, servos = problem.plant, self.servos() if served else None
-        off = {"mass_error": rigid.mass_error, "time_step": rigid.time_step}
-        off |= {"base": self.base, "ground": self.ground(rigid.friction_error)}
-        self.plant = SapPlant(self.model, servos=servos, **off)
+        self.plant = SapPlant(
+            self.model,
+            base=self.base,
+            time_step=problem.plant.time_step,
+            ground=self.ground(problem.plant.friction_error),
+            servos=self.servos() if served else None,
+            mass_error=problem.plant.mass_error,
+        )
         self._samples_kept: list[tuple] = []
         self.plant.start(self._first(standing), np.zeros(own.plant.num_velocities()))
 
@@ -303,10 +307,13 @@ class Run(ControlRun):
 
     def _mpc(self) -> Replanning:
         problem = self.problem
-        cost, friction = self.cost(self.reference), FRICTION * problem.friction
-        slip = SLIP * np.sqrt(gravity(self.own.plant) * self.height)
-        ground = {"terrain": problem.terrain, "friction": friction, "slip": slip}
-        posed = problem.controller.problem(self.own, cost=cost, **ground)
+        posed = problem.controller.problem(
+            self.own,
+            cost=self.cost(self.reference),
+            terrain=problem.terrain,
+            friction=FRICTION * problem.friction,
+            slip=SLIP * np.sqrt(gravity(self.own.plant) * self.height),
+        )
         servos = problem.controller.feedback != "gains"
         return Replanning(posed, self.reference, servos=servos)
 
@@ -333,9 +340,15 @@ class Run(ControlRun):
             raise InvalidInput(f"{self.model.name} cannot lie on its side")
         if not gets_up:
             return reference
-        asked |= {"poses": self.model.poses, "height": self.height}
-        asked |= {"gravity": gravity(own.plant), "cost": self.cost(reference)}
-        return SelfRighting(own, standing, **asked)
+        return SelfRighting(
+            own,
+            standing,
+            poses=self.model.poses,
+            height=self.height,
+            gravity=gravity(own.plant),
+            cost=self.cost(reference),
+            **asked,
+        )
 
     def _first(self, standing: np.ndarray) -> np.ndarray:
         """Positions at the start (nq,)."""

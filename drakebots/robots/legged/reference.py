@@ -203,12 +203,19 @@ def reference(plan: Result, robot: Robot) -> Reference:
         rate[k] = plant.CalcCenterOfMassTranslationalVelocityInWorld(context)
         feet[k] = robot.feet_positions(context) / robot.scaling.length
     yaw = np.unwrap(data.base_rpy.values[:, 2])
-    time = data.time.values / robot.scaling.time
-    base = data.base_position.values / robot.scaling.length
-    inputs = data.input.values / robot.input_units()
     force = data.foot_force.values / robot.scaling.force
     weight = robot.model.summary.mass / robot.scaling.mass * gravity(robot.plant)
-    loaded = force[:, :, 2] > LOADED * weight
-    motion = time, q, v, base, com, rate, feet
-    turn, periodic = float(yaw[-1] - yaw[0]), bool(plan.metrics["periodic"])
-    return Reference(*motion, inputs, force, loaded, turn, periodic)
+    return Reference(
+        time=data.time.values / robot.scaling.time,
+        q=q,
+        v=v,
+        base=data.base_position.values / robot.scaling.length,
+        com=com,
+        com_velocity=rate,
+        feet=feet,
+        input=data.input.values / robot.input_units(),
+        force=force,
+        loaded=force[:, :, 2] > LOADED * weight,
+        turn=float(yaw[-1] - yaw[0]),
+        periodic=bool(plan.metrics["periodic"]),
+    )

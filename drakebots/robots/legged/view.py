@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import xarray as xr
 from pydrake.geometry import Cylinder, Rgba
 from pydrake.math import RigidTransform, RotationMatrix
 
 from drakebots.core.errors import InvalidInput
 from drakebots.model import Model
 from drakebots.results import Result
-from drakebots.view import ROOT, Mark, Scene, draw_arrow, record_motion
+from drakebots.view import ROOT, Scene, draw_arrow, record_motion
 
 SEEN = 0.4
 """An arrow stays for so long, though its push may be shorter [s]."""
@@ -42,12 +41,14 @@ def record_control(
         InvalidInput: when the result holds no such run.
     """
     check_controlled(result)
-    playback = {"slow": slow, "frames_per_second": frames_per_second, "port": port}
-
-    def draw(scene: Scene, data: xr.Dataset) -> list[Mark]:
-        return [_Marks(scene, result)]
-
-    return record_motion(result, model=model, draw=draw, **playback)
+    return record_motion(
+        result,
+        model=model,
+        slow=slow,
+        frames_per_second=frames_per_second,
+        port=port,
+        draw=lambda scene, data: [_Marks(scene, result)],
+    )
 
 
 class _Marks:

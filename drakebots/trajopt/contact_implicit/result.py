@@ -96,12 +96,17 @@ def plan_result(
 ) -> Result:
     """The result of a plan: data, residuals, timings, metrics, iteration log."""
     model = problem.system.robot.model
-    data = plan_dataset(problem, solution) if data is None else data
-    found = {"verdict": solution.verdict, "message": solution.message, "data": data}
-    found |= {"residuals": dict(solution.residuals), "timings": spent()}
-    found |= {"metrics": solution.metrics | dict(metrics)}
-    origin = model_provenance(model, dict(options), seed)
-    return Result(kind=kind, model=model.name, provenance=origin, **found)
+    return Result(
+        kind=kind,
+        model=model.name,
+        verdict=solution.verdict,
+        message=solution.message,
+        data=plan_dataset(problem, solution) if data is None else data,
+        residuals=dict(solution.residuals),
+        timings=spent(),
+        metrics=solution.metrics | dict(metrics),
+        provenance=model_provenance(model, dict(options), seed),
+    )
 
 
 def open_program(

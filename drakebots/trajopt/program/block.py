@@ -293,9 +293,11 @@ class _Job:
         self.work = part_folder(self.target)
         source = self.work / "function.c"
         source.write_text(code)
-        command = [cc, *_FLAGS, str(source), "-o", str(self.work / "function.so")]
-        quiet = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
-        self.process = subprocess.Popen(command, **quiet)
+        self.process = subprocess.Popen(
+            [cc, *_FLAGS, str(source), "-o", str(self.work / "function.so")],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     def finish(self) -> ca.Function:
         if self.target is None:

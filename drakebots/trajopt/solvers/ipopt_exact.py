@@ -239,11 +239,15 @@ def _solved(
         return Raw(x, "interrupted", False, {}, seconds)
     stats = solver.stats()
     status = stats["return_status"] if watch.error is None else "interrupted"
-    y, *multipliers = (np.asarray(out[n]).ravel() for n in ("x", "lam_g", "lam_x"))
-    success = status in ("Solve_Succeeded", "Solved_To_Acceptable_Level")
-    log = {k: list(map(float, v)) for k, v in (stats.get("iterations") or {}).items()}
-    seconds = seconds | _seconds(stats)
-    return Raw(y * program.x_scale, status, success, log, seconds, *multipliers)
+    return Raw(
+        np.asarray(out["x"]).ravel() * program.x_scale,
+        status,
+        status in ("Solve_Succeeded", "Solved_To_Acceptable_Level"),
+        {k: list(map(float, v)) for k, v in (stats.get("iterations") or {}).items()},
+        seconds | _seconds(stats),
+        np.asarray(out["lam_g"]).ravel(),
+        np.asarray(out["lam_x"]).ravel(),
+    )
 
 
 def _ipopt(
@@ -280,12 +284,16 @@ def _ipopt(
 def _run(solver: ca.Function, program: Program, x0: np.ndarray, watch: Watch):
     """IPOPT's output; None where Ctrl-C left none."""
     scale, row_scale = program.x_scale, program.row_scale
-    bounds = {"lbx": program.x_lower / scale, "ubx": program.x_upper / scale}
-    bounds |= {"lbg": program.lower / row_scale, "ubg": program.upper / row_scale}
     try:
         # Raised while IPOPT runs, KeyboardInterrupt would be a warning of CasADi's.
         with _dense_libraries().limit(limits=1), watch.ctrl_c:
-            return solver(x0=np.asarray(x0, float) / scale, **bounds)
+            return solver(
+                x0=np.asarray(x0, float) / scale,
+                lbx=program.x_lower / scale,
+                ubx=program.x_upper / scale,
+                lbg=program.lower / row_scale,
+                ubg=program.upper / row_scale,
+            )
     except KeyboardInterrupt as error:
         watch.error = watch.error or error
         return None

@@ -321,15 +321,23 @@ def _solution(program, raw: Raw, watch: Watch, ended, solver, total) -> Solution
         violation = scaled_violation(program, x)
     if raw.status == "interrupted":
         ended = ended or ended_by(KeyboardInterrupt())
+    m = raw.multipliers
     late = "Time_Limit" in (watch.reason, raw.status)
     verdict, message = _judge(raw, violation, late, ended)
     x = np.array(x)
     x.setflags(write=False)
-    tables = program.residuals(x), dict(raw.log), dict(raw.seconds) | {"total": total}
-    found = verdict, message, *map(MappingProxyType, tables), solver, raw.status
-    if raw.multipliers is None:
-        return Solution(program, x, *found)
-    return Solution(program, x, *found, (raw.multipliers, raw.bound_multipliers))
+    return Solution(
+        program=program,
+        x=x,
+        verdict=verdict,
+        message=message,
+        residuals=MappingProxyType(program.residuals(x)),
+        log=MappingProxyType(dict(raw.log)),
+        seconds=MappingProxyType(dict(raw.seconds) | {"total": total}),
+        solver=solver,
+        status=raw.status,
+        multipliers=None if m is None else (m, raw.bound_multipliers),
+    )
 
 
 def scaled_violation(program: Program, x: np.ndarray) -> float:
