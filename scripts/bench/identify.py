@@ -197,6 +197,9 @@ def run_limb(path: Path, values: Mapping[str, float], seed: int):
 
 
 SKIN_STEP = 5e-3
+HERTZ = np.array([[2.0, 3.0], [11.0, 14.0]])
+"""Frequencies of hip and knee: of a swing and of a shake, since one frequency would not
+tell a servo's stiffness from its damping [Hz]."""
 
 
 def write_skinned(folder: Path) -> Path:
@@ -208,9 +211,10 @@ def run_skinned(path: Path, values: Mapping[str, float], seed: int):
     """Hip and knee swing for 0.4 s, from rest; samples are lines between steps."""
     rng, t = np.random.default_rng(seed), np.arange(0, 0.4001, SKIN_STEP)
     robot = load_skinned(replace(load(path), parameters=values))
-    rest, phase = robot.joint_positions(robot.rest_positions), rng.uniform(0, 6, 2)
-    waves = np.sin(np.outer(t, [2 * np.pi * 2.5, 2 * np.pi * 4]) + phase)
-    targets = rest + 0.5 * np.minimum(t / 0.1, 1.0)[:, None] * waves
+    rest, phase = robot.joint_positions(robot.rest_positions), rng.uniform(0, 6, (2, 2))
+    waves = np.sin(np.multiply.outer(t, 2 * np.pi * HERTZ) + phase)
+    rise = np.minimum(t / 0.1, 1.0)[:, None]
+    targets = rest + rise * (0.3 * waves[:, 0] + 0.1 * waves[:, 1])
     stepper = build_stepper(SkinSimulation(time_step=SKIN_STEP), robot)
     state, rows = stepper.start(), []
     for end, target in zip(t[1:], targets[1:]):
