@@ -40,6 +40,8 @@ def summary_figure(result: Result) -> Figure:
     """The summary as a matplotlib figure."""
     data = result.data
     drawn = [_panel_path, _panel_pose]
+    if _is_arm(data):
+        drawn = [_panel_joints, _panel_torques]
     if _strides(result).size:
         drawn.append(_panel_strides)
     if "foot_force" in data:
@@ -144,6 +146,30 @@ def _panel_feet(axis, result: Result) -> None:
     x, y = f"forward of the body [{unit}]", f"height [{unit}]"
     title = "feet, last two cycles" if t[0] > data.time.values[0] else "feet"
     axis.set(xlabel=x, ylabel=y, title=title)
+    legend_below(axis)
+
+
+def _is_arm(data: xr.Dataset) -> bool:
+    """Whether the base rests and joints move, under torques of motors."""
+    rests = not np.ptp(data.base_position.values, axis=0).any()
+    return rests and {"position", "torque"} <= set(data) and "foot" not in data.dims
+
+
+def _panel_joints(axis, result: Result) -> None:
+    _draw_largest(axis, result.data.position, "position [rad, or m of slides]")
+
+
+def _panel_torques(axis, result: Result) -> None:
+    _draw_largest(axis, result.data.torque, "torque [N m, or N of slides]")
+
+
+def _draw_largest(axis, series: xr.DataArray, label: str, most: int = 8) -> None:
+    """Draws the columns of a series (T, n) that change most."""
+    order = np.sort(np.argsort(-np.ptp(series.values, axis=0))[:most])
+    names = series[series.dims[1]].values[order]
+    draw_lines(axis, series.time.values, series.values[:, order], names, lw=1)
+    title = f"{most} that change most" if len(order) < series.shape[1] else ""
+    axis.set(xlabel="time [s]", ylabel=label, title=title)
     legend_below(axis)
 
 

@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import xarray as xr
 
 from drakebots.plots.summary import summary_figure
 from tests.helpers.result_samples import make, make_data
@@ -37,4 +38,24 @@ def test_a_height_that_stays_is_a_straight_line():
         line for ax in figure.axes for line in ax.lines if line.get_label() == "height"
     )
     assert np.ptp(height.get_ydata()) == 0 and np.ptp(height.axes.get_ylim()) > 1
+    plt.close(figure)
+
+
+def test_an_arm_shows_its_joints_and_torques():
+    """Its base rests, and nine of ten joints would be too many."""
+    t, names = np.linspace(0, 1, 5), [f"j{k}" for k in range(10)]
+    q = np.outer(t, np.arange(10.0))
+    data = xr.Dataset(
+        {
+            "base_position": (("time", "axis"), np.zeros((5, 3)), {"units": "m"}),
+            "position": (("time", "coordinate"), q, {"units": "rad"}),
+            "torque": (("time", "motor"), q, {"units": "N m"}),
+        },
+        {"time": ("time", t, {"units": "s"}), "coordinate": names, "motor": names},
+    )
+    figure = summary_figure(make(data=data))
+    joints, torques = figure.axes
+    for axis in (joints, torques):
+        assert [line.get_label() for line in axis.lines] == names[2:]
+    assert joints.get_title() == "8 that change most"
     plt.close(figure)

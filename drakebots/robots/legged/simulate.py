@@ -205,9 +205,11 @@ class HeldRun(DiagramRun):
         if motors := [part_name(motor) for motor in actuators_of(plant)]:
             units = np.where(sliding_motors(plant), "N", "N m").tolist()
             data = data.assign_coords(motor=motors, torque_unit=("motor", units))
-            _, torques = self._log.logged(self._root, "efforts")
+            torques = self._log.logged(self._root, "efforts")[1][keep]
+            # Drake gives those of the step before; at the start there was none.
+            torques[:1] = torques[:2][-1:]
             note = {"units": "N m or N: see torque_unit"}
-            data = data.assign(torque=(("time", "motor"), torques[keep], note))
+            data = data.assign(torque=(("time", "motor"), torques, note))
         context = plant.GetMyContextFromRoot(self._root)
         self.standing = _Standing(self.robot, context, states, data, self.stance)
         return data
