@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from drakebots.plots.file import (
         COLOURS,
         check_ending,
+        draw_largest,
         draw_lines,
         legend_below,
         legend_beside,

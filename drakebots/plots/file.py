@@ -6,11 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
 from drakebots.core.lazy import late
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -39,6 +42,16 @@ def draw_lines(axes: Axes, x, values, names: Iterable[object], **how: Any) -> No
     under their names (n,)."""
     for k, (name, line) in enumerate(zip(names, axes.plot(x, values, **how))):
         line.set(label=literal(name), **line_style(k))
+
+
+def draw_largest(axes: Axes, series: xr.DataArray, label: str, most: int = 8) -> None:
+    """Draws the columns of a series (T, n) over time that change most."""
+    order = np.sort(np.argsort(-np.ptp(series.values, axis=0))[:most])
+    names = series[series.dims[1]].values[order]
+    draw_lines(axes, series.time.values, series.values[:, order], names, lw=1)
+    title = f"the {most} that change most" if len(order) < series.shape[1] else ""
+    axes.set(xlabel="time [s]", ylabel=label, title=title)
+    legend_below(axes)
 
 
 def literal(name: object) -> str:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from drakebots.core.errors import InvalidInput
 from drakebots.plots.file import (
     COLOURS,
+    draw_largest,
     draw_lines,
     legend_below,
     literal,
@@ -156,21 +157,11 @@ def _is_arm(data: xr.Dataset) -> bool:
 
 
 def _panel_joints(axis, result: Result) -> None:
-    _draw_largest(axis, result.data.position, "position [rad, or m of slides]")
+    draw_largest(axis, result.data.position, "position [rad, or m of slides]")
 
 
 def _panel_torques(axis, result: Result) -> None:
-    _draw_largest(axis, result.data.torque, "torque [N m, or N of slides]")
-
-
-def _draw_largest(axis, series: xr.DataArray, label: str, most: int = 8) -> None:
-    """Draws the columns of a series (T, n) that change most."""
-    order = np.sort(np.argsort(-np.ptp(series.values, axis=0))[:most])
-    names = series[series.dims[1]].values[order]
-    draw_lines(axis, series.time.values, series.values[:, order], names, lw=1)
-    title = f"{most} that change most" if len(order) < series.shape[1] else ""
-    axis.set(xlabel="time [s]", ylabel=label, title=title)
-    legend_below(axis)
+    draw_largest(axis, result.data.torque, "torque [N m, or N of slides]")
 
 
 def _panel_voltages(axis, result: Result) -> None:

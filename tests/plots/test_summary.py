@@ -57,5 +57,5 @@ def test_an_arm_shows_its_joints_and_torques():
     joints, torques = figure.axes
     for axis in (joints, torques):
         assert [line.get_label() for line in axis.lines] == names[2:]
-    assert joints.get_title() == "8 that change most"
+    assert joints.get_title() == "the 8 that change most"
     plt.close(figure)

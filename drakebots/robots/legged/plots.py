@@ -8,7 +8,15 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from drakebots.core.errors import InvalidInput
-from drakebots.plots import COLOURS, draw_lines, legend_below, literal, panels, save
+from drakebots.plots import (
+    COLOURS,
+    draw_largest,
+    draw_lines,
+    legend_below,
+    literal,
+    panels,
+    save,
+)
 from drakebots.results import Result
 from drakebots.robots.legged.view import check_controlled
 
@@ -147,12 +155,13 @@ def plot_control(result: Result, path: str | Path) -> Path:
             arrowprops={"arrowstyle": "->", "color": COLOURS[3]},
         )
     legend_below(above)
-    effort.plot(time, data.torque.values, lw=0.7)
-    effort.set(xlabel="time [s]", ylabel="[N m]", title="efforts of the motors")
+    draw_largest(effort, data.torque, "effort [N m, or N of slides]")
     pushed.plot(time, np.linalg.norm(data.push.values, axis=1), color=COLOURS[3])
     pushed.set(xlabel="time [s]", ylabel="force [N]", title="pushes")
     solves.plot(data.solve_time, 1e3 * data.solve_seconds, ".", color=COLOURS[0])
-    solves.set(xlabel="time [s]", ylabel="processor time [ms]", title="solves")
+    # The first, from nothing, takes many times the others.
+    solves.set(xlabel="time [s]", ylabel="processor time [ms]", yscale="log")
+    solves.set_title("solves")
     figure.suptitle(
         f"{literal(result.model)} under {facts['controller']}: "
         + literal(result.message)
