@@ -63,7 +63,7 @@ def list_models(args: argparse.Namespace) -> int:
     rows = {
         m.name: f"{len(m.summary.velocities)} velocities, "
         f"{len(m.summary.actuators)} actuators, {len(m.loops)} loops, "
-        f"{len(m.feet)} feet, {m.summary.mass:.4g} kg"
+        f"points of feet {len(m.feet)}, {m.summary.mass:.4g} kg"
         for m in models
     }
     print_table("models", rows)

@@ -80,7 +80,8 @@ class Identification:
     model: str | Path | Model
     """The model: a name, a path, or a loaded model; its numbers are the first guess."""
     data: str | Path | Result
-    """Measurements: a table (.csv) or a result (.nc)."""
+    """Measurements: a table (.csv), a result (.nc), or a log of ROS (.mcap, .db3, .bag,
+    a bag's folder)."""
     fit: Annotated[Sequence[str], each(text(), "names of parameters", 1)]
     """Parameters to find: friction, mass:LINK, stiffness:JOINT, damping:JOINT,
     servo.stiffness, servo.damping, servo.delay; of a robot in a skin the servos'
