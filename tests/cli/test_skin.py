@@ -147,7 +147,8 @@ def test_bad_input_is_one_line(line, said, leg, capsys, monkeypatch):
         ("time,hip,knee\n1,0,0\n0,0,0\n", "times must increase", False),
         ("time,hip,knee\nsoon,0,0\n", "soon", False),
         ("time,hip\n0,0\n", "'knee'", True),
-        ("time,hip,knee\n0,0,nan\n", "finite", False),
+        ("time,hip,knee\nnan,0,0\n", "finite", False),
+        ("time,hip,knee\n0,0,nan\n", "finite", True),
     ],
 )
 def test_a_bad_table_is_told_before_the_robot_loads(
