@@ -194,28 +194,30 @@ def test_time_steps_are_no_longer_than_asked(pendulum, tmp_path):
 
 @pytest.fixture(scope="module")
 def skinned_run(tmp_path_factory):
-    """0.1 s of the skinned leg without noise, its skin and servos softer."""
+    """0.06 s of the skinned leg, its skin and servos softer, with little noise."""
     kind, folder = bench.KINDS["skin"], tmp_path_factory.mktemp("skin")
     path = kind.write(folder)
     nominal = bench.nominal_values(path, kind)
     moduli = "youngs_modulus:0", "youngs_modulus:1", "servo.stiffness"
     heads, rows = kind.run(path, {name: 0.8 * nominal[name] for name in moduli}, 0)
-    return write_csv(folder / "run.csv", heads, rows[:101])
+    rows, rng = rows[:61], np.random.default_rng(0)
+    rows[:, 1:5] += 1e-3 * rows[:, 1:5].std(axis=0) * rng.normal(size=(61, 4))
+    return write_csv(folder / "run.csv", heads, rows)
 
 
 @pytest.mark.long
 def test_the_modulus_of_a_skin_is_found_and_counts(skinned_run, tmp_path):
-    """The run's own program, steps and no noise: what is left is the fit's."""
+    """The run's own program and steps, and a thousandth of noise."""
     names = "youngs_modulus:*~", "servo.stiffness"
     found = identify(Identification("skinned_leg", skinned_run, names))
     assert found.ok, found.message
-    assert value(found, "youngs_modulus:*~") == pytest.approx(0.8, rel=2e-3)
-    assert value(found, "servo.stiffness") == pytest.approx(0.8 * 40, rel=2e-3)
+    assert value(found, "youngs_modulus:*~") == pytest.approx(0.8, rel=5e-3)
+    assert value(found, "servo.stiffness") == pytest.approx(0.8 * 40, rel=5e-3)
     path = write_parameters(found, tmp_path / "found.yaml")
     robot = load_skinned(path)
-    assert robot.skin.servos.stiffness == pytest.approx(32, rel=2e-3)
+    assert robot.skin.servos.stiffness == pytest.approx(32, rel=5e-3)
     for material in robot.fem.materials:
-        assert material.youngs_modulus == pytest.approx(0.8 * 7e5, rel=2e-3)
+        assert material.youngs_modulus == pytest.approx(0.8 * 7e5, rel=5e-3)
     words = ["simulate", str(path), "--duration", "10ms", "-o", str(tmp_path / "r.nc")]
     assert main(words) == 0
     assert load_result(tmp_path / "r.nc").kind == "skin.simulation"
