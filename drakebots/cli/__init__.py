@@ -195,10 +195,10 @@ def complete(words: Sequence[str]) -> list[str]:
         # A robot's form has fewer choices than all models.
         general = Parser()
         find_command(before[0]).general.arguments(general)
-        places = general._get_positional_actions()
-        choices = next(
-            filter(None, (getattr(x, "completions", ()) for x in places)), ()
+        known = (
+            getattr(a, "completions", ()) for a in general._get_positional_actions()
         )
+        choices = next(filter(None, known), ())
     return [str(choice) for choice in choices if str(choice).startswith(last)]
 
 

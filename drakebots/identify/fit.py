@@ -99,7 +99,8 @@ class Identification:
     """Servos that follow measured targets: stiffness, damping and delay at first [N
     m/rad, N m s/rad, s]; by default the gains of the model's motors."""
     segment: Annotated[float, positive("s")] = 0.1
-    """Length of a segment that is simulated from a state of its own."""
+    """Length of a segment that is simulated from a state of its own; in a skin the run
+    is one."""
     time_step: Annotated[float | None, positive("s")] = None
     """Largest time step between two samples, by default 1 ms; 5 ms in a skin, whose
     steps are larger than its samples where it is less."""

@@ -387,7 +387,7 @@ def columns(data: xr.Dataset) -> Iterator[tuple[str, list[Any]]]:
         for item in itertools.product(*(_labels(data, dim) for dim in others)):
             labels = "".join(f".{label}" for _, label in item)
             column = values[tuple(index for index, _ in item)]
-            if own is not None and own.dims[0] in others:
+            if own is not None and len(own.dims) == 1 and own.dims[0] in others:
                 unit = f" [{own.values[item[others.index(own.dims[0])][0]]}]"
             yield f"{name}{labels}{unit}", column.tolist()
 

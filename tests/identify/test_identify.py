@@ -229,6 +229,8 @@ def test_what_a_skin_does_not_have_is_refused(skinned_run):
             identify(Identification("skinned_leg", skinned_run, (name,)))
     with pytest.raises(UnknownName, match="youngs_modulus:7"):
         load_skinned(load("skinned_leg", parameters={"youngs_modulus:7": 1e6}))
+    with pytest.raises(UnknownName, match="youngs_modulus:0"):
+        load("mini_cheetah", parameters={"youngs_modulus:0": 1e6})
     late = Identification(
         "skinned_leg", skinned_run, ("servo.stiffness",), servo={"delay": 0.02}
     )

@@ -40,7 +40,9 @@ _COPIES = frozenset(("replicate", "composite"))
 
 _ENCODING = re.compile(rb"^\s*<\?xml[^>]*\sencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 
-_COMMENT, _DASHES = re.compile("<!--(.*?)-->", re.DOTALL), re.compile(r"-(?=-|\Z)")
+_COMMENT = re.compile("<!--(.*?)-->", re.DOTALL)
+_DASHES = re.compile(r"-(?=-|\Z)")
+"""Dashes that a comment of XML may not have: two in a row, and one at its end."""
 
 
 def check_content(path: Path, data: bytes) -> None:
@@ -94,8 +96,8 @@ def check_model_file(
 def read_text(path: Path) -> str:
     """The text of a model file, in UTF-8 or in the encoding that its XML declares.
 
-    Comments of XML lose their dashes: "--" is not well-formed in one, but Drake's and
-    MuJoCo's parsers take it.
+    Comments lose the dashes that make them ill-formed XML, which Drake's and MuJoCo's
+    parsers take.
 
     Raises:
         ModelProblem: for anything but a file of text of a size that models have.
@@ -124,7 +126,6 @@ def read_text(path: Path) -> str:
     if "\0" in text:
         raise ModelProblem(path, "has a NUL character: not a text file")
     if not is_yaml:
-        # Two dashes in a row, which XML has at a comment's end only.
         text = _COMMENT.sub(lambda x: f"<!--{_DASHES.sub(' ', x[1])}-->", text)
     return text
 

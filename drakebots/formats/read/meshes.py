@@ -103,8 +103,9 @@ def collision_mesh(path: Path, *, hull: bool = True) -> Path:
         # It is drawn, too, where a model has nothing else to draw.
         return _with_own_files(_hull_known(path))
     kind = "hull" if hull else "surface"
-    whole = lambda: [join(read_parts(path), hull=hull)]  # noqa: E731
-    return _converted(path, kind, whole, colors=False)
+    return _converted(
+        path, kind, lambda: [join(read_parts(path), hull=hull)], colors=False
+    )
 
 
 def obj_mesh(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -57,6 +58,7 @@ from drakebots.model import (
     model_stem,
     read_sidecar,
     sidecar_path,
+    skin_path,
 )
 
 
@@ -219,8 +221,10 @@ def with_parameters(
     places, known = Packages(path), _numbers(root)
     for name, value in parameters.items():
         check_value(f"parameter {name}", value, non_negative())
-        if name == "friction" or name in SERVO or name.startswith(OF_SKIN):
-            continue  # in no file of Drake's
+        if name == "friction" or name in SERVO:  # in no file
+            continue
+        if name.startswith(OF_SKIN) and os.path.isfile(skin_path(path)):
+            continue
         check_names("parameter", [name], {"friction", *known})
         if not known[name]:
             raise InvalidInput(
