@@ -1,0 +1,132 @@
+"""Still pictures of surfaces made of triangles, by matplotlib.
+
+    solids = [Solid(vertices, triangles, (0.9, 0.8, 0.7)), box(corners, (0, 0, 0))]
+    pixels = shaded([turned(solids, -35), turned(solids, 0)], (1100, 500))
+
+Needs no browser and no OpenGL: pictures of a design are to be drawn on any machine.
+Triangles are drawn from the farthest to the nearest, and are lit from the upper left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+from drakebots.core.lazy import late
+from drakebots.model import plane_rotation
+
+trimesh = late("trimesh")
+
+_KEY = np.array([-0.45, -0.62, 0.85])
+_KEY /= np.linalg.norm(_KEY)
+"""Towards the lamp, a unit vector; the camera looks along +y."""
+_ELEVATION = 15.0
+"""Elevation of the camera [degrees]."""
+_FINE = 2
+"""Samples of a pixel along each side."""
+
+
+@dataclass(frozen=True)
+class Solid:
+    """A surface to draw.
+
+    Attributes:
+        vertices: (n, 3) [m], z up.
+        triangles: outward (m, 3).
+        colour: sRGB in 0..1, one (3,) or one per vertex (n, 3).
+        opacity: 1 hides what is behind.
+    """
+
+    vertices: np.ndarray
+    triangles: np.ndarray
+    colour: tuple[float, float, float] | np.ndarray
+    opacity: float = 1.0
+
+
+def box(corners: np.ndarray, colour: tuple[float, float, float]) -> Solid:
+    """A box by its corners (8, 3)."""
+    hull = trimesh.convex.convex_hull(np.asarray(corners, float))
+    # Small triangles, so that nearer ones are drawn over farther ones.
+    hull = hull.subdivide_to_size(hull.scale / 8)
+    return Solid(hull.vertices, hull.faces, colour)
+
+
+def turned(solids: Sequence[Solid], degrees: float) -> list[Solid]:
+    """The solids, turned about the vertical."""
+    R = plane_rotation(np.radians(degrees), size=3)
+    return [replace(x, vertices=np.asarray(x.vertices) @ R.T) for x in solids]
+
+
+def shaded(
+    groups: Sequence[Sequence[Solid]], size: tuple[int, int] = (1100, 500)
+) -> np.ndarray:
+    """Draws groups of solids side by side, as wide as the picture.
+
+    Args:
+        groups: each stands on the same height with its lowest point.
+        size: width and height [pixels].
+
+    Returns:
+        Pixels (height, width, 3), sRGB in 0..1.
+    """
+    corners, colours = map(np.concatenate, zip(*map(_faces, _beside(groups))))
+    width, height = size
+    figure = Figure(figsize=(width / 100, height / 100), dpi=100 * _FINE)
+    # Axes in three dimensions are square: these are as wide as the picture.
+    place = (0, (1 - width / height) / 2, 1, width / height)
+    ax = figure.add_axes(place, projection="3d", elev=_ELEVATION, azim=-90)
+    ax.set_axis_off()
+    points = corners.reshape(-1, 3)
+    low, high = points.min(axis=0), points.max(axis=0)
+    for set_limits, *ends in zip((ax.set_xlim, ax.set_ylim, ax.set_zlim), low, high):
+        set_limits(*ends)
+    edges = np.where(colours[:, 3:] < 1, 0.0, colours)
+    ax.add_collection3d(
+        Poly3DCollection(
+            corners,
+            facecolors=colours,
+            edgecolors=edges,
+            linewidths=0.2,
+            antialiased=False,
+        )
+    )
+    zoom = 1.0
+    for _ in range(2):  # once to see how large it is, once to fill the picture
+        ax.set_box_aspect(high - low, zoom=zoom)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        pixels = np.asarray(canvas.buffer_rgba())[..., :3] / 255
+        rows, columns = np.nonzero((pixels < 1).any(axis=2))
+        extent = np.ptp(columns) / (_FINE * width), np.ptp(rows) / (_FINE * height)
+        zoom *= 0.9 / max(extent)
+    return pixels.reshape(height, _FINE, width, _FINE, 3).mean(axis=(1, 3))
+
+
+def _beside(groups: Sequence[Sequence[Solid]]) -> list[Solid]:
+    """Solids of all groups, with gaps of a tenth between them, on z = 0."""
+    out, x = [], 0.0
+    spans = [np.concatenate([s.vertices for s in solids]) for solids in groups]
+    gap = 0.1 * max(np.ptp(p[:, 0]) for p in spans)
+    for solids, p in zip(groups, spans):
+        shift = np.array([x - p[:, 0].min(), -p[:, 1].mean(), -p[:, 2].min()])
+        out += [replace(s, vertices=np.asarray(s.vertices) + shift) for s in solids]
+        x += np.ptp(p[:, 0]) + gap
+    return out
+
+
+def _faces(solid: Solid) -> tuple[np.ndarray, np.ndarray]:
+    """Corners (m, 3, 3) and lit colours (m, 4) of a solid's triangles."""
+    corners = np.asarray(solid.vertices)[solid.triangles]
+    a, b, c = np.moveaxis(corners, 1, 0)
+    normals = np.cross(b - a, c - a)
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True) + 1e-30
+    light = 0.45 + 0.55 * np.clip(normals @ _KEY, 0, 1) + 0.1 * normals[:, 2:].T[0]
+    given = np.broadcast_to(solid.colour, np.shape(solid.vertices))
+    colours = given[solid.triangles].mean(axis=1) * light[:, None]
+    opacity = np.full((len(corners), 1), solid.opacity)
+    return corners, np.clip(np.hstack([colours, opacity]), 0, 1)
