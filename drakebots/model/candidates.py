@@ -263,9 +263,10 @@ def _foot_of_shape(name, body, geometry, links: Links) -> list[Point]:
     up_B = X_WB.rotation().matrix().T @ UP
     shape = links.inspector.GetShape(geometry)
     cloud = cloud_of(shape, links.inspector.GetPoseInFrame(geometry), up_B)
-    leg = links.leg(links.group[body.index()])
+    group = links.group[body.index()]
+    axes_B = links.ankle(group) @ X_WB.rotation().matrix()
     found = (
-        sole(cloud, up_B, leg.length)
+        sole(cloud, up_B, links.leg(group).length, axes_B)
         if len(cloud.p)
         else Cloud(np.zeros((1, 3)), [0.0])
     )

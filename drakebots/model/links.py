@@ -283,7 +283,7 @@ class Links:
         kept = feet or range(len(clouds))
         whole = sum((world[k] for k in kept), EMPTY)
         owner = [k for k in kept for _ in world[k].p]
-        found = sole(whole, up, leg.length)
+        found = sole(whole, up, leg.length, self.ankle(group))
         order = np.lexsort((-found.p[:, 1], -np.round(found.p[:, 0], 3)))
         points, near = [], []
         for k in order:
@@ -352,8 +352,7 @@ class Links:
             in_loop = any(body.index() in self.joined for body in bodies)
             if joint is None or joint.type_name() != "revolute" or in_loop:
                 continue
-            frame = joint.frame_on_parent().CalcPoseInWorld(self.context)
-            axis = frame.rotation() @ joint.revolute_axis()
+            axis, p_WJ = self.hinge_axis(joint), self.joint_position(joint)
             cloud = sum((clouds[body.index()] for body in bodies), EMPTY)
             endless = np.isinf(joint.position_upper_limits()).all()
             if not endless or abs(axis[2]) > 0.5 or not len(cloud.p):
@@ -362,12 +361,23 @@ class Links:
             turns = np.linspace(0, 2 * np.pi, 24, endpoint=False)[:, None]
             around = np.cos(turns) * side + np.sin(turns) * np.cross(axis, side)
             around /= np.linalg.norm(around, axis=1, keepdims=True)
-            out = (cloud.p - frame.translation()) @ around.T + cloud.radius[:, None]
+            out = (cloud.p - p_WJ) @ around.T + cloud.radius[:, None]
             width = out.max(axis=0)
             is_low = cloud.lowest(UP) < bottom + width.max()
             if is_low and width.max() - width.min() < _ROUND * width.max():
                 found.append(joint)
         return found
+
+    def ankle(self, group: int) -> np.ndarray:
+        """Axes of the two joints nearest to a link, where they are hinges (n, 3)."""
+        last = self._joints(self.chain(group))[-2:]
+        hinges = [joint for joint in last if joint.type_name() == "revolute"]
+        return np.array([self.hinge_axis(joint) for joint in hinges]).reshape(-1, 3)
+
+    def hinge_axis(self, joint) -> np.ndarray:
+        """The axis of a hinge in the world (3,)."""
+        frame = joint.frame_on_parent().CalcPoseInWorld(self.context)
+        return frame.rotation() @ joint.revolute_axis()
 
     def joint_position(self, joint) -> np.ndarray:
         """p_WM of a joint (3,) [m]."""

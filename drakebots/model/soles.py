@@ -35,8 +35,8 @@ _LEVEL = np.tan(np.radians(25))
 """The two ends of an edge may differ by this slope."""
 _PLANE = np.cos(np.radians(12))
 """Facets whose normals differ by less belong to one sole."""
-_LONG, _WIDE = 0.06, 0.03
-"""A sole or an edge is longer, and a sole wider, than this share of the leg."""
+_LONG, _NARROW = 0.06, 0.03
+"""A sole or an edge is longer, and a narrow sole wider, than this share of the leg."""
 _LAYER = 0.012
 """Points this share of the leg above the lowest are as low."""
 
@@ -196,13 +196,19 @@ def far_end(cloud: Cloud, p_J: np.ndarray) -> np.ndarray | None:
     return direction if long else None
 
 
-def sole(cloud: Cloud, up: np.ndarray, leg: float) -> Cloud:
+def sole(
+    cloud: Cloud, up: np.ndarray, leg: float, axes: np.ndarray = np.eye(3)
+) -> Cloud:
     """The part of a cloud that stands on the ground.
+
+    A narrow sole is one where the ankle tilts it about its length; else it is an edge,
+    since the leg's own tilt lifts either side.
 
     Args:
         cloud: of a foot, not empty.
         up: the direction up, a unit vector.
         leg: length of the leg [m], against which a sole is long or short.
+        axes: of the joints that count as the ankle's (n, 3), unit vectors.
 
     Returns:
         Four corners of a flat sole, two ends of an edge, or one point.
@@ -217,12 +223,13 @@ def sole(cloud: Cloud, up: np.ndarray, leg: float) -> Cloud:
     chosen = np.flatnonzero(members)
     if max(length, width) <= _LONG * leg:
         return _point(cloud, low, up, chosen, leg)
-    if min(length, width) > _WIDE * leg:
+    ends = [np.flatnonzero(sign * flat[:, 0] > 0.45 * length) for sign in (1, -1)]
+    toe, heel = (low[chosen[end]].mean(axis=0) for end in ends)
+    tilts = np.any(np.abs(axes @ (toe - heel)) > 0.5 * length)
+    if width > (_NARROW if tilts else _LONG) * leg:
         signs = [[1, 1], [1, -1], [-1, 1], [-1, -1]]
         scaled = flat / [length, width]
         ends = [[int(np.argmax(scaled @ sign))] for sign in signs]
-    else:
-        ends = [np.flatnonzero(sign * flat[:, 0] > 0.45 * length) for sign in (1, -1)]
     ends = [chosen[end] for end in ends]
     p = np.array([cloud.p[end].mean(axis=0) for end in ends])
     radius = np.array([cloud.radius[end].mean() for end in ends])

@@ -101,6 +101,15 @@ def test_four_small_balls_are_a_sole(y):
     np.testing.assert_allclose(found.radius, 0.005)
 
 
+@pytest.mark.parametrize("axis, points", [((1, 0, 0), 4), ((0, 1, 0), 2)])
+def test_a_narrow_sole_is_one_where_the_ankle_tilts_it(axis, points):
+    """About its length; a wide one has four corners on any ankle (H1 only pitches)."""
+    p = np.array([[0.1, 1, 0], [0.1, -1, 0], [-0.05, 1, 0], [-0.05, -1, 0]])
+    for y, count in ((0.02, points), (0.05, 4)):
+        cloud = Cloud(p * [1, y, 1], np.zeros(4), ("box",))
+        assert len(sole(cloud, UP, LEG, np.array([axis])).p) == count
+
+
 def test_an_ellipsoid_touches_at_its_lowest_point():
     found = stands(Ellipsoid(0.05, 0.05, 0.1))
     low = found.p[0, 2] - found.radius[0]
