@@ -29,9 +29,8 @@ if TYPE_CHECKING:
         frame,
         plot_lattice,
     )
-    from drakebots.plots.skin import plot_skin
     from drakebots.plots.solids import Solid, box, shaded, turned
-    from drakebots.plots.summary import plot_convergence, plot_motion
+    from drakebots.plots.summary import plot_convergence, plot_motion, plot_skin
     from drakebots.plots.sweep import AS_NAMED, plot_sweep, shown_metrics
     from drakebots.view.lattice import rod_colour
 

@@ -12,7 +12,7 @@ from drakebots import plot
 from drakebots.core.errors import InvalidInput
 from drakebots.multibody import joint_angles
 from drakebots.plots import plot_skin
-from drakebots.plots.skin import skin_figure
+from drakebots.plots.summary import skin_figure
 from tests.helpers.figures import check_legends, drawn_figures
 from tests.helpers.scripts import is_picture
 from tests.helpers.skin_runs import made_result
