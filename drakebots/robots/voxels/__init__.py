@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         plot_actuator_plan,
         plot_gait_search,
         plot_walk,
+        record_voxel,
     )
     from drakebots.robots.voxels.search import SearchProblem, search_gait
     from drakebots.robots.voxels.simulate import Simulation, build, simulate
-    from drakebots.robots.voxels.view import record_voxel
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -1,11 +1,13 @@
-"""Plots of the voxel robot's results: walks, actuator plans, gait searches."""
+"""The voxel robot's results as pictures: walks, also in Meshcat, plans and searches."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+import xarray as xr
 from matplotlib.figure import Figure
+from pydrake.geometry import Rgba
 
 from drakebots.core.errors import InvalidInput
 from drakebots.plots import (
@@ -18,7 +20,17 @@ from drakebots.plots import (
     save,
 )
 from drakebots.results import Result, require
-from drakebots.view.lattice import actuators_of, lattice_of
+from drakebots.robots.voxels.model import ACTUATORS
+from drakebots.view import ROOT, ContactMarks, Mark, Scene, Stage, record_motion
+from drakebots.view.lattice import ActuatorRods, actuators_of, lattice_of
+
+_STRUT = 0.9e-3
+"""Radius of the struts between which the actuators are drawn [m]."""
+
+_LOADED = Rgba(0.95, 0.25, 0.08)
+
+LOADED = 0.02
+"""Share of the largest load from which a foot is shown as loaded."""
 
 MARKER_COLOURS = ("#c2571a", "#1f6f9f", "#3a8a3f", "#7a4fa3")
 
@@ -167,3 +179,61 @@ def plot_gait_search(result: Result, path: str | Path) -> Path:
     legend_below(gait)
     figure.suptitle(f"{result.model}: {result.verdict}, {result.message}", fontsize=11)
     return save(figure, path)
+
+
+# --- walks in Meshcat ---------------------------------------------------------
+
+
+def record_voxel(
+    result: Result,
+    *,
+    slow: float | None = None,
+    frames_per_second: float = 30.0,
+    port: int | None = None,
+) -> Stage:
+    """Records a walk in a new Meshcat scene.
+
+    It shows the voxels, the actuators in the colours of their names (a sleeve on
+    the lower node, a rod on the upper one), feet in red while they carry load, and
+    the path of the core's middle on the ground.
+
+    Args:
+        result: a result of kind "voxels.simulation".
+        slow: factor by which it plays slower than real time; None shows a cycle in 4 s.
+        frames_per_second: frame rate of the playback, limited as for other motions.
+        port: port of the server.
+
+    Raises:
+        InvalidInput: for a result that is not a voxel robot's walk, or a speed or
+            rate that is not > 0.
+    """
+    walk = "walk of the voxel robot to show"
+    require(result.data, "actuator_length", walk, time=2)
+    if slow is None:
+        options = dict(result.provenance.get("options", {}))
+        gait = options.get("gait", "forward")
+        poses = 8 if isinstance(gait, str) else len(gait)
+        period = poses * float(options.get("pose_time", 0.5))
+        slow = 4.0 / period if period else 1.0
+
+    def draw(scene: Scene, data: xr.Dataset) -> list[Mark]:
+        marks = {"radius": 5.5e-3, "share": LOADED, "colour": _LOADED}
+        return [_Actuators(scene, data), ContactMarks(scene, data, **marks)]
+
+    playback = {"frames_per_second": frames_per_second, "port": port}
+    return record_motion(result, slow=slow, draw=draw, **playback)
+
+
+class _Actuators:
+    """The actuators between the nodes of a walk."""
+
+    def __init__(self, scene: Scene, data: xr.Dataset):
+        self.nodes, path = data.node_position.values, f"{ROOT}/actuators"
+        rows = {tuple(p): k for k, p in enumerate(data.node_place.values.tolist())}
+        pairs = np.array([[rows[a.node], rows[a.other]] for a in ACTUATORS])
+        names, rest = [a.name for a in ACTUATORS], self.nodes[0]
+        self.rods = ActuatorRods(scene.meshcat, path, names, rest, pairs, _STRUT)
+        self.show(0)
+
+    def show(self, k: int, time: float | None = None) -> None:
+        self.rods.show(self.nodes[k], time)
