@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -176,15 +177,12 @@ def trained_once(robot: SkinnedRobot, training: dict) -> ReducedSkin:
     parts = [__version__, repr(training), repr(options), *map(file_hash, robot.files)]
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     path = folder / f"{robot.model.name}_{key}.npz"
-    try:
+    with suppress(FileProblem):  # not there, or of another version
         return read_reduced(path)
-    except FileProblem:
-        pass  # not there, or of another version
     with stage("train", f"training the reduced skin of {robot.model.name}, once"):
         skin = train_on_random_motion(robot, **training)
-    try:
+    # Where a home cannot be written, the skin is trained again next time.
+    with suppress(FileProblem, OSError):
         folder.mkdir(parents=True, exist_ok=True)
         write_reduced(skin, path)
-    except (FileProblem, OSError):
-        pass  # a home that cannot be written; it is trained again next time
     return skin
