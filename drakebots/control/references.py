@@ -27,7 +27,15 @@ from drakebots.control.problem import MpcCost, Weights
 from drakebots.core.checks import between, one_of, positive
 from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
-from drakebots.model import Point, actuators_of, gravity, joints_of, slides
+from drakebots.model import (
+    Point,
+    actuators_of,
+    context_at,
+    contexts_along,
+    gravity,
+    joints_of,
+    slides,
+)
 from drakebots.multibody import Flat, Robot, Terrain, base_body
 from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.locomotion import GAITS, base_axes
@@ -164,8 +172,7 @@ def default_cost(
     """
     nv, plant = robot.plant.num_velocities(), robot.plant
     g = gravity(plant) or GRAVITY
-    context = plant.CreateDefaultContext()
-    plant.SetPositions(context, motion.q)
+    context = context_at(plant, motion.q)
     weight, time2 = plant.CalcTotalMass(context) * g, height / g
     position = np.full(nv, WEIGHTS["joints"])
     velocity = np.full(nv, WEIGHTS["joint_rates"] * time2)
@@ -321,8 +328,7 @@ class ReferenceMotion:
     def _tables(self, robot: Robot) -> None:
         """The feet under q and their ground; with a gait, joints by phase for steps on
         the spot, and at full speed and turn."""
-        plant, context = robot.plant, robot.plant.CreateDefaultContext()
-        plant.SetPositions(context, self.q)
+        plant, context = robot.plant, context_at(robot.plant, self.q)
         self._feet = feet = robot.feet_positions(context)
         # The base's coordinates before its tilt say where it is.
         centre = np.zeros(3)
@@ -555,10 +561,9 @@ def crouched(robot: Robot, q: np.ndarray, gait: Gait, speed: float) -> np.ndarra
         gait: of the steps.
         speed: of the base [m/s].
     """
-    (axes, _), context = _parts(robot), robot.plant.CreateDefaultContext()
-    if "z" not in axes:
+    if "z" not in _parts(robot)[0]:
         return q
-    robot.plant.SetPositions(context, q)
+    context = context_at(robot.plant, q)
     feet = robot.feet_positions(context)
     X_WB = robot.plant.EvalBodyPoseInWorld(context, base_body(robot.plant))
     stands = X_WB.translation()[2] - feet[:, 2].mean()
@@ -574,11 +579,10 @@ def crouched(robot: Robot, q: np.ndarray, gait: Gait, speed: float) -> np.ndarra
 def feet_miss(robot: Robot, q: np.ndarray, places: np.ndarray) -> float:
     """Largest coordinate [m] by which feet miss places (n, nc, 3) in the world, one set
     after the other, with the base where it is at q (nq,)."""
-    context, missed = robot.plant.CreateDefaultContext(), 0.0
-    for feet in places:
-        robot.plant.SetPositions(context, raised(robot, q, 0.0, feet))
-        missed = max(missed, np.abs(robot.feet_positions(context) - feet).max())
-    return missed
+    poses = (raised(robot, q, 0.0, feet) for feet in places)
+    along = contexts_along(robot.plant, poses)
+    reached = np.array([robot.feet_positions(context) for context in along])
+    return float(np.abs(reached - places).max(initial=0.0))
 
 
 def raised(robot: Robot, q: np.ndarray, rise: float, feet: np.ndarray) -> np.ndarray:

@@ -79,6 +79,8 @@ if TYPE_CHECKING:
         actuators_of,
         bodies_of,
         central_inertia,
+        context_at,
+        contexts_along,
         driven_joints,
         effort_limits,
         force_elements,

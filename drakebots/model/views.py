@@ -6,7 +6,7 @@ their indices; what is computed of them is in the plant's units.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -194,6 +194,31 @@ def moved_positions(
             start = joint.position_start()
             q[start : start + 4] /= np.linalg.norm(q[start : start + 4])
     return q
+
+
+# --- poses ------------------------------------------------------------------
+
+
+def context_at(plant: MultibodyPlant, q: np.ndarray) -> Context:
+    """A context of a plant at positions q (nq,), and else as by default."""
+    return next(contexts_along(plant, [q]))
+
+
+def contexts_along(
+    plant: MultibodyPlant, rows: Iterable[np.ndarray]
+) -> Iterator[Context]:
+    """A context of a plant at one row after another, the same object each time.
+
+    Args:
+        plant: finalized.
+        rows: positions (T, nq), or positions and velocities (T, nq + nv).
+    """
+    context, nq = plant.CreateDefaultContext(), plant.num_positions()
+    for row in rows:
+        plant.SetPositions(context, row[:nq])
+        if len(row) > nq:
+            plant.SetVelocities(context, row[nq:])
+        yield context
 
 
 # --- numbers ----------------------------------------------------------------

@@ -22,7 +22,7 @@ from pydrake.systems.primitives import LogVectorOutput, VectorLogSink
 
 from drakebots.core.errors import one_line
 from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
-from drakebots.model import coupled_joints, slides
+from drakebots.model import contexts_along, coupled_joints, slides
 from drakebots.multibody.base import base_body
 from drakebots.multibody.plant import Robot
 from drakebots.results import with_units
@@ -243,7 +243,6 @@ def _measured(
     The arguments are those of :func:`trajectory_dataset`.
     """
     plant, unit = robot.plant, robot.scaling
-    context = plant.CreateDefaultContext()
     nq, count, feet = plant.num_positions(), len(states), len(robot.model.feet)
     base = base_body(plant)
     base_position, base_rpy = np.zeros((count, 3)), np.zeros((count, 3))
@@ -251,15 +250,14 @@ def _measured(
     loop_gap = np.zeros((count, len(robot.closure.loops)))
     slip = np.zeros((count, len(robot.closure.couplers)))
     slip_units = [unit.length if x else 1.0 for x in _sliding_followers(robot)]
-    for k, state in enumerate(states):
-        plant.SetPositionsAndVelocities(context, state)
+    for k, context in enumerate(contexts_along(plant, states)):
         X_WB = plant.EvalBodyPoseInWorld(context, base)
         base_position[k] = X_WB.translation() * unit.length
         base_rpy[k] = X_WB.rotation().ToRollPitchYaw().vector()
         if feet:
             J = robot.feet_jacobian(context)
             foot_position[k] = robot.feet_positions(context)
-            foot_velocity[k] = (J @ state[nq:]).reshape(-1, 3) * unit.velocity
+            foot_velocity[k] = (J @ states[k, nq:]).reshape(-1, 3) * unit.velocity
             if contact_forces is not None and np.any(contact_forces[k]):
                 force = np.linalg.lstsq(J.T, contact_forces[k], rcond=None)[0]
                 foot_force[k] = force.reshape(-1, 3) * unit.force

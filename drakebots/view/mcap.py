@@ -35,7 +35,14 @@ from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.core.files import check_output, replacing
 from drakebots.core.installed import extra
 from drakebots.formats import Part, model_of, obj_mesh, plain_robot, read_parts
-from drakebots.model import Model, actuators_of, bodies_of, part_name, single_joints
+from drakebots.model import (
+    Model,
+    actuators_of,
+    bodies_of,
+    contexts_along,
+    part_name,
+    single_joints,
+)
 from drakebots.multibody import Robot, base_body
 from drakebots.results import Result, in_order
 from drakebots.view.motion import position_names, positions_in_order
@@ -136,13 +143,11 @@ def _motion(data: xr.Dataset, model: Model) -> Iterator[Message]:
     robot = _moved(data, model)
     plant = robot.plant
     positions, times = positions_in_order(robot, data), data.time.values
-    context = plant.CreateDefaultContext()
     bodies = bodies_of(plant)[1:]
     entities = [_entity(part) for part in read_parts(robot) if part.forms]
     scene = {"deletions": [], "entities": entities}
     yield float(times[0]), "/robot", "foxglove.SceneUpdate", {}, scene
-    for time, q in zip(times, positions):
-        plant.SetPositions(context, q)
+    for time, context in zip(times, contexts_along(plant, positions)):
         transforms = [
             {
                 "timestamp": _stamp(float(time)),
@@ -306,14 +311,13 @@ def _ros_motion(
 
     names, states = _joint_states(data, robot := _moved(data, model))
     plant, positions = robot.plant, positions_in_order(robot, data)
-    context, base = plant.CreateDefaultContext(), base_body(plant)
+    base, along = base_body(plant), contexts_along(plant, positions)
     others = [body for body in bodies_of(plant)[1:] if body.index() != base.index()]
     world = plant.world_frame().name()
-    for k, time in enumerate(map(float, data.time.values)):
+    for k, (time, context) in enumerate(zip(map(float, data.time.values), along)):
         state = [np.array(x[k] if len(x) else (), float) for x in states]
         kind = types["sensor_msgs/msg/JointState"]
         yield time, "/joint_states", kind(header(time, ""), names, *state)
-        plant.SetPositions(context, positions[k])
         X_WB = base.EvalPoseInWorld(context)
         tree = [transform(time, world, base.name(), X_WB)]
         for body in others:

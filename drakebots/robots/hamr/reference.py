@@ -29,6 +29,7 @@ from drakebots.core.fields import check, checked
 from drakebots.core.files import write_csv
 from drakebots.core.units import MM_G_MS
 from drakebots.formats import load
+from drakebots.model import contexts_along
 from drakebots.multibody import Robot, build_robot
 from drakebots.results import Result
 from drakebots.robots.hamr.model import ACTUATORS, BIAS, LEGS, MODEL, check_voltages
@@ -59,6 +60,12 @@ def reference_robot() -> Robot:
 def coordinate_names() -> list[str]:
     """The names of the 38 coordinates, in order."""
     return list(reference_robot().plant.GetPositionNames(always_add_suffix=False))
+
+
+def leg_positions(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Legs (T, 4, 3) [m] in the chassis frame, at positions q (T, nq) in SI."""
+    along = contexts_along(robot.plant, q / robot.position_units())
+    return np.array([robot.points_positions(context, CHASSIS) for context in along])
 
 
 @checked("reference", eq=False)
@@ -128,12 +135,7 @@ class Reference:
     def legs(self) -> np.ndarray:
         """Positions of the legs' markers in the chassis frame, at the knots
         (N, 4, 3) [m]."""
-        robot = reference_robot()
-        context = robot.plant.CreateDefaultContext()
-        units, legs = robot.position_units(), np.zeros((len(self.time), 4, 3))
-        for k, q in enumerate(self.q):
-            robot.plant.SetPositions(context, q / units)
-            legs[k] = robot.points_positions(context, CHASSIS)
+        legs = leg_positions(reference_robot(), self.q)
         legs.setflags(write=False)
         return legs
 

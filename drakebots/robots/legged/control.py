@@ -53,7 +53,7 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.formats import load, robot_alone
-from drakebots.model import Model, actuators_of, gravity, part_name
+from drakebots.model import Model, actuators_of, contexts_along, gravity, part_name
 from drakebots.multibody import (
     Finding,
     Flat,
@@ -372,9 +372,8 @@ class Run(ControlRun):
 
     def _paths(self, horizon: np.ndarray) -> np.ndarray:
         """The paths of base and feet (n, 1 + nc, 3) [m] of positions (n, nq)."""
-        plant, context, paths = self.own.plant, self.context, []
-        for q in horizon:
-            plant.SetPositions(context, q)
+        paths = []
+        for context in contexts_along(self.own.plant, horizon):
             X_WB = self._body.EvalPoseInWorld(context)
             feet = self.own.feet_positions(context)
             paths.append(np.vstack([X_WB.translation(), feet]))

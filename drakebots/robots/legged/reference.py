@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
-from drakebots.model import gravity
+from drakebots.model import contexts_along, gravity
 from drakebots.multibody import Robot
 from drakebots.results import Result, in_order
 
@@ -188,7 +188,6 @@ def reference(plan: Result, robot: Robot) -> Reference:
         InvalidInput: for a plan of another model.
     """
     data, plant = plan.data, robot.plant
-    context = plant.CreateDefaultContext()
     names = plant.GetPositionNames(always_add_suffix=False)
     q = in_order(data.position.values, data.coordinate.values.tolist(), names)
     names = plant.GetVelocityNames(always_add_suffix=False)
@@ -196,9 +195,7 @@ def reference(plan: Result, robot: Robot) -> Reference:
     q, v = q / robot.position_units(), v / robot.velocity_units()
     com, rate = np.zeros((2, len(q), 3))
     feet = np.zeros((len(q), len(robot.model.feet), 3))
-    for k in range(len(q)):
-        plant.SetPositions(context, q[k])
-        plant.SetVelocities(context, v[k])
+    for k, context in enumerate(contexts_along(plant, np.hstack([q, v]))):
         com[k] = plant.CalcCenterOfMassPositionInWorld(context)
         rate[k] = plant.CalcCenterOfMassTranslationalVelocityInWorld(context)
         feet[k] = robot.feet_positions(context) / robot.scaling.length

@@ -26,7 +26,7 @@ from pydrake.multibody.plant import MultibodyPlant
 from drakebots.control import MpcCost, ReferenceMotion
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import GRAVITY
-from drakebots.model import with_joints
+from drakebots.model import contexts_along, with_joints
 from drakebots.multibody import Robot
 
 POSES = ("gathered_left", "gathered_right", "rolling_left", "rolling_right", "crouched")
@@ -116,12 +116,12 @@ class SelfRighting(ReferenceMotion):
 
     def _crouched_height(self, robot: Robot, pose: Mapping[str, float]) -> float:
         """z of the base that crouches on the ground of the standing pose [m]."""
-        context = robot.plant.CreateDefaultContext()
-        lowest = []
-        for q in (self.q, with_joints(robot.plant, self.q, pose)):
-            robot.plant.SetPositions(context, q)
-            lowest.append(robot.feet_positions(context)[:, 2].min())
-        return float(self.q[self.axes["z"]] + lowest[0] - lowest[1])
+        poses = self.q, with_joints(robot.plant, self.q, pose)
+        stands, crouches = (
+            robot.feet_positions(context)[:, 2].min()
+            for context in contexts_along(robot.plant, poses)
+        )
+        return float(self.q[self.axes["z"]] + stands - crouches)
 
     def _without_base(self, cost: MpcCost, plant: MultibodyPlant) -> MpcCost:
         """The cost with RELAXED of the weights of the base's position."""

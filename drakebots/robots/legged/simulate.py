@@ -30,7 +30,14 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.formats import load
-from drakebots.model import Model, actuators_of, bodies_of, part_name, sliding_motors
+from drakebots.model import (
+    Model,
+    actuators_of,
+    bodies_of,
+    contexts_along,
+    part_name,
+    sliding_motors,
+)
 from drakebots.multibody import (
     GROUND_FRICTION,
     LEANING,
@@ -352,14 +359,12 @@ class _Standing:
         data: xr.Dataset,
         stance: Stance,
     ):
-        plant, probe = robot.plant, robot.plant.CreateDefaultContext()
+        plant = robot.plant
         names = {body.scoped_name().get_full() for body in stance.bodies}
         every = bodies_of(plant)
         bodies = [body for body in every if body.scoped_name().get_full() in names]
-        com = np.empty((len(states), 3))
-        for k, state in enumerate(states):
-            plant.SetPositionsAndVelocities(probe, state)
-            com[k] = centre_of_mass(plant, probe, bodies)
+        along = contexts_along(plant, states)
+        com = np.array([centre_of_mass(plant, at, bodies) for at in along])
         self.times, self.height = data.time.values, com[:, 2]
         self.drift = np.linalg.norm(com[:, :2] - com[0, :2], axis=1)
         self.tilt = tilt(data.base_rpy.values, data.base_rpy.values[:1])

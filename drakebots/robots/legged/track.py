@@ -25,7 +25,7 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict
 from drakebots.core.stages import timed
 from drakebots.formats import model_of, terrain_of
-from drakebots.model import Model, actuators_of, gravity, part_name
+from drakebots.model import Model, actuators_of, contexts_along, gravity, part_name
 from drakebots.multibody import (
     Finding,
     Terrain,
@@ -146,7 +146,6 @@ class _Run(ControlRun):
         ground = stiff_ground(model, plan.height, self.friction, g, problem.terrain)
         self.plant = problem.ground.plant(model, base, dt, ground)
         self.robot = self.plant.robot
-        self._probe = self.robot.plant.CreateDefaultContext()
         axes, names = base_axes(own), ContactSystem(own).coordinates
         self.axes = {axis: names.index(name) for axis, name in axes.items()}
         self.actuators = actuators_of(own.plant)
@@ -224,11 +223,14 @@ class _Run(ControlRun):
         limits = np.where(np.isfinite(self.limits), self.limits, 0.0)
         planned = [self.plan.at(t) for t in times]
         bases = np.array([x.base for x in planned])
-        B = np.array(self.robot.plant.MakeActuationMatrix())
-        rates = states[:, self.robot.plant.num_positions() :] @ B
+        plant = self.robot.plant
+        v = states[:, plant.num_positions() :]
+        rates = v @ np.array(plant.MakeActuationMatrix())
         soles = data.foot_velocity.values
         if self.plant.rolls:
-            soles = np.array([self._soles_velocity(x) for x in states])
+            along = zip(contexts_along(plant, states), v)
+            found = [soles_jacobian(self.robot, at) @ row for at, row in along]
+            soles = np.reshape(found, soles.shape)
         note, N = "N m (N where the joint slides)", {"units": "N"}
         by_foot = ("time", "foot", "axis")
         return data.assign(
@@ -240,13 +242,6 @@ class _Run(ControlRun):
             foot_force_planned=(by_foot, np.array([x.force for x in planned]), N),
             base_position_planned=(("time", "axis"), bases, {"units": "m"}),
         )
-
-    def _soles_velocity(self, state: np.ndarray) -> np.ndarray:
-        """Velocities of the feet's lowest points (nc, 3)."""
-        plant = self.robot.plant
-        plant.SetPositionsAndVelocities(self._probe, state)
-        v = state[plant.num_positions() :]
-        return (soles_jacobian(self.robot, self._probe) @ v).reshape(-1, 3)
 
     @property
     def doing(self) -> str:

@@ -37,6 +37,7 @@ from drakebots.design import (
     rms,
 )
 from drakebots.design.skeleton import write_sdf
+from drakebots.model import context_at
 from drakebots.results import Result
 from drakebots.robots.quads.plan import plan
 from drakebots.robots.quads.problem import Problem
@@ -221,8 +222,7 @@ class WalkModel:
 def _patch_jacobian(quad: Quad, q: np.ndarray) -> np.ndarray:
     """Jacobian of the contact points of all soles (3 p, nv), in the world."""
     plant = quad.robot.plant
-    context = plant.CreateDefaultContext()
-    plant.SetPositions(context, q)
+    context = context_at(plant, q)
     points = [sole.p_BF + sole.points @ sole.R_BS.T for sole in quad.soles]
     patches = [Patches(s.name, s.body, p_BC) for s, p_BC in zip(quad.soles, points)]
     return patch_points(plant, context, patches)[1]

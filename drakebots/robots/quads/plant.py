@@ -27,7 +27,7 @@ from pydrake.multibody.tree import RevoluteSpring, SpatialInertia, UnitInertia
 
 from drakebots.control import Command, feet_miss, raised
 from drakebots.core.errors import NoSolution
-from drakebots.model import Point
+from drakebots.model import Point, context_at
 from drakebots.multibody import Flat, Robot, Terrain, build_robot
 from drakebots.robots.quads.robot import PlannedRobot
 from drakebots.skin import SkinRecord
@@ -106,8 +106,7 @@ def standing(
     plant, q = nominal.plant, np.array(rest, float)
     if terrain == Flat():
         return q
-    context = plant.CreateDefaultContext()
-    plant.SetPositions(context, q)
+    context = context_at(plant, q)
     targets = nominal.feet_positions(context)
     heights = terrain.heights(targets[:, 0], targets[:, 1])
     if not heights.any():

@@ -50,6 +50,7 @@ from drakebots.core.units import SI
 from drakebots.formats import load
 from drakebots.model import (
     LoopClosure,
+    contexts_along,
     find_body,
     given,
     parameters_of,
@@ -385,11 +386,7 @@ def walk_dataset(walk, samples: Sequence[tuple]) -> xr.Dataset:
     times, states, forces, commanded, lengths, pushes = map(np.array, zip(*samples))
     data = trajectory_dataset(walk.robot, times, states)
     plant, cut = walk.plant, walk.built.octahedra
-    context = plant.CreateDefaultContext()
-    poses = np.zeros((len(times), len(cut.names), 4, 4))
-    for k, state in enumerate(states):
-        plant.SetPositionsAndVelocities(context, state)
-        poses[k] = walk.built.poses(context)
+    poses = np.array([walk.built.poses(at) for at in contexts_along(plant, states)])
     nodes = node_positions(cut, poses)
     p_WR, R_WR = body_frame(nodes)
     in_body = np.einsum("tji,tnj->tni", R_WR, nodes - p_WR[:, None])

@@ -35,7 +35,7 @@ from drakebots.core.convert import as_yaml
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, RunEnd, Stop, Verdict
 from drakebots.core.stages import spent, timed
-from drakebots.model import plane_rotation
+from drakebots.model import contexts_along, plane_rotation
 from drakebots.multibody import Logged, add_loggers, advance
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.engines.controllers import (
@@ -384,12 +384,10 @@ def _dataset(
 
 def _geometry(body: GeckoPlant, positions: np.ndarray, held: np.ndarray):
     """Markers (T, 6, 2) [m], drift of feet (T, 4) [m], twist of cups (T, 4) [rad]."""
-    plant, suction = body.plant, body.suction
-    context = plant.CreateDefaultContext()
+    suction = body.suction
     markers = np.zeros((len(positions), len(MARKERS), 2))
     drift = np.zeros((len(positions), len(FEET)))
-    for k, q in enumerate(positions):
-        plant.SetPositions(context, q)
+    for k, context in enumerate(contexts_along(body.plant, positions)):
         markers[k] = body.markers(context)
         gap = suction.feet(context) - suction.anchors(context)
         drift[k] = np.where(held[k], np.linalg.norm(gap, axis=1), 0.0)

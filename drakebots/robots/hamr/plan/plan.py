@@ -24,6 +24,7 @@ from drakebots.core.files import check_output
 from drakebots.core.run import Progress, Verdict, check_stop
 from drakebots.core.stages import stage, timed
 from drakebots.core.units import GRAVITY
+from drakebots.model import contexts_along
 from drakebots.results import Result, load_result
 from drakebots.robots.hamr.metrics import LOADED, clearance_mm, loaded_slip, slip
 from drakebots.robots.hamr.model import ACTUATORS, BIAS
@@ -339,12 +340,10 @@ def _spring_energy(contact: ContactImplicit, solution: Solution) -> np.ndarray:
     """Elastic energy of the model's springs at the knots (N,) [J]."""
     robot = contact.system.robot
     plant, unit = robot.plant, robot.scaling
-    context = plant.CreateDefaultContext()
     mass = robot.model.summary.mass / unit.mass
     g = plant.gravity_field().gravity_vector()
     energy = []
-    for q in solution.parts["q"]:
-        plant.SetPositions(context, q)
+    for context in contexts_along(plant, solution.parts["q"]):
         p_WC = plant.CalcCenterOfMassPositionInWorld(context)
         energy.append(plant.CalcPotentialEnergy(context) + mass * g @ p_WC)
     return np.array(energy) * unit.torque

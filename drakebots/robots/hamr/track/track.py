@@ -42,6 +42,7 @@ from drakebots.robots.hamr.reference import (
     Reference,
     as_reference,
     coordinate_names,
+    leg_positions,
 )
 from drakebots.robots.hamr.simulate import (
     HamrDiagramRun,
@@ -307,10 +308,6 @@ def _dataset(built: TrackingDiagram, context: Context) -> xr.Dataset:
     times = data.time.values
     moments = [command.reference.phase(command.plan_time(t)) for t in times]
     planned = command.reference.poses_at(np.array(moments))
-    plant_context, legs = robot.plant.CreateDefaultContext(), []
-    for q in position / robot.position_units():
-        robot.plant.SetPositions(plant_context, q)
-        legs.append(robot.points_positions(plant_context, CHASSIS))
     planned_legs, rates = map(np.array, zip(*(command.legs(t) for t in times)))
     voltages = np.array([command.voltages(t) for t in times])
     *_, keep = built.states(context)
@@ -324,7 +321,7 @@ def _dataset(built: TrackingDiagram, context: Context) -> xr.Dataset:
         variables[f"base_position{name}"] = ("time", "axis"), values[:, :3], "m"
         variables[f"base_rpy{name}"] = ("time", "angle"), rpy, "rad"
     variables |= {
-        "leg_position": (by_leg, np.array(legs), "m"),
+        "leg_position": (by_leg, leg_positions(robot, position), "m"),
         "leg_planned": (by_leg, planned_legs, "m"),
         "leg_velocity_planned": (by_leg, rates, "m/s"),
         "leg_estimated": (by_leg, logged("estimate"), "m"),

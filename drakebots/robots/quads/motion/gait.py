@@ -36,7 +36,7 @@ from drakebots.core.checks import (
 from drakebots.core.errors import InvalidInput, NoSolution, check_names
 from drakebots.core.fields import checked
 from drakebots.core.units import GRAVITY
-from drakebots.model import joints_of, plane_rotation
+from drakebots.model import context_at, joints_of, plane_rotation
 from drakebots.robots.quads.motion.motion import (
     Footfall,
     MotionInput,
@@ -452,8 +452,7 @@ def roles(quad: Quad) -> dict[str, str]:
 def leg_height(quad: Quad) -> float:
     """Height of the highest leg joint above the ground at rest [m]."""
     plant = quad.robot.plant
-    context = plant.CreateDefaultContext()
-    plant.SetPositions(context, quad.rest)
+    context = context_at(plant, quad.rest)
     return max(
         joint.frame_on_child().CalcPoseInWorld(context).translation()[2]
         for joint in joints_of(plant)

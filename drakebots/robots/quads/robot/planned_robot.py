@@ -27,7 +27,7 @@ from drakebots.core.fields import check, checked
 from drakebots.fem import SkinState, equilibrium
 from drakebots.fem.assembly import FemModel, worst_tet
 from drakebots.fem.solver import Prescribed
-from drakebots.model import Model, find_body
+from drakebots.model import Model, context_at, find_body
 from drakebots.robots.quads.robot.quad import Coordinates, Quad, load_quad
 from drakebots.robots.quads.robot.tree_dynamics import inertia_row
 from drakebots.skin.coupled import (
@@ -197,8 +197,7 @@ def skin_on_links(quad: Quad, positions: np.ndarray, share: SkinShare) -> LinkSk
         InvalidInput: for a link without mass of its own.
     """
     plant = quad.robot.plant
-    context = plant.CreateDefaultContext()
-    plant.SetPositions(context, quad.rest)
+    context = context_at(plant, quad.rest)
     rows = np.zeros((len(quad.tree.bodies), 10))
     for k, link in enumerate(share.links):
         body = find_body(plant, link)

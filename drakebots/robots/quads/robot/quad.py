@@ -30,6 +30,7 @@ from drakebots.core.fields import check, checked
 from drakebots.formats import load
 from drakebots.model import (
     Model,
+    context_at,
     effort_limits,
     find_body,
     is_floating,
@@ -240,8 +241,7 @@ def load_quad(
         raise InvalidInput(
             f"{model.name} has no actuators; give its joints effort limits in the SDF"
         )
-    context = plant.CreateDefaultContext()
-    plant.SetPositions(context, rest_positions(plant, joints))
+    context = context_at(plant, rest_positions(plant, joints))
     robot.set_base_pose(context, X_WB)
     soles = tuple(_sole(plant, context, p) for p in patches)
     return Quad(robot, soles, plant.GetPositions(context), effort_limits(plant))

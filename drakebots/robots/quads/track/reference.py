@@ -23,6 +23,7 @@ from scipy.ndimage import uniform_filter1d
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import RunEnd, Verdict
 from drakebots.formats import model_folders
+from drakebots.model import contexts_along
 from drakebots.multibody import (
     Finding,
     asked,
@@ -263,13 +264,9 @@ def evaluate(data: xr.Dataset, robot: PlannedRobot, reference: Reference) -> xr.
 
 def patch_positions(robot: PlannedRobot, q: np.ndarray) -> np.ndarray:
     """Positions of the patches (T, k, 3) [m]."""
-    plant = robot.skinned.plant
-    context = plant.CreateDefaultContext()
-    out = []
-    for row in q:
-        plant.SetPositions(context, row)
-        out.append(patch_points(plant, context, robot.skinned.skin.patches)[0])
-    return np.array(out)
+    plant, patches = robot.skinned.plant, robot.skinned.skin.patches
+    along = contexts_along(plant, q)
+    return np.array([patch_points(plant, at, patches)[0] for at in along])
 
 
 def summary(
