@@ -279,12 +279,10 @@ def _faults(aim: Targets, parts: Mapping[str, np.ndarray]) -> Iterator[str]:
         yield f"its feet slide by {slip * unit.length:.2g} m"
     if aim.flies or not isinstance(aim.problem.terrain, Flat):
         return
-    for axis in ("roll", "pitch"):
-        if axis in standing.base:
-            i = standing.index(axis)
-            tilt = np.abs(q[:, i] - standing.q[i]).max()
-            if tilt > TILT:
-                yield f"its base tilts by {tilt:.2g} rad in {axis}"
+    for axis, i in standing.indices("roll", "pitch").items():
+        tilt = np.abs(q[:, i] - standing.q[i]).max()
+        if tilt > TILT:
+            yield f"its base tilts by {tilt:.2g} rad in {axis}"
     if "z" in standing.base:
         i = standing.index("z")
         change = q[:, i] - standing.q[i]

@@ -25,7 +25,7 @@ import casadi as ca
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model import effort_limits, plane_rotation
+from drakebots.model import contexts_along, effort_limits, plane_rotation
 from drakebots.multibody import Flat
 from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
@@ -237,11 +237,9 @@ def _keep_reserves(b: ScheduledBuilder, aim: Targets) -> None:
         if part.motion.steady:
             bounds["yaw"] = TILT
         knots = slice(at.start + 1, at.stop + 1)
-        for axis, size in bounds.items():
-            if axis in standing.base:
-                by = part.start[standing.index(axis)]
-                label = [standing.base[axis]]
-                b.bound("q", knots, by - size, by + size, labels=label)
+        for axis, i in standing.indices(*bounds).items():
+            low, high = part.start[i] - bounds[axis], part.start[i] + bounds[axis]
+            b.bound("q", knots, low, high, labels=[standing.base[axis]])
 
 
 # --- the first guess ------------------------------------------------------------
@@ -287,10 +285,11 @@ def _course(gait: Gait) -> np.ndarray:
     K, repeats = len(loaded), aim.motion.repeats
     q = np.repeat(aim.start[None], K + 1, axis=0)
     way = aim.course(np.linspace(0, 1, K + 1))
+    at = standing.indices("x", "y", "yaw")
     for axis, along in zip(("x", "y", "yaw"), way.T):
-        if axis in standing.base:
-            q[:, standing.index(axis)] = along
-    if not {"x", "y"} <= set(standing.base):
+        if axis in at:
+            q[:, at[axis]] = along
+    if not {"x", "y"} <= set(at):
         return q
     points = standing.system.foot_positions(standing.q)[0][:, :2]
     counts = np.maximum(loaded.sum(axis=1, keepdims=True), 1)
@@ -304,11 +303,11 @@ def _course(gait: Gait) -> np.ndarray:
     ends = np.vstack([lift[-1:] if repeats else np.zeros((1, 2)), lift])
     if not repeats:
         ends[-1] = 0.0
-    if "yaw" in standing.base:
-        way[:, 2] -= standing.q[standing.index("yaw")]
+    if "yaw" in at:
+        way[:, 2] -= standing.q[at["yaw"]]
     c, s = np.cos(way[:, 2]), np.sin(way[:, 2])
-    q[:, standing.index("x")] += c * ends[:, 0] - s * ends[:, 1]
-    q[:, standing.index("y")] += s * ends[:, 0] + c * ends[:, 1]
+    q[:, at["x"]] += c * ends[:, 0] - s * ends[:, 1]
+    q[:, at["y"]] += s * ends[:, 0] + c * ends[:, 1]
     return q
 
 
@@ -400,14 +399,12 @@ def _shares(gait: Gait, q: np.ndarray) -> np.ndarray:
     standing = gait.aim.standing
     loaded, least = gait.schedule.loaded, gait.schedule.load
     plant = standing.system.robot.plant
-    context = plant.CreateDefaultContext()
     points = standing.system.foot_positions(q[1:])
     gam = np.zeros(loaded.shape)
-    for k, feet in enumerate(loaded):
-        feet = np.flatnonzero(feet)
+    for k, context in enumerate(contexts_along(plant, q[1:])):
+        feet = np.flatnonzero(loaded[k])
         if not len(feet):
             continue
-        plant.SetPositions(context, q[k + 1])
         com = plant.CalcCenterOfMassPositionInWorld(context)[:2]
         A = np.vstack([np.ones(len(feet)), (points[k, feet, :2] - com).T])
         share = np.linalg.lstsq(A, np.array([1.0, 0, 0]), rcond=None)[0]

@@ -154,10 +154,9 @@ def _position_bounds(aim: Targets) -> tuple[np.ndarray, np.ndarray]:
     bounds = {"roll": (0.0, TILT), "pitch": (0.0, TILT)}
     if aim.motion.steady and "yaw" in standing.base:
         bounds["yaw"] = (aim.start[standing.index("yaw")], STRAIGHT)
-    for axis, (middle, size) in bounds.items():
-        if axis in standing.base:
-            i = standing.index(axis)
-            low[i], high[i] = max(low[i], middle - size), min(high[i], middle + size)
+    for axis, i in standing.indices(*bounds).items():
+        middle, size = bounds[axis]
+        low[i], high[i] = max(low[i], middle - size), min(high[i], middle + size)
     return low, high
 
 
@@ -165,7 +164,7 @@ def add_aims(b: ContactImplicitBuilder, aim: Targets) -> None:
     """Start, end, time steps and speed limits of the motion, of every one in a row."""
     standing, start, q = aim.standing, aim.start, b["q"].indices
     b.equal_steps([at for at, p in aim.parts if p.duration[0] < p.duration[1]])
-    moving = [standing.index(a) for a in ("x", "y", "yaw") if a in standing.base]
+    moving = list(standing.indices("x", "y", "yaw").values())
     labels = [b.system.coordinates[i] for i in moving]
     if aim.motion.repeats:
         _add_advance(b, aim)
@@ -269,8 +268,8 @@ def _check_way_point(b, aim: Targets, first: int, knot: int, point: WayPoint) ->
 def _add_advance(b: ContactImplicitBuilder, aim: Targets) -> None:
     """Where a cycle starts, and how far on it ends."""
     standing, start, end = aim.standing, aim.start, aim.end
-    names = [standing.base[a] for a in ("x", "y") if a in standing.base]
-    at = [b.system.coordinates.index(name) for name in names]
+    at = list(standing.indices("x", "y").values())
+    names = [b.system.coordinates[i] for i in at]
     b.bound("q", 0, start[at], start[at], labels=names)
     if not aim.forward:
         return
@@ -299,8 +298,7 @@ def add_costs(b: ContactImplicitBuilder, aim: Targets) -> None:
     """Effort, deviation from the standing pose, and velocity changes."""
     w, standing = aim.problem.weights, aim.standing
     q, h = b["q"].indices, b["h"].indices
-    kept = list(standing.joints)
-    kept += [standing.index(a) for a in ("roll", "pitch") if a in standing.base]
+    kept = [*standing.joints, *standing.indices("roll", "pitch").values()]
     target = standing.q[kept]
     driven, posed = {"h": h, "u": b["u"].indices}, {"h": h, "q": q[1:, kept]}
     b.cost("effort", driven, lambda h, u: w.effort / 2 * h * ca.sumsqr(u))

@@ -21,7 +21,7 @@ from pydrake.multibody.tree import JacobianWrtVariable
 from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.units import Scaling
 from drakebots.formats import robot_alone
-from drakebots.model import Model, driven_joints, joints_of
+from drakebots.model import Model, context_at, driven_joints, joints_of
 from drakebots.multibody import (
     Flat,
     Posture,
@@ -78,6 +78,10 @@ class Standing:
             )
         return self.system.coordinates.index(self.base[axis])
 
+    def indices(self, *axes: str) -> dict[str, int]:
+        """Indices in q of those base coordinates that the model has, by axis."""
+        return {axis: self.index(axis) for axis in axes if axis in self.base}
+
     @property
     def feet(self) -> list[str]:
         """Names of the feet."""
@@ -117,8 +121,8 @@ class Standing:
 
     def moved(self, q: np.ndarray) -> dict[str, float]:
         """Change of the base's coordinates from first to last pose (T, nq), by axis."""
-        axes = [axis for axis in ("x", "y", "z", "yaw") if axis in self.base]
-        return {a: float(q[-1, self.index(a)] - q[0, self.index(a)]) for a in axes}
+        at = self.indices("x", "y", "z", "yaw")
+        return {axis: float(q[-1, i] - q[0, i]) for axis, i in at.items()}
 
     @property
     def joints(self) -> np.ndarray:
@@ -216,8 +220,8 @@ def base_axes(robot: Robot) -> dict[str, str]:
     The axis of a coordinate is read off the base's velocity with all positions at
     zero; coordinates along other directions than +x, +y, +z are left out.
     """
-    plant, context = robot.plant, robot.plant.CreateDefaultContext()
-    plant.SetPositions(context, np.zeros(plant.num_positions()))
+    plant = robot.plant
+    context = context_at(plant, np.zeros(plant.num_positions()))
     actuated = {joint.index() for joint in driven_joints(plant)}
     joints = joints_of(plant)
     names = ContactSystem(robot).coordinates
