@@ -58,8 +58,8 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 51_900,
-    "modules": 380,
+    "code_lines": 51_832,
+    "modules": 378,
     "single_importer_modules": 38,
     "functions_over_60_lines": 4,
     "field_declarations": 1,
