@@ -74,6 +74,9 @@ def find_model(name_or_path: str | Path) -> Path:
         )
     if is_identified(path):
         return _identified(path)[0]
+    if text.lower().endswith((".usd", ".usda", ".usdc", ".usdz")):
+        command = f"python scripts/tools/usd_to_mjcf.py {path.name} -o {path.stem}.xml"
+        raise ModelProblem(path, f"is a USD stage; write it as MJCF first: {command}")
     if not text.lower().endswith(ENDINGS):
         raise ModelProblem(path, f"unknown ending; use one of {', '.join(ENDINGS)}")
     return path

@@ -1,0 +1,1 @@
+"""Robots of USD stages as elements of MuJoCo's models."""
