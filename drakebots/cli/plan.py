@@ -40,11 +40,11 @@ from drakebots.cli.task import (
     solving_options,
     solving_values,
 )
-from drakebots.core.checks import in_unit, non_negative, positive
+from drakebots.core.checks import in_unit, non_negative, one_of, positive
 from drakebots.core.convert import finite_word
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked, declared
-from drakebots.formats import robot_alone, write_mjcf, write_urdf
+from drakebots.formats import LOOPS, robot_alone, write_mjcf, write_urdf
 from drakebots.model import Model, find_model
 from drakebots.plots import plot_convergence
 from drakebots.robots import kinds, record
@@ -245,6 +245,8 @@ class Exporting:
     """The model for MuJoCo (.xml), loops closed."""
     urdf: Annotated[Path | None, Written()] = None
     """The model as URDF (.urdf), loops in Drake's own tags."""
+    loops: Annotated[str | None, one_of("way to close loops", LOOPS)] = None
+    """Who closes the URDF's loops: drake, or gepetto too, by a YAML beside it."""
     time_step: Annotated[float | None, positive("s")] = None
     """Time step of the MJCF's simulation, 0.1 ms by default."""
     friction: Annotated[float | None, non_negative()] = None
@@ -280,15 +282,17 @@ def export(args: argparse.Namespace) -> int:
     refuse(args, ("csv", "mcap", "vtu"), "a model; it is for a result (.nc)")
     if not (args.mjcf or args.urdf):
         raise InvalidInput("say what to write of a model: --mjcf, --urdf")
+    if not args.urdf:
+        refuse(args, ("loops",), "an MJCF; it is for --urdf")
     if not args.mjcf:
         refuse(args, ("time_step", "friction"), "a URDF; it is for --mjcf")
     args.model, written = args.what, []
     model = load_model(args)
+    how = chosen(args, Exporting)
     if args.mjcf:
-        how = chosen(args, Exporting)
         options = {"time_step": how.time_step} if how.time_step else {}
         options["ground"] = how.friction
         written.append(write_mjcf(model, args.mjcf, **options))
     if args.urdf:
-        written.append(write_urdf(model, args.urdf))
+        written.append(write_urdf(model, args.urdf, loops=how.loops or "drake"))
     return tell(args, {"files": list(map(str, written))}, *written)

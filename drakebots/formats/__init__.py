@@ -43,6 +43,6 @@ if TYPE_CHECKING:
         SdfPose,
         model_sdf,
     )
-    from drakebots.formats.write.urdf import write_urdf
+    from drakebots.formats.write.urdf import LOOPS, write_urdf
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

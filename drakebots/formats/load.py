@@ -139,7 +139,8 @@ def _inspect(path: Path, options: Options) -> tuple[Model, Links, list[str]]:
         line = f"{TOO_LARGE}, by its radius of gyration (--repair takes its shape's)"
         findings.note(line, f"{body.name()} ({gyration:.2g} m)")
     findings.check(path, strict=options.strict)
-    wanted = reading.motors or None if options.actuate is None else options.actuate
+    undriven = [name for name in reading.motors if name not in summary.driven]
+    wanted = undriven or None if options.actuate is None else options.actuate
     followers = {coupler.follower for coupler in reading.couplers}
     how = {"actuate": wanted, "effort": options.effort, "followers": followers}
     own = {name: name.rpartition("::")[2] for name in summary.joints}

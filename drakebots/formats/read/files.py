@@ -19,7 +19,7 @@ from drakebots.core.errors import InvalidInput, ModelProblem, one_line
 from drakebots.core.files import compose_yaml, reading
 from drakebots.core.installed import extra
 from drakebots.formats.read.limits import check_size, read_text
-from drakebots.formats.read.tree import read_tree
+from drakebots.formats.read.tree import read_tree, rename_files
 from drakebots.model import model_stem, package_root
 
 ABOVE = 6
@@ -62,6 +62,10 @@ class Packages:
         inside = rest.partition("/")[2] if scheme in _PACKAGE else rest
         places = (_existing(place) for _, place in self._places(uri))
         return next(filter(None, places), None) or self._nearby(inside or rest)
+
+    def name_all(self, root: ET.Element) -> None:
+        """Gives the files of a URDF or SDF absolute names: a text has no folder."""
+        rename_files(root, lambda uri: (path := self.find(uri)) and f"file://{path}")
 
     def is_plain(self, uri: str, path: Path) -> bool:
         """Whether Drake finds `path` by the URI itself, given the `used` packages."""

@@ -33,6 +33,7 @@ from drakebots.core.errors import (
     UnknownName,
 )
 from drakebots.core.files import read_yaml
+from drakebots.formats.read.files import Packages
 from drakebots.formats.read.findings import Findings
 from drakebots.formats.read.tree import (
     link_at,
@@ -49,10 +50,18 @@ _MOMENTS = ("ixx", "iyy", "izz")
 _AXES = dict(zip("XYZ", np.eye(3)))
 
 
-def with_joined_frames(path: Path, reading: Reading, findings: Findings) -> Reading:
+def with_joined_frames(
+    path: Path, reading: Reading, places: Packages, findings: Findings
+) -> Reading:
     """Reading with joints, loops and motors of the YAML beside a URDF, if any.
 
     Entries on joints and frames that the URDF does not have are left out, with a note.
+
+    Args:
+        path: of the URDF.
+        reading: of the URDF.
+        places: of the files that it names.
+        findings: to add to.
 
     Raises:
         ModelProblem: for a YAML that joins frames, and has a wrong entry.
@@ -84,6 +93,7 @@ def with_joined_frames(path: Path, reading: Reading, findings: Findings) -> Read
         raise ModelProblem(beside, str(error)) from error
     if words := _give_small_masses(root):
         findings.note(words)
+    places.name_all(root)
     found = {"loops": (*loops, *reading.loops), "motors": motors}
     return replace(reading, text=write_tree(root), ending="urdf", **found)
 

@@ -39,7 +39,6 @@ from drakebots.formats.read.tree import (
     read_tree,
     remove,
     remove_bodies,
-    rename_files,
     said,
     say,
     write_tree,
@@ -137,7 +136,7 @@ def _read_plain(path: Path, options: Options) -> Reading:
     for name in reading.uncoupled:
         line = "a <mimic> of an included file acts in simulations, not in plans"
         findings.note(line, name)
-    reading = with_joined_frames(path, reading, findings)
+    reading = with_joined_frames(path, reading, places, findings)
     findings.check(path, strict=options.strict)
     reading = replace(reading, notes=findings.notes, packages=places.used)
     if options.alone:
@@ -173,7 +172,7 @@ def _repaired(
     # Drake reads any file as UTF-8, whatever it declares.
     changed = write_tree(root) != before or options.repair
     if changed or source.encode() not in path.read_bytes():
-        rename_files(root, lambda uri: (path := places.find(uri)) and f"file://{path}")
+        places.name_all(root)
         text = write_tree(root)
     ending, kind = ("urdf", "ROS") if is_urdf else ("sdf", "")
     found = {"loops": () if text is None else loops, "couplers": couplers}
@@ -236,7 +235,7 @@ def with_parameters(
         say(*own, repr(float(value)))
         for place in others:
             say(*place, repr(share * float(said(*place))))
-    rename_files(root, lambda uri: (found := places.find(uri)) and f"file://{found}")
+    places.name_all(root)
     text = write_tree(root)
     return replace(reading, text=text, ending=ending, parameters=dict(parameters))
 

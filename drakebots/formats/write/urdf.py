@@ -21,6 +21,7 @@ import yaml
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 from pydrake.multibody.tree import LinearBushingRollPitchYaw, LinearSpringDamper
 
+from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import InvalidInput
 from drakebots.core.files import write_text
 from drakebots.formats.read.tree import add, write_inertial, written
@@ -47,11 +48,17 @@ from drakebots.model import (
 )
 from drakebots.multibody import Robot
 
+LOOPS = ("drake", "gepetto")
+"""Who closes the loops of a URDF: Drake, by tags of its own; the toolbox for parallel
+robots of Gepetto too, by a YAML beside the file that pairs frames of it."""
+
 _UNLIMITED = 1e6
 """Stands for no limit where URDF asks for one [rad, m, rad/s, m/s, N m, N]."""
 
 
-def write_urdf(model: Model | str | Path, path: str | Path) -> Path:
+def write_urdf(
+    model: Model | str | Path, path: str | Path, *, loops: str = "drake"
+) -> Path:
     """Writes a model as URDF, its meshes as .obj into `meshes/` beside it.
 
     Feet, named points and loops go into the `.drakebots.yaml` beside it.
@@ -59,6 +66,7 @@ def write_urdf(model: Model | str | Path, path: str | Path) -> Path:
     Args:
         model: as for :func:`drakebots.load`.
         path: file to write (.urdf), in a folder that exists.
+        loops: one of :data:`LOOPS`, who is to close the loops.
 
     Returns:
         The path.
@@ -68,12 +76,16 @@ def write_urdf(model: Model | str | Path, path: str | Path) -> Path:
         InvalidInput: for what URDF cannot say: several free bodies.
     """
     path = Path(path)
+    check_value("loops", loops, one_of("way to close loops", LOOPS))
     writer = _Writer(*opened(model, path, (".urdf",)), path)
-    write_document(writer.document(), path)
-    beside = writer.description()
-    if any(beside.values()):
-        text = yaml.safe_dump(beside, sort_keys=False)
-        write_text(path.with_suffix(".drakebots.yaml"), text)
+    document, described = writer.document(), {".drakebots.yaml": writer.description()}
+    if loops == "gepetto":
+        described[".yaml"] = writer.joined_frames()
+    write_document(document, path)
+    for ending, beside in described.items():
+        if any(beside.values()):
+            text = yaml.safe_dump(beside, sort_keys=False)
+            write_text(path.with_suffix(ending), text)
     return path
 
 
@@ -157,6 +169,24 @@ class _Writer(Writer):
                 | {"rows": x.rows, "in_file": True}
                 for x in model.loops
             },
+        }
+
+    def joined_frames(self) -> dict[str, list]:
+        """Pairs of links, which it adds, that meet where loops are closed."""
+        pairs = []
+        for number, (loop, *points) in enumerate(self.robot.model.balls(self.plant)):
+            pair = [f"{loop.name}_{number}{end}" for end in "AB"]
+            for name, body, p in zip(pair, (loop.body_A, loop.body_B), points):
+                part = self.part(body)
+                add(self.root, "link", name=name)
+                X_LP = part.X_LB @ RigidTransform(p)
+                self._joint(f"{name}_fixed", "fixed", part.name, name, X_LP)
+            pairs.append(pair)
+        motors = [written_name(x.joint()) for x in actuators_of(self.plant)]
+        return {
+            "closed_loop": pairs,
+            "type": ["3d"] * len(pairs),
+            "name_mot": motors if pairs else [],
         }
 
     # --- links and joints ---------------------------------------------------

@@ -338,3 +338,23 @@ def test_values_of_elements():
     assert child.attrib == {"class": "b", "size": "0.1"}
     read = [float(word) for word in child.text.split()]
     np.testing.assert_array_equal(read, [1 / 3, 0.0, 0.0, np.nan])
+
+
+@pytest.mark.parametrize("name", ["minitaur", "hamr"])
+def test_loops_by_frames_that_meet(name, tmp_path):
+    """The YAML alone closes what Drake's tags close, on the same motors."""
+    model = load(name)
+    path = write_urdf(model, tmp_path / "robot.urdf", loops="gepetto")
+    (tmp_path / "robot.drakebots.yaml").unlink()
+    tree = ET.parse(path)
+    tags = [x for x in tree.getroot() if x.tag.endswith("ball_constraint")]
+    assert tags
+    for tag in tags:
+        tree.getroot().remove(tag)
+    tree.write(path)
+    again = load(path)
+    assert len(again.loops) == len(tags)
+    assert {loop.rows for loop in again.loops} == {"ball"}
+    assert again.summary.independent_rows == model.summary.independent_rows
+    assert again.summary.loop_gap < 1e-9
+    assert set(again.summary.actuators) == set(model.summary.actuators)
