@@ -21,7 +21,6 @@ from drakebots.fem.assembly import (
 )
 from drakebots.fem.assembly.assembly import (
     damping_values,
-    deformation_gradients,
     element_masses,
 )
 from drakebots.fem.material import KINDS, Material
@@ -296,7 +295,8 @@ def test_stress_and_volume_of_a_stretched_bar():
     material = Material(youngs_modulus=1e6, poisson_ratio=0.3, kind="linear-corotated")
     model = build_model(shaken_box(), material)
     x = model.rest * [1.01, 1 - 0.003, 1 - 0.003]
-    (F,) = deformation_gradients(model, x)
+    (group,) = model.space.groups
+    F = np.einsum("mai,mqaj->mqij", x[group.nodes], group.gradients)
     ratio = np.linalg.det(F).min(axis=1)
     assert np.allclose(ratio, 1.01 * 0.997**2)
     # P = E strain along x; Cauchy: P times the stretch over the volume ratio.

@@ -22,8 +22,8 @@ from drakebots.fem.assembly.kernels import (
     add_force,
     add_gradients,
     add_tangent,
+    mean_stresses,
     smallest_ratio,
-    stresses,
     to_rotations,
 )
 from drakebots.fem.material import KINDS, Material
@@ -295,16 +295,6 @@ def loads(
     return weight if forces is None else weight + as_forces(model, forces)
 
 
-def deformation_gradients(model: FemModel, x: np.ndarray) -> list[np.ndarray]:
-    """F of each group's quadrature points (m, q, 3, 3)."""
-    x = as_positions(model, x)
-    # Bound edges, of node -1, have no gradients.
-    return [
-        np.einsum("mai,mqaj->mqij", x[group.nodes], group.gradients)
-        for group in model.space.groups
-    ]
-
-
 def node_rotations(model: FemModel, x: np.ndarray) -> np.ndarray:
     """Rotation of the tets about each node from rest (N, 3, 3), to about 1e-4."""
     x = as_positions(model, x)
@@ -327,20 +317,14 @@ def worst_tet(model: FemModel, x: np.ndarray) -> tuple[int, float]:
 
 
 def von_mises(model: FemModel, x: np.ndarray) -> np.ndarray:
-    """Von Mises stress of each tet (m,) [Pa], the mean over its quadrature points:
-
-    sqrt(3/2 dev s : dev s) of the Cauchy stress s = P F'/J.
-    """
+    """Von Mises stress of each tet (m,) [Pa], the mean over its quadrature points."""
     x = as_positions(model, x)
     out = np.empty(len(model.space.mesh.tets))
-    of_groups = zip(model.space.groups, model.rows, deformation_gradients(model, x))
-    for group, row, F in of_groups:
-        P = np.empty_like(F)
-        stresses(x, group.nodes, group.gradients, row, model.kinds, model.table, P)
-        cauchy = P @ F.swapaxes(-1, -2) / np.linalg.det(F)[..., None, None]
-        trace = np.trace(cauchy, axis1=-2, axis2=-1)[..., None, None]
-        dev = cauchy - trace / 3 * np.eye(3)
-        out[group.tets] = np.sqrt(1.5 * (dev**2).sum(axis=(-1, -2))).mean(axis=1)
+    for group, row in zip(model.space.groups, model.rows):
+        own = np.empty(len(group.tets))
+        parts = group.nodes, group.gradients, row, model.kinds, model.table
+        mean_stresses(x, *parts, own)
+        out[group.tets] = own
     return out
 
 

@@ -249,13 +249,29 @@ def _scatter(ids, blocks, indptr, s, Ke, values):
 
 
 @njit(cache=True)
-def stresses(x, nodes, grads, row, kinds, table, out):
-    """Writes P of each quadrature point to out (m, q, 3, 3)."""
-    F, T = np.empty((3, 3)), np.empty((9, 9))
+def mean_stresses(x, nodes, grads, row, kinds, table, out):
+    """Writes von Mises stress of each tet, the mean over its points, to out (m,).
+
+    sqrt(3/2 dev s : dev s) of the Cauchy stress s = P F' / J.
+    """
+    F, P, s, T = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3)), np.empty((9, 9))
     for e in range(len(nodes)):
+        out[e] = 0.0
         for q in range(grads.shape[1]):
             gradient_of(x, nodes[e], grads[e, q], F)
-            stress_tangent(kinds[row[e]], table[row[e]], F, out[e, q], T, False)
+            stress_tangent(kinds[row[e]], table[row[e]], F, P, T, False)
+            mean = 0.0
+            for i in range(3):
+                for j in range(3):
+                    s[i, j] = P[i, 0] * F[j, 0] + P[i, 1] * F[j, 1] + P[i, 2] * F[j, 2]
+                mean += s[i, i] / 3
+            square = 0.0
+            for i in range(3):
+                s[i, i] -= mean
+                for j in range(3):
+                    square += s[i, j] * s[i, j]
+            found = np.sqrt(1.5 * square) / abs(determinant(F))
+            out[e] += found / grads.shape[1]
 
 
 @njit(cache=True)
