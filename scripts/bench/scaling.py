@@ -9,7 +9,8 @@ walk is built, and two times are taken:
     iteration   of IPOPT from the first guess, everything included: derivatives,
                 factorization by MUMPS, line search; mean of the first few
 
-and the exponent p of time = c (N - 1)^p is fitted over the knots. The robots
+and the exponent p of time = c (N - 1)^p is fitted over the knots; for the hopper's
+predictive control, three Newton steps over four times as many knots, too. The robots
 but HAMR are those of the tests. Derivatives are interpreted and run on one
 thread, so that machines with and without a compiler compare.
 
@@ -17,7 +18,8 @@ python scripts/bench/scaling.py            # all, some minutes
 python scripts/bench/scaling.py --quick    # two robots, three sizes
 
 JSON: evaluation_exponent_in_coordinates, iteration_exponent_in_coordinates,
-hopper_evaluation_exponent_in_knots, quadruped_evaluation_exponent_in_knots.
+hopper_evaluation_exponent_in_knots, quadruped_evaluation_exponent_in_knots,
+hopper_control_exponent_in_knots.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ import numpy as np
 import program_robots as robots
 from measurement import Measurement, figure
 
+from drakebots.control import MpcCost, MpcProblem, MpcSolver, standing
 from drakebots.model import Model
+from drakebots.multibody import build_robot
 from drakebots.robots.hamr.plan import (
     GaitProblem,
     Guess,
@@ -50,6 +54,9 @@ from drakebots.trajopt.locomotion import (
 )
 from drakebots.trajopt.program import assemble
 from drakebots.trajopt.solvers import solve_exact
+
+CROUCHED = np.array([0.0, 0.366, 0.0, 0.0, 0.0])
+"""Coordinates of the hopper whose control is timed."""
 
 TARGET = 1.2
 """Of the exponent in knots: a block-banded problem costs N to the one."""
@@ -118,6 +125,16 @@ def iteration_ms(functions, program, x0: np.ndarray, iterations: int) -> float:
     return 1e3 * (times[-1] - times[0]) / (len(times) - 1)
 
 
+def control_ms(model: Model, knots: int, calls: int) -> float:
+    """Three Newton steps of predictive control [ms], the least of `calls` solves."""
+    cost = MpcCost(position=20.0, velocity=0.2, effort=1e-3)
+    solver = MpcSolver(MpcProblem(build_robot(model), cost, knots=knots))
+    at = CROUCHED, np.zeros(len(CROUCHED)), standing
+    plan = solver.solve(*at, iterations=3)
+    again = (solver.solve(*at, warm=plan, iterations=3) for _ in range(calls))
+    return 1e3 * min(plan.seconds for plan in again)
+
+
 def exponent(knots: Sequence[int], times: Sequence[float]) -> float:
     """p of time = c (N - 1)^p, least squares of logarithms."""
     intervals = np.array(knots) - 1
@@ -170,6 +187,12 @@ def main(argv: Sequence[str] | None = None) -> dict:
                     print(_line(name, row), flush=True)
                 rows += mine
                 result |= _figures(name, mine)
+                if name == "hopper":
+                    ms = [control_ms(model, 4 * n, 12) for n in sizes]
+                    found = exponent([4 * n for n in sizes], ms)
+                    result["hopper_control_exponent_in_knots"] = figure(
+                        found, "1", TARGET
+                    )
         if not args.quick:
             mine = []
             for knots, program, x0 in hamr_programs(sizes):

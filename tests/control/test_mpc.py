@@ -210,19 +210,6 @@ def test_limits_beyond_the_optimum_leave_it_as_it_is(tmp_path, effort):
     assert np.abs(plan.tau).max() == pytest.approx(2.71448, rel=1e-5)
 
 
-def test_time_grows_as_the_number_of_knots(hopper):
-    def least(knots):
-        solver = MpcSolver(_problem(hopper, knots=knots))
-        plan = solver.solve(CROUCHED, np.zeros(5), standing, iterations=3)
-        again = (
-            solver.solve(CROUCHED, np.zeros(5), standing, warm=plan, iterations=3)
-            for _ in range(12)
-        )
-        return min(plan.seconds for plan in again)
-
-    assert 4 < least(320) / least(40) < 12  # 8 times the knots
-
-
 # --- in time -------------------------------------------------------------------
 
 

@@ -281,7 +281,7 @@ def test_samples_and_signals_may_be_missing(pendulum, tmp_path):
     assert value(found, "mass:thigh") == pytest.approx(1.2, rel=5e-3)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_intervals_hold_the_planted_value_about_as_often_as_they_say(
     pendulum, tmp_path
 ):
@@ -318,8 +318,8 @@ def test_intervals_count_the_steps_and_the_lines_between_inputs(pendulum, tmp_pa
         assert float(row.steps) > 0.5 * float(row.high - row.value)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("kind", [pytest.param("loop", marks=pytest.mark.slow), "limb"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["loop", "limb"])
 def test_a_robot_of_the_benchmark_is_found_to_one_percent(kind, tmp_path):
     found, planted = bench.case(kind, 1, tmp_path)
     assert found.ok, found.message

@@ -129,7 +129,7 @@ def test_a_killed_process_loses_nothing(tmp_path):
 _SCRIPT = """
 from drakebots.sweeps import sweep
 from tests.helpers.waiting import Waiting
-sweep(Waiting(seconds=0.4, log={log!r}), dict(root=range(1, 9)), out={out!r}, workers=2)
+sweep(Waiting(seconds=0.8, log={log!r}), dict(root=range(1, 9)), out={out!r}, workers=2)
 """
 
 
@@ -161,7 +161,7 @@ def test_a_killed_sweep_goes_on(tmp_path, how):
         assert table.verdict == "interrupted"
         assert (table.data.verdict == "missing").sum() == 8 - len(kept)
     before = len(runs(log))
-    problem = Waiting(seconds=0.4, log=log)
+    problem = Waiting(seconds=0.8, log=log)
     table = sweep(problem, {"root": range(1, 9)}, out=out, workers=2)
     assert table.ok
     assert table.metrics["found"] == len(kept)

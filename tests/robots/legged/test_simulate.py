@@ -73,7 +73,7 @@ def test_feet_of_cylinders_are_still(tmp_path):
     path = biped(tmp_path)
     half = '<origin rpy="0 1.5708 0" xyz="0.03 {} -0.035"/><geometry><cylinder '
     half += 'length="0.16" radius="0.02"/>'
-    halves = "</geometry></collision><collision>".join(map(half.format, (0.02, -0.02)))
+    halves = "</geometry></collision><collision>".join(map(half.format, (0.03, -0.03)))
     sole = '<origin xyz="0.03 0 -0.04"/><geometry><box size="0.16 0.08 0.02"/>'
     path.write_text(path.read_text().replace(sole, halves))
     result = simulate(Simulation(path, duration=0.4, log_period=1e-3))
