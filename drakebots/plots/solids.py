@@ -5,6 +5,7 @@
 
 Needs no browser and no OpenGL: pictures of a design are to be drawn on any machine.
 Triangles are drawn from the farthest to the nearest, and are lit from the upper left.
+What is clear is drawn as if it were not, and mixed with the picture without it.
 """
 
 from __future__ import annotations
@@ -51,8 +52,6 @@ class Solid:
 def box(corners: np.ndarray, colour: tuple[float, float, float]) -> Solid:
     """A box by its corners (8, 3)."""
     hull = trimesh.convex.convex_hull(np.asarray(corners, float))
-    # Small triangles, so that nearer ones are drawn over farther ones.
-    hull = hull.subdivide_to_size(hull.scale / 8)
     return Solid(hull.vertices, hull.faces, colour)
 
 
@@ -74,36 +73,37 @@ def shaded(
     Returns:
         Pixels (height, width, 3), sRGB in 0..1.
     """
-    corners, colours = map(np.concatenate, zip(*map(_faces, _beside(groups))))
+    solids = _beside(groups)
+    points = np.concatenate([x.vertices for x in solids])
+    low, high = points.min(axis=0), points.max(axis=0)
+    faces = [_faces(solid, 0.02 * (high - low).max()) for solid in solids]
     width, height = size
     figure = Figure(figsize=(width / 100, height / 100), dpi=100 * _FINE)
     # Axes in three dimensions are square: these are as wide as the picture.
     place = (0, (1 - width / height) / 2, 1, width / height)
     ax = figure.add_axes(place, projection="3d", elev=_ELEVATION, azim=-90)
     ax.set_axis_off()
-    points = corners.reshape(-1, 3)
-    low, high = points.min(axis=0), points.max(axis=0)
     for set_limits, *ends in zip((ax.set_xlim, ax.set_ylim, ax.set_zlim), low, high):
         set_limits(*ends)
-    edges = np.where(colours[:, 3:] < 1, 0.0, colours)
-    ax.add_collection3d(
-        Poly3DCollection(
-            corners,
-            facecolors=colours,
-            edgecolors=edges,
-            linewidths=0.2,
-            antialiased=False,
-        )
-    )
-    zoom = 1.0
-    for _ in range(2):  # once to see how large it is, once to fill the picture
+
+    def drawn(chosen, zoom: float = 1.0) -> np.ndarray:
         ax.set_box_aspect(high - low, zoom=zoom)
+        corners, colours = map(np.concatenate, zip(*chosen))
+        style = {"facecolors": colours, "edgecolors": colours, "linewidths": 0.7}
+        added = ax.add_collection3d(Poly3DCollection(corners, **style))
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
-        pixels = np.asarray(canvas.buffer_rgba())[..., :3] / 255
-        rows, columns = np.nonzero((pixels < 1).any(axis=2))
-        extent = np.ptp(columns) / (_FINE * width), np.ptp(rows) / (_FINE * height)
-        zoom *= 0.9 / max(extent)
+        added.remove()
+        return np.array(canvas.buffer_rgba())[..., :3] / 255
+
+    rows, columns = np.nonzero((drawn(faces) < 1).any(axis=2))
+    extent = np.ptp(columns) / (_FINE * width), np.ptp(rows) / (_FINE * height)
+    zoom = 0.9 / max(extent)
+    pixels = drawn(faces, zoom)
+    solid = [own for own, x in zip(faces, solids) if x.opacity == 1]
+    if solid and len(solid) < len(solids):
+        share = min(x.opacity for x in solids)
+        pixels = share * pixels + (1 - share) * drawn(solid, zoom)
     return pixels.reshape(height, _FINE, width, _FINE, 3).mean(axis=(1, 3))
 
 
@@ -119,14 +119,23 @@ def _beside(groups: Sequence[Sequence[Solid]]) -> list[Solid]:
     return out
 
 
-def _faces(solid: Solid) -> tuple[np.ndarray, np.ndarray]:
-    """Corners (m, 3, 3) and lit colours (m, 4) of a solid's triangles."""
-    corners = np.asarray(solid.vertices)[solid.triangles]
+def _faces(solid: Solid, largest: float) -> tuple[np.ndarray, np.ndarray]:
+    """Corners (m, 3, 3) and lit colours (m, 3) of a solid's triangles that face us.
+
+    Those of one colour have edges of at most `largest`, so that what is nearer is drawn
+    over what is farther.
+    """
+    vertices, triangles = np.asarray(solid.vertices, float), solid.triangles
+    if np.ndim(solid.colour) == 1:
+        subdivided = trimesh.remesh.subdivide_to_size
+        vertices, triangles = subdivided(vertices, triangles, largest, max_iter=12)
+    corners = vertices[triangles]
     a, b, c = np.moveaxis(corners, 1, 0)
     normals = np.cross(b - a, c - a)
     normals /= np.linalg.norm(normals, axis=1, keepdims=True) + 1e-30
-    light = 0.45 + 0.55 * np.clip(normals @ _KEY, 0, 1) + 0.1 * normals[:, 2:].T[0]
-    given = np.broadcast_to(solid.colour, np.shape(solid.vertices))
-    colours = given[solid.triangles].mean(axis=1) * light[:, None]
-    opacity = np.full((len(corners), 1), solid.opacity)
-    return corners, np.clip(np.hstack([colours, opacity]), 0, 1)
+    light = 0.45 + 0.55 * np.clip(normals @ _KEY, 0, 1) + 0.1 * normals[:, 2]
+    given = np.broadcast_to(solid.colour, vertices.shape)
+    colours = given[triangles].mean(axis=1) * light[:, None]
+    elevation = np.radians(_ELEVATION)
+    seen = normals @ [0, -np.cos(elevation), np.sin(elevation)] > -0.3
+    return corners[seen], np.clip(colours, 0, 1)[seen]
