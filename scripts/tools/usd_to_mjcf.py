@@ -75,7 +75,10 @@ def write_mjcf(path: Path, output: Path) -> list[str]:
         name, kind = mesh.get("name"), mesh.get("inertia", "legacy")
         file = f"{folder.name}/{name}.stl"
         mesh.attrib = {"name": name, "inertia": kind, "file": file}
-        folder.mkdir(exist_ok=True)
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise FileProblem(folder, f"cannot be a folder: {error}") from error
         solid = trimesh.Trimesh(*stage.meshes[name], process=False)
         with replacing(folder / f"{name}.stl") as part:
             solid.export(part, file_type="stl")

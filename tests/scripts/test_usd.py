@@ -333,30 +333,44 @@ def test_a_mesh_of_quads(tmp_path):
 # --- motors ---
 
 
-def test_drives_are_motors_in_the_stages_units(tmp_path):
-    free, unit = RigidTransform(), 0.01
-    text = "".join(body(name, free, mass=BALL) for name in "abcd")
-    turning = (
-        "float drive:angular:physics:maxForce = 20000\nfloat physxJoint:armature = 0.02"
-    )
-    text += joint(
-        "Revolute", "hip", "ab", (free, free), turning, api='"PhysicsDriveAPI:angular"'
-    )
-    sliding = "float drive:linear:physics:maxForce = 500"
-    text += joint(
-        "Prismatic", "rod", "bc", (free, free), sliding, api='"PhysicsDriveAPI:linear"'
-    )
-    text += joint("Revolute", "loose", "cd", (free, free))
-    model = converted(stage(tmp_path / "arm.usda", text, unit=unit))
-    plant = plant_of(model)
-    motors = {
-        m.joint().name(): m
-        for m in map(plant.get_joint_actuator, plant.GetJointActuatorIndices())
+def test_what_joints_have_is_in_the_stages_units(tmp_path):
+    """Drives are motors, but for those that may not push; Newton damps by degrees."""
+    free, unit, drive = RigidTransform(), 0.01, '"PhysicsDriveAPI:{}"'.format
+    text = "".join(body(name, free, mass=BALL) for name in "abcde")
+    kinds = {
+        "hip": "Revolute",
+        "rod": "Prismatic",
+        "free": "Revolute",
+        "off": "Revolute",
     }
+    says = {
+        "hip": "float drive:angular:physics:maxForce = 20000",
+        "rod": "float drive:linear:physics:maxForce = 500",
+        "free": "",
+        "off": "float drive:angular:physics:maxForce = 0",
+    }
+    says["hip"] += "\nfloat physxJoint:armature = 200\nfloat newton:damping = 100"
+    says["rod"] += "\nfloat newton:damping = 3"
+    for (name, kind), one, other in zip(kinds.items(), "abcd", "bcde"):
+        api = "" if name == "free" else drive("linear" if name == "rod" else "angular")
+        text += joint(kind, name, (one, other), (free, free), says[name], api=api)
+    plant = plant_of(converted(stage(tmp_path / "arm.usda", text, unit=unit)))
+    every = map(plant.get_joint_actuator, plant.GetJointActuatorIndices())
+    motors = {motor.joint().name(): motor for motor in every}
     assert motors.keys() == {"hip", "rod"}
-    assert motors["hip"].effort_limit() == pytest.approx(2.0)  # kg cm^2/s^2
+    assert motors["hip"].effort_limit() == pytest.approx(2.0)  # of kg cm^2/s^2
     assert motors["rod"].effort_limit() == pytest.approx(5.0)
     assert motors["hip"].default_rotor_inertia() == pytest.approx(0.02)
+    damping = [plant.GetJointByName(n).default_damping() for n in ("hip", "rod")]
+    assert damping == pytest.approx([0.01 * 180 / np.pi, 3.0], rel=1e-5)
+
+
+def test_a_joint_of_a_body_that_is_not_there(tmp_path):
+    text = body("a", RigidTransform(), mass=BALL)
+    frames = RigidTransform(), RigidTransform()
+    text += joint("Revolute", "hip", ("a", "lost"), frames)
+    with pytest.raises(ModelProblem, match="/robot/lost, which is not there"):
+        write_mjcf(stage(tmp_path / "x.usda", text), tmp_path / "x.xml")
 
 
 def test_links_that_do_not_touch_one_another(tmp_path):

@@ -24,7 +24,13 @@ _SAID = {
     "effort": ("mjc:actuatorfrcrange:max", "urdf:limit:effort", "newton:effortLimit"),
 }
 """Attributes of joints that PhysX, Newton, and converters of MJCF and URDF add to the
-schema's, in SI; the first that is there counts."""
+schema's, in the stage's units; the first that is there counts."""
+
+_OF_DEGREES = "newton:damping"
+"""Is given per degree, all else per radian."""
+
+_EFFORTS = "frictionloss", "effort"
+"""Of a slide these are forces; its other attributes have no length in their units."""
 
 _APART = 0.01
 """Distance of the two points by which a hinge closes a loop [m]."""
@@ -126,6 +132,8 @@ class Bodies:
             if freedoms is None:
                 stage.left_out[f"joints of type {prim.GetTypeName()}"] += 1
                 continue
+            if any("mimic" in name.lower() for name in prim.GetPropertyNames()):
+                stage.left_out["couplings of joints, which move by themselves"] += 1
             bodies, frames = [], []
             for end in (0, 1):
                 at = next(iter(stage.targets(prim, f"physics:body{end}")), None)
@@ -197,26 +205,41 @@ class Bodies:
                 part.limited = mujoco.mjtLimited.mjLIMITED_TRUE
                 # MuJoCo knows no limit on one side.
                 part.range = np.clip(freedom.limits, -1e3, 1e3)
-            part.armature = self._said(joint, "armature")
-            part.frictionloss = self._said(joint, "frictionloss")
-            part.damping[0] = self._said(joint, "damping")
-            part.stiffness[0] = self._said(joint, "stiffness")
+            part.armature = self._said(joint, freedom, "armature")
+            part.frictionloss = self._said(joint, freedom, "frictionloss")
+            part.damping[0] = self._said(joint, freedom, "damping")
+            part.stiffness[0] = self._said(joint, freedom, "stiffness")
             if freedom.kind != "ball" and not several:
                 self.pose[name] = _position(X_W[0].inverse() @ X_W[1], freedom)
             self._add_motor(joint, freedom, name)
 
-    def _said(self, joint: _Joint, what: str) -> float:
-        values = (self.stage.number(joint.prim, key) for key in _SAID[what])
-        return next((value for value in values if value), 0.0)
+    def _unit(self, freedom: _Freedom, what: str) -> float:
+        """The stage's unit of an attribute of :data:`_SAID`, in SI."""
+        of_slide = 1 if what in _EFFORTS else 0
+        power = of_slide if freedom.kind == "slide" else 2
+        return self.stage.mass_unit * self.stage.unit**power
+
+    def _said(self, joint: _Joint, freedom: _Freedom, what: str) -> float:
+        """An attribute of :data:`_SAID` in SI; 0 where it is not there."""
+        for key in _SAID[what]:
+            if value := self.stage.number(joint.prim, key):
+                per_degree = key == _OF_DEGREES and freedom.kind != "slide"
+                angle = np.deg2rad(1) if per_degree else 1.0
+                return value * self._unit(freedom, what) / angle
+        return 0.0
 
     def _add_motor(self, joint: _Joint, freedom: _Freedom, name: str) -> None:
-        """Adds a motor where a drive, or a largest effort, says that there is one."""
-        stage, effort = self.stage, self._said(joint, "effort")
-        force = stage.mass_unit * stage.unit ** (2 if freedom.kind == "hinge" else 1)
+        """Adds a motor where a drive, or a largest effort, says that there is one.
+
+        A drive whose largest force is 0 drives nothing; without any it has no limit.
+        """
+        stage, effort = self.stage, self._said(joint, freedom, "effort")
         key = f"drive:{freedom.drive}:physics:maxForce"
-        if 0 < (most := stage.number(joint.prim, key)) < 1e30:
-            effort = most * force
-        if effort or stage.is_driven(joint.prim, freedom.drive):
+        most = stage.number(joint.prim, key, np.inf)
+        driven = stage.is_driven(joint.prim, freedom.drive) and most > 0
+        if driven and most < 1e30:
+            effort = most * self._unit(freedom, "effort")
+        if effort or driven:
             kind = mujoco.mjtTrn.mjTRN_JOINT
             motor = stage.spec.add_actuator(name=name, target=name, trntype=kind)
             if effort:

@@ -133,10 +133,18 @@ class Stage:
         return ModelProblem(self.path, f"{prim.GetPath()} {what}; correct it")
 
     def targets(self, prim, key: str) -> list:
-        """The prims that a relationship names."""
+        """The prims that a relationship names.
+
+        Raises:
+            ModelProblem: for one that is not there.
+        """
         relationship = prim.GetRelationship(key)
         paths = relationship.GetTargets() if relationship else []
-        return [found for path in paths if (found := self.stage.GetPrimAtPath(path))]
+        found = [self.stage.GetPrimAtPath(path) for path in paths]
+        for path, target in zip(paths, found):
+            if not target:
+                raise self._problem(prim, f"names {path}, which is not there")
+        return found
 
     def is_root(self, body: str) -> bool:
         """Whether a body says that it is the root of an articulation."""
