@@ -30,6 +30,8 @@ _ELEVATION = 15.0
 """Elevation of the camera [degrees]."""
 _FINE = 2
 """Samples of a pixel along each side."""
+_SMALL = 0.3
+"""Zoom at which a solid is no higher than a picture half as high as wide."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def shaded(
     for set_limits, *ends in zip((ax.set_xlim, ax.set_ylim, ax.set_zlim), low, high):
         set_limits(*ends)
 
-    def drawn(chosen, zoom: float = 1.0) -> np.ndarray:
+    def drawn(chosen, zoom: float) -> np.ndarray:
         ax.set_box_aspect(high - low, zoom=zoom)
         corners, colours = map(np.concatenate, zip(*chosen))
         style = {"facecolors": colours, "edgecolors": colours, "linewidths": 0.7}
@@ -96,9 +98,10 @@ def shaded(
         added.remove()
         return np.array(canvas.buffer_rgba())[..., :3] / 255
 
-    rows, columns = np.nonzero((drawn(faces) < 1).any(axis=2))
+    # First so small that all of it is in the picture, whatever its shape.
+    rows, columns = np.nonzero((drawn(faces, _SMALL) < 1).any(axis=2))
     extent = np.ptp(columns) / (_FINE * width), np.ptp(rows) / (_FINE * height)
-    zoom = 0.9 / max(extent)
+    zoom = 0.9 * _SMALL / max(extent)
     pixels = drawn(faces, zoom)
     solid = [own for own, x in zip(faces, solids) if x.opacity == 1]
     if solid and len(solid) < len(solids):

@@ -44,3 +44,12 @@ def test_what_is_clear_shows_what_is_inside():
         pixels = shaded([[outer, inner]], SIZE)
         blue.append((pixels[..., 2] - pixels[..., 0]).max())
     assert blue[0] > 0.2 > 0.1 > blue[1]
+
+
+@pytest.mark.parametrize("size", [(0.1, 0.1, 1.0), (1.0, 0.1, 0.1)])
+def test_the_picture_is_filled_and_nothing_is_cut(size):
+    pixels = shaded([[box(CORNERS * size, (0.8, 0.5, 0.3))]], SIZE)
+    rows, columns = np.nonzero((pixels < 1).any(axis=2))
+    share = np.ptp(columns) / SIZE[0], np.ptp(rows) / SIZE[1]
+    assert max(share) == pytest.approx(0.9, abs=0.04)
+    assert rows.min() > 0 and rows.max() < SIZE[1] - 1
