@@ -25,6 +25,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -151,13 +152,19 @@ def _of_a_script(words: Sequence[str]) -> str:
         return f"no script {words[0]}"
     given = [word for word in words if word.startswith("-")]
     before = words[1 : words.index(given[0])] if given else words[1:]
-    line = [sys.executable, str(script), *before, "--help"]
-    helped = subprocess.run(line, capture_output=True, text=True)
+    helped = _help(str(script), *before)
     if helped.returncode:
         return helped.stderr.strip()[-300:]
     _write_outputs(words[1:])
     lost = [option for option in given if option not in helped.stdout]
     return f"no option {lost[0]}" if lost else ""
+
+
+@cache
+def _help(*words: str) -> subprocess.CompletedProcess[str]:
+    """What a script says of its options."""
+    line = [sys.executable, *words, "--help"]
+    return subprocess.run(line, capture_output=True, text=True)
 
 
 def _write_outputs(words: Sequence[str]) -> None:

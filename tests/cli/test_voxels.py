@@ -48,7 +48,7 @@ def test_the_robots_foot(tmp_path, capsys):
     assert abs(moved).max() == pytest.approx(16.8e-3, abs=1e-4)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_searched_gait_is_walked(tmp_path, capsys):
     """What a search found is what `simulate` walks, and no other result is."""
     out, run = tmp_path / "gait.nc", tmp_path / "run.nc"

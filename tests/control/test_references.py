@@ -151,6 +151,7 @@ def test_a_foot_leaves_the_ground_where_it_stood(cheetah):
     assert np.abs(ahead).max() < 1.1 * 2 * back
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("low", [0.02, 0.05, 0.1])
 def test_a_knee_bends_within_its_limits(tmp_path, low):
     """One that is straight, which is its limit, bends the one way that it can."""

@@ -108,6 +108,7 @@ def test_friction_and_payload_change_while_it_runs(puck):
         assert plant.state()[1][3] > 0.1
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*no motors")
 def test_a_soft_limb_is_a_spring_to_programs_and_to_their_plant(tmp_path):
     """A tail without damping hangs where K/w_j q_j balances gravity, and stays there,

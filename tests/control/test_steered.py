@@ -112,6 +112,7 @@ def test_feet_that_stand_stay_on_the_ground_where_they_are(orders, motion, stand
     assert lifted == pytest.approx(motion.gait.clearance, rel=0.2)
 
 
+@pytest.mark.long
 def test_straight_legs_bend_before_they_step(tmp_path):
     """So far that they reach the ends of their steps, and a bit below; legs that are
     bent stay as they are."""

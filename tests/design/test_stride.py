@@ -73,6 +73,7 @@ def test_who_stands_straight_is_left_alone():
     assert side_by_side(animal) is animal
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hind", [np.radians(-25), np.radians(25)])
 def test_legs_come_side_by_side(hind):
     """A trot and a pace at 25 degrees: legs straight down, as wide as they were."""

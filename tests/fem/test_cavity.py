@@ -35,6 +35,7 @@ def lame(r):
     return a / (E * (b - a)) * ((1 - 2 * NU) * r + (1 + NU) * b / (2 * r**2))
 
 
+@pytest.mark.long
 def test_a_thick_sphere_is_lames_the_finer_the_nearer():
     errors = []
     for fineness, layers in ((1, 3), (2, 6), (3, 12)):

@@ -92,6 +92,7 @@ ARM = """<model name="{}"><link name="arm"><pose relative_to="hip"/><inertial>
 </joint></model>"""
 
 
+@pytest.mark.long
 def test_two_models_that_share_names_are_told_apart(tmp_path):
     """Two pendulums of one kind, whose motions are integrated by scipy."""
     path = tmp_path / "two.sdf"
@@ -149,6 +150,7 @@ def differences(fit, columns):
         yield (residuals(z + e) - residuals(z - e)) / 2e-6
 
 
+@pytest.mark.long
 def test_derivatives_through_loops_and_contact_are_exact(tmp_path):
     fit = short_leg(tmp_path)
     fit.x = fit.x * [0.9, 1.1, 1.2, 0.8]
@@ -252,6 +254,7 @@ def test_planted_values_are_found_within_their_intervals(pendulum, tmp_path):
     assert found.residuals["gap between segments [noise]"] < 1e-2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stiffness, share", [(30.0, 0.4), (5.0, 0.0)])
 def test_a_servo_that_reaches_its_limit_is_found(pendulum, tmp_path, stiffness, share):
     """Beyond it the torque does not follow the target."""
@@ -294,6 +297,7 @@ def test_intervals_hold_the_planted_value_about_as_often_as_they_say(
     assert sum(held) >= 16  # fewer with probability 0.95: three in 1000
 
 
+@pytest.mark.long
 def test_noise_free_data_of_the_same_steps_give_the_planted_value(pendulum, tmp_path):
     data = swing(pendulum, tmp_path / "run.csv", noise=0)
     names = "mass:thigh", "damping:hip"
@@ -364,6 +368,7 @@ def test_a_prior_determines_what_the_data_does_not(pendulum, tmp_path):
 # --- files in and out ---
 
 
+@pytest.mark.long
 def test_the_command_writes_a_model_that_other_commands_take(
     pendulum, tmp_path, capsys
 ):

@@ -35,6 +35,7 @@ def test_a_ball_is_round_and_lit_from_the_upper_left():
     assert width == pytest.approx(0.9 * SIZE[1], rel=0.05) or height > 0.8 * SIZE[1]
 
 
+@pytest.mark.long
 def test_what_is_clear_shows_what_is_inside():
     inner = box(0.5 * CORNERS, (0.1, 0.1, 0.9))
     hull = box(CORNERS, (0.9, 0.9, 0.9))

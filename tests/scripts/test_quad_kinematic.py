@@ -31,6 +31,7 @@ def plan(cow, interpreted):
     return plan_kinematic(SpaceTime(cow, motion, knot_spacing=10))
 
 
+@pytest.mark.long
 def test_feet_and_point_mass_cop_are_where_they_must(plan):
     assert plan.ok, plan.solution.summary()
     problem, parts = plan.problem, plan.solution.parts

@@ -140,6 +140,7 @@ def test_a_push_moves_where_feet_land(standing):
         assert shift == pytest.approx([0.0, min(expected, most)], abs=1e-6)
 
 
+@pytest.mark.long
 def test_torques_of_sliding_legs_do_not_depend_on_the_units(tmp_path):
     """In SI as in mm, g, ms, out of balance, where tasks contend by their weights."""
     text = quadruped_urdf(hip_roll=True)

@@ -243,6 +243,7 @@ def test_energy_of_a_closed_loop(parallelogram, integrator):
     assert abs(H[half:].mean() - H[:half].mean()) < 1e-3 * depth
 
 
+@pytest.mark.long
 def test_where_loops_close(hamr):
     """By SHAKE at knots, by midpoints between them."""
     q = ca.SX.sym("q", 38)

@@ -45,6 +45,7 @@ def plan(beetle):
     return plan_space_time(problem)
 
 
+@pytest.mark.long
 def test_a_walk_is_found_and_holds_every_constraint(plan):
     assert plan.ok, plan.solution.summary()
     problem, parts = plan.problem, plan.parts
