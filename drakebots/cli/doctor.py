@@ -75,7 +75,7 @@ def _slow(found: Mapping[str, Any]) -> list[str]:
         f"slower; {once}, then drakebots again": skins == "mumps" and not parts["blas"],
         "plans: kkt.c was not compiled, and by MUMPS HAMR's gaits take two to three "
         f"times as long; {once}, then drakebots again": not parts["kkt"],
-        "plans, control: derivatives are interpreted, about seven times slower; "
+        "plans, control: derivatives are interpreted, ten to seventy times slower; "
         f"{once}, and do not set DRAKEBOTS_COMPILE=0": found["compiler"] is None,
         f"all: nothing can be kept in {found['cache']}, so that derivatives are "
         "compiled in every run; set XDG_CACHE_HOME": not found["cached"],

@@ -5,9 +5,10 @@ the steps of its ends, df = -(g + G1 d1 + G0 d0), and what remains of the dynami
 
     (A1 + J'G1) d1 - C'dl = -(A0 + J'G0) d0 + M/h dv0 + B du - r - J'g,    C d1 = -c,
 
-one linear system of nv + nl rows, gives x+ = A x + b u + c for the steps x = (d, dv) of
-a knot and u of the efforts. The rest is the linear-quadratic regulator's backward and
-forward sweep, so a step costs O(N nv^3), and its gains are the plan's feedback.
+one linear system of nv + nl rows, gives d+ = A x + b u + c for the steps x = (d, dv) of
+a knot and u of the efforts; velocities follow from both ends, dv+ = (E1 d+ - E0 d) / h.
+The rest is the linear-quadratic regulator's backward and forward sweep, so a step costs
+O(N nv^3), and its gains are the plan's feedback.
 
 Sums stand in loops, and products in kernels of their own: numba compiles every
 expression of arrays anew, which would take a minute here.
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drakebots.control.stage import slope
+from drakebots.control.stage import turn_columns, turn_rows, turns
 from drakebots.core.kernels import add_at, njit, product, solved, transposed
 
 PASSES = 5
@@ -72,87 +73,75 @@ def contact_rows(gap, slide, f, scale, friction, slip):
 
 
 @njit(cache=True)
-def _forces(rows, normal, drag, w, slide, f, J, Sd, E1, h, friction):
-    """g (3 nc,), G1 and G0 (3 nc, nv) of df = -(g + G1 d1 + G0 d0) of one interval; Sd
-    by columns."""
+def _forces(contact, slide, f, J, S, bases, E, h, friction):
+    """G (3 nc, 2 nv + 1) of df = -G (d1, d0, 1) of one interval, and C (nc, 3, 3), by
+    which forces of a foot answer to its rows; S is the slope of slides by d1."""
+    rows, normal, drag, w = contact
     nc, nv = len(rows), J.shape[1]
-    g = np.zeros(3 * nc)
-    G1, G0 = np.zeros((3 * nc, nv)), np.zeros((3 * nc, nv))
-    E0 = transposed(E1)
+    G, C = np.zeros((3 * nc, 2 * nv + 1)), np.zeros((nc, 3, 3))
+    J_E1, J_E0 = J.copy(), J.copy()
+    turn_columns(bases, E, J_E1)
+    turn_columns(bases, E.transpose(0, 2, 1), J_E0)
     for i in range(nc):
         n = 3 * i + 2
-        J_E1, J_E0 = product(J[3 * i : n], E1), product(J[3 * i : n], E0)
-        g[n] = rows[i, 2] / normal[i, 1]
+        C[i, 2, 2] = 1 / normal[i, 1]
+        G[n, 2 * nv] = rows[i, 2] / normal[i, 1]
         for j in range(nv):
-            G1[n, j] = normal[i, 0] / normal[i, 1] * J[n, j]
-        on = friction if f[n] > 0 else 0.0
+            G[n, j] = normal[i, 0] / normal[i, 1] * J[n, j]
         for a in range(2):
-            pull = on * slide[2 * i + a]
-            g[3 * i + a] = (rows[i, a] - pull * g[n]) / w[i]
+            at, pull = 3 * i + a, friction * slide[2 * i + a] if f[n] > 0 else 0.0
+            C[i, a, a], C[i, a, 2] = 1 / w[i], -pull / w[i] / normal[i, 1]
+            G[at, 2 * nv] = (rows[i, a] - pull * G[n, 2 * nv]) / w[i]
+            for b in range(2):
+                by, m = drag[i, a, b] / w[i], 3 * i + b
+                for j in range(nv):
+                    G[at, j] += by * S[2 * i + b, j] + by / h * J_E1[m, j]
+                    G[at, nv + j] -= by / h * J_E0[m, j]
             for j in range(nv):
-                along = drag[i, a, 0] * (Sd[j, 2 * i] + J_E1[0, j] / h)
-                along += drag[i, a, 1] * (Sd[j, 2 * i + 1] + J_E1[1, j] / h)
-                G1[3 * i + a, j] = (along - pull * G1[n, j]) / w[i]
-                along = drag[i, a, 0] * J_E0[0, j] + drag[i, a, 1] * J_E0[1, j]
-                G0[3 * i + a, j] = -along / h / w[i]
-    return g, G1, G0
+                G[at, j] -= pull / w[i] * G[n, j]
+    return G, C
 
 
 @njit(cache=True)
-def _rows(R, loops, slopes, B, tau, forces, E1, E0, h):
+def _rows(R, loops, slopes, B, tau, G, J, bases, E, h):
     """The linear system of one interval by (d1, dl), and its right sides by (d0, dv0),
-    u, 1 and each of its rows."""
-    Rd, Rv, mass, feet, Cd = slopes
-    g, G1, G0 = forces
+    u and 1; both transposed, as slopes are."""
+    Rd, Rv, mass, Cd = slopes
     (nv, nu), nl = B.shape, len(loops)
     nx, one = 2 * nv, 2 * nv + nu
     system = np.zeros((nv + nl, nv + nl))
-    right = np.zeros((nv + nl, one + 1 + nv + nl))
-    by_v = np.empty((nv, nv))
+    right = np.zeros((one + 1, nv + nl))
+    by_1, rate = np.empty((nv, nv)), 1 / h
+    for j in range(nv):
+        for i in range(nv):
+            right[nv + j, i] = rate * mass[j, i]
+        for i in range(nv):
+            by_1[j, i] = rate * (Rv[j, i] + rate * mass[j, i])
+    by_0 = by_1.copy()
+    turn_rows(bases, E.transpose(0, 2, 1), by_1)
+    turn_rows(bases, E, by_0)
+    J_G, B_tau = product(transposed(G), J), product(B, tau)
+    for j in range(nv):
+        for i in range(nv):
+            system[j, i] = Rd[j, i] + by_1[j, i] + J_G[j, i]
+            right[j, i] = by_0[j, i] - J_G[nv + j, i]
+        for i in range(nl):
+            system[j, nv + i] = Cd[j, i]
+            system[nv + i, j] = -Cd[j, i]
     for i in range(nv):
-        for j in range(nv):
-            by_v[i, j] = Rv[j, i] / h + mass[j, i] / h**2
-    V_E1, J_G1 = product(by_v, E1), product(feet, G1)
-    V_E0, J_G0 = product(by_v, E0), product(feet, G0)
-    B_tau, J_g = product(B, tau), product(feet, g)
-    for i in range(nv):
-        for j in range(nv):
-            system[i, j] = Rd[j, i] + V_E1[i, j] + J_G1[i, j]
-            right[i, j] = V_E0[i, j] - J_G0[i, j]
-            right[i, nv + j] = mass[j, i] / h
-        for j in range(nl):
-            system[i, nv + j] = -Cd[i, j]
-            system[nv + j, i] = Cd[i, j]
         for j in range(nu):
-            right[i, nx + j] = B[i, j]
-        right[i, one] = B_tau[i] - R[i] - J_g[i]
+            right[nx + j, i] = B[i, j]
+        right[one, i] = B_tau[i] - R[i] - J_G[nx, i]
     for i in range(nl):
-        right[nv + i, one] = -loops[i]
-    for i in range(nv + nl):
-        right[i, one + 1 + i] = -1.0
+        right[one, nv + i] = -loops[i]
     return system, right
 
 
 @njit(cache=True)
-def _by_forces(J, by_dynamics, normal, w, slide, f, friction):
-    """How d1 answers to the rows of the contacts (3 nc, nv), from how it does to those
-    of the dynamics (nv, nv)."""
-    out = product(J, by_dynamics)
-    for i in range(len(w)):
-        n = 3 * i + 2
-        for a in range(2):
-            pull = friction * slide[2 * i + a] if f[n] > 0 else 0.0
-            for j in range(out.shape[1]):
-                out[n - 2 + a, j] /= w[i]
-                out[n, j] -= pull * out[n - 2 + a, j]
-        for j in range(out.shape[1]):
-            out[n, j] /= normal[i, 1]
-    return out
-
-
-@njit(cache=True)
 def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
-    """x+ = A x + b u + c of every interval, and the forces' steps.
+    """d+ = A x + b u + c of every interval, and what tells forces and multipliers.
+
+    Velocities are no unknowns of their own: v+ = (E1 d+ - E0 d) / h.
 
     Args:
         bases: see `stage`.
@@ -166,61 +155,83 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
         relaxed: k of every interval (N,).
 
     Returns:
-        A (N, 2 nv, 2 nv), b (N, 2 nv, nu), c (N, 2 nv); for the forces and loops
-        their steps D (N, 3 nc + nl, 2 nv + nu + 1) by x, u and 1; and how x+ would
-        answer to the rows of :func:`misses`, Y (N, rows, 2 nv).
+        A (N, nv, 2 nv), b (N, nv, nu), c (N, nv) and the blocks E (N, n, 3, 3) of
+        `stage.turns`; and for :func:`steps_of_forces` and :func:`multipliers` G
+        (N, 3 nc, 2 nv + 1) of df = -G (d+, d, 1), the loops' steps D (N, nl,
+        2 nv + nu + 1) by x, u and 1, the systems (N, nv + nl, nv + nl) that were
+        solved, transposed, and C (N, nc, 3, 3), by which forces of a foot answer to
+        its rows.
     """
     R, gap, slide, loops = values
     Rd, Rv, mass, feet, Sd, Cd = slopes
     N, nv = R.shape
     nu, nf, nl = B.shape[1], f.shape[1], loops.shape[1]
-    nx = 2 * nv
-    A, b, c = np.zeros((N, nx, nx)), np.zeros((N, nx, nu)), np.zeros((N, nx))
-    D = np.zeros((N, nf + nl, nx + nu + 1))
-    Y = np.zeros((N, nv + nf + nl, nx))
+    nx, n = 2 * nv, nv + nl
+    A, b, c = np.zeros((N, nv, nx)), np.zeros((N, nv, nu)), np.zeros((N, nv))
+    E = np.empty((N, len(bases), 3, 3))
+    G, D = np.empty((N, nf, nx + 1)), np.zeros((N, nl, nx + nu + 1))
+    systems, C = np.empty((N, n, n)), np.empty((N, len(gap[0]), 3, 3))
     L, F, friction, slip = contact
-    one = nx + nu
-    by_row = np.empty((nv + nl, nv))
     for k in range(N):
-        E1 = slope(bases, h * v[k])
-        E0 = transposed(E1)
-        J = transposed(feet[k])
-        rows, normal, drag, w = contact_rows(
-            gap[k], slide[k], f[k], (L, F, relaxed[k]), friction, slip
+        E[k] = turns(bases, h * v[k])
+        J, scale = transposed(feet[k]), (L, F, relaxed[k])
+        touch = contact_rows(gap[k], slide[k], f[k], scale, friction, slip)
+        S = transposed(Sd[k])
+        G[k], C[k] = _forces(touch, slide[k], f[k], J, S, bases, E[k], h, friction)
+        slopes_k = Rd[k], Rv[k], mass[k], Cd[k]
+        systems[k], right = _rows(
+            R[k], loops[k], slopes_k, B, tau[k], G[k], J, bases, E[k], h
         )
-        forces = _forces(
-            rows, normal, drag, w, slide[k], f[k], J, Sd[k], E1, h, friction
-        )
-        slopes_k = Rd[k], Rv[k], mass[k], feet[k], Cd[k]
-        system, right = _rows(R[k], loops[k], slopes_k, B, tau[k], forces, E1, E0, h)
-        g, G1, G0 = forces
-        step = solved(system, right)
-        d1 = np.ascontiguousarray(step[:nv, : one + 1])
+        step = solved(transposed(systems[k]), transposed(right))
+        add_at(A[k], 0, 0, step[:nv, :nx], 1.0)
+        add_at(b[k], 0, 0, step[:nv, nx : nx + nu], 1.0)
         for i in range(nv):
-            for j in range(nv + nl):
-                by_row[j, i] = step[i, one + 1 + j]
-            for j in range(nv):
-                E0[i, j] /= h
-        add_at(D[k], 0, 0, product(G1, d1), -1.0)
-        add_at(D[k], 0, 0, G0, -1.0)
+            c[k, i] = step[i, nx + nu]
+        add_at(D[k], 0, 0, step[nv:], 1.0)
+    return (A, b, c, E), (G, D, systems, C)
+
+
+@njit(cache=True)
+def steps_of_forces(x, u, G, D):
+    """Steps of forces (N, 3 nc) and loops (N, nl), by those of knots and efforts."""
+    (N, nf, _), nv = G.shape, x.shape[1] // 2
+    df, dl = np.empty((N, nf)), np.empty((N, D.shape[1]))
+    for k in range(N):
+        ends = np.concatenate((x[k + 1, :nv], x[k, :nv], np.ones(1)))
+        df[k] = -product(G[k], ends)
+        dl[k] = product(D[k], np.concatenate((x[k], u[k], np.ones(1))))
+    return df, dl
+
+
+@njit(cache=True)
+def multipliers(price, systems, C, feet):
+    """What each row of :func:`misses` (N, nv + 3 nc + nl) would cost, by what d+ does.
+
+    Args:
+        price: slopes of what is to be paid by d+ (N, nv).
+        systems, C: as from :func:`eliminate`.
+        feet: J' of every interval (N, nv, 3 nc).
+    """
+    N, nv, nf = feet.shape
+    n = systems.shape[1]
+    out = np.empty((N, n + nf))
+    for k in range(N):
+        right = np.zeros((n, 1))
+        for i in range(nv):
+            right[i, 0] = -price[k, i]
+        by_row = solved(systems[k], right)
+        by_force = product(transposed(feet[k]), by_row[:nv])
+        for i in range(nv):
+            out[k, i] = by_row[i, 0]
+        for i in range(n - nv):
+            out[k, nv + nf + i] = by_row[nv + i, 0]
         for i in range(nf):
-            D[k, i, one] -= g[i]
-        add_at(D[k], nf, 0, step[nv:, : one + 1], 1.0)
-        dv = product(E1, d1)
-        for i in range(nv):
-            for j in range(one + 1):
-                dv[i, j] = dv[i, j] / h - (E0[i, j] if j < nv else 0.0)
-            c[k, i], c[k, nv + i] = d1[i, one], dv[i, one]
-        for first, rows_of in ((0, d1), (nv, dv)):
-            add_at(A[k], first, 0, rows_of[:, :nx], 1.0)
-            add_at(b[k], first, 0, rows_of[:, nx:one], 1.0)
-        by_force = _by_forces(J, by_row[:nv], normal, w, slide[k], f[k], friction)
-        add_at(Y[k], 0, 0, by_row[:nv], 1.0)
-        add_at(Y[k], nv, 0, by_force, 1.0)
-        add_at(Y[k], nv + nf, 0, by_row[nv:], 1.0)
-        by_d = np.ascontiguousarray(Y[k, :, :nv])
-        add_at(Y[k], 0, nv, product(by_d, E0), 1.0)
-    return A, b, c, D, Y
+            foot, a = i // 3, i % 3
+            total = 0.0
+            for j in range(3):
+                total += C[k, foot, j, a] * by_force[3 * foot + j, 0]
+            out[k, nv + i] = total
+    return out
 
 
 @njit(cache=True)
@@ -249,73 +260,99 @@ def misses(values, effort, f, contact, relaxed):
 
 
 @njit(cache=True)
-def regulate(A, b, c, Q, q, R, r):
-    """Steps x (N + 1, nx), u (N, nu) and gains K (N, nu, nx) of
-
-        min sum_k x'Q x/2 + q'x + u'R u/2 + r'u,   x+ = A x + b u + c,  x_0 = 0
-
-    Args:
-        A, b, c: as from :func:`eliminate`.
-        Q, q: (N + 1, nx, nx) and (N + 1, nx).
-        R, r: diagonals (N, nu) and (N, nu).
-
-    Returns:
-        x and u; K, with u = u_0 - K x at every knot; and p (N, nx), the slopes of what
-        is still to be paid after x+ by c.
-    """
-    N, nx, nu = b.shape
-    V, s = Q[N].copy(), q[N].copy()
-    slopes, offsets = np.zeros((N, nx, nx)), np.empty((N, nx))
-    K, k0 = np.zeros((N, nu, nx)), np.empty((N, nu))
-    for k in range(N - 1, -1, -1):
-        add_at(slopes[k], 0, 0, V, 1.0)
-        Bt, At = transposed(b[k]), transposed(A[k])
-        BV, Vc = product(Bt, V), product(V, c[k])
-        H, S, VA = product(BV, b[k]), product(BV, A[k]), product(V, A[k])
-        Bs, BVc = product(Bt, s), product(BV, c[k])
-        both, t = np.zeros((nu, nx + 1)), np.empty(nu)
-        add_at(both, 0, 0, S, 1.0)
-        for i in range(nu):
-            H[i, i] += R[k, i]
-            t[i] = both[i, nx] = r[k, i] + Bs[i] + BVc[i]
-        gain = solved(H, both)
-        add_at(K[k], 0, 0, gain[:, :nx], 1.0)
-        for i in range(nu):
-            k0[k, i] = gain[i, nx]
-        for i in range(nx):
-            offsets[k, i] = s[i]
-            Vc[i] += s[i]
-        ahead, back = product(At, Vc), product(transposed(K[k]), t)
-        AVA, SK = product(At, VA), product(transposed(S), K[k])
-        s = np.empty(nx)
-        for i in range(nx):
-            s[i] = q[k, i] + ahead[i] - back[i]
-            for j in range(nx):
-                AVA[i, j] = Q[k, i, j] + AVA[i, j] - SK[i, j]
-        V = np.empty((nx, nx))
-        for i in range(nx):
-            for j in range(nx):
-                V[i, j] = 0.5 * (AVA[i, j] + AVA[j, i])
-    x, u, p = np.zeros((N + 1, nx)), np.empty((N, nu)), np.empty((N, nx))
-    for k in range(N):
-        feedback = product(K[k], x[k])
-        for i in range(nu):
-            u[k, i] = -k0[k, i] - feedback[i]
-        ahead, driven = product(A[k], x[k]), product(b[k], u[k])
-        for i in range(nx):
-            x[k + 1, i] = ahead[i] + driven[i] + c[k, i]
-        paid = product(slopes[k], x[k + 1])
-        for i in range(nx):
-            p[k, i] = paid[i] + offsets[k, i]
-    return x, u, K, p
+def _by_ends(bases, h, E, V, s):
+    """x'V x/2 + s'x of x = (d1, v1), v1 = (E1 d1 - E0 d0) / h, as a quadratic of d1 and
+    d0: W11, W10 and W00 (nv, nv), w1 and w0 (nv,)."""
+    nv, back, rate = len(s) // 2, E.transpose(0, 2, 1), 1 / h
+    P, W11, W00 = np.empty((nv, nv)), np.empty((nv, nv)), np.empty((nv, nv))
+    w1, w0 = np.empty((nv, 1)), np.empty((nv, 1))
+    for i in range(nv):
+        w1[i, 0], w0[i, 0] = rate * s[nv + i], -rate * s[nv + i]
+        for j in range(nv):
+            P[i, j] = rate * V[nv + i, nv + j]
+        for j in range(nv):
+            W11[i, j] = rate * V[nv + i, j]
+        for j in range(nv):
+            W00[i, j] = rate * P[i, j]
+    for part in (P, W11, w1):
+        turn_rows(bases, back, part)
+    for part in (W00, w0):
+        turn_rows(bases, E, part)
+    turn_columns(bases, back, W00)
+    add_at(P, 0, 0, V[:nv, nv:], 1.0)
+    W10, P_E = -rate * P, rate * P
+    turn_columns(bases, back, W10)
+    turn_columns(bases, E, P_E)
+    add_at(W11, 0, 0, V[:nv, :nv], 1.0)
+    add_at(W11, 0, 0, P_E, 1.0)
+    for i in range(nv):
+        w1[i, 0] += s[i]
+    return W11, W10, W00, w1[:, 0].copy(), w0[:, 0].copy()
 
 
 @njit(cache=True)
-def _clip(A, b, c, x, u, K, low, high):
+def _ahead(bases, h, steps, x, u):
+    """x+ of one interval."""
+    A, b, c, E = steps
+    nv, end = len(c), np.empty(2 * len(c))
+    moved, driven = product(A, x), product(b, u)
+    for i in range(nv):
+        end[i] = moved[i] + driven[i] + c[i]
+        end[nv + i] = (end[i] - x[i]) / h
+    for n in range(len(bases)):
+        j = bases[n, 1]
+        for i in range(3):
+            rate = 0.0
+            for m in range(3):
+                rate += E[n, i, m] * end[j + m] - E[n, m, i] * x[j + m]
+            end[nv + j + i] = rate / h
+    return end
+
+
+@njit(cache=True)
+def _back(bases, h, steps, costs, V, s):
+    """What is to be paid from the start of one interval, by what is from its end (V and
+    s); its gains K and k0; and what is to be paid by d+: W11, W10 and w1."""
+    (A, b, c, E), (Q, q, R, r) = steps, costs
+    (nv, nu), nx = b.shape, A.shape[1]
+    W11, W10, W00, w1, w0 = _by_ends(bases, h, E, V, s)
+    Bt, At = transposed(b), transposed(A)
+    BW = product(Bt, W11)
+    half, H, S = product(W11, A), product(BW, b), product(BW, A)
+    Wc, from_start = product(W11, c), product(transposed(W10), c)
+    add_at(S, 0, 0, product(Bt, W10), 1.0)
+    for i in range(nv):
+        Wc[i] += w1[i]
+        for j in range(nx):
+            half[i, j] *= 0.5
+    add_at(half, 0, 0, W10, 1.0)
+    T, ahead, t = product(At, half), product(At, Wc), product(Bt, Wc)
+    both = np.zeros((nu, nx + 1))
+    add_at(both, 0, 0, S, 1.0)
+    for i in range(nu):
+        H[i, i] += R[i]
+        t[i] += r[i]
+        both[i, nx] = t[i]
+    gain = solved(H, both)
+    K, k0 = gain[:, :nx].copy(), gain[:, nx].copy()
+    back = product(transposed(K), t)
+    add_at(T, 0, 0, product(transposed(S), K), -0.5)
+    V = T + transposed(T)
+    s = q + ahead - back
+    for i in range(nv):
+        s[i] += from_start[i] + w0[i]
+    add_at(V, 0, 0, Q, 1.0)
+    add_at(V, 0, 0, W00, 1.0)
+    return (V, s), (K, k0), (W11, W10, w1)
+
+
+@njit(cache=True)
+def _clip(bases, h, steps, x, u, K, low, high):
     """The steps of the knots where efforts are clipped, in place, with feedback on what
     clipping changed: an unstable horizon runs away else."""
-    (N, nx, nu), away = b.shape, np.empty(x.shape[1])
-    y = np.zeros(x.shape)
+    A, b, c, E = steps
+    (N, nu), nx = u.shape, x.shape[1]
+    y, away = np.zeros(x.shape), np.empty(nx)
     for k in range(N):
         for j in range(nx):
             away[j] = y[k, j] - x[k, j]
@@ -326,58 +363,82 @@ def _clip(A, b, c, x, u, K, low, high):
             if u[k, i] != within:
                 for j in range(nx):
                     K[k, i, j] = 0.0
-        ahead, driven = product(A[k], y[k]), product(b[k], u[k])
-        for j in range(nx):
-            y[k + 1, j] = ahead[j] + driven[j] + c[k, j]
+        y[k + 1] = _ahead(bases, h, (A[k], b[k], c[k], E[k]), y[k], u[k])
     return y
 
 
 @njit(cache=True)
-def regulate_within(A, b, c, Q, q, R, r, low, high):
-    """As :func:`regulate`, with low <= u <= high (N, nu).
+def regulate(bases, h, steps, Q, q, R, r, low, high):
+    """Steps x (N + 1, nx), u (N, nu) and gains K (N, nu, nx) of
+
+        min sum_k x'Q x/2 + q'x + u'R u/2 + r'u,   x_0 = 0,   low <= u <= high,
+        x+ = (d+, v+),   d+ = A x + b u + c,   v+ = (E1 d+ - E0 d) / h
 
     A primal-dual active set: efforts that pass a limit are held at it, and held ones
     whose cost would fall inside are released, until none changes or PASSES are over.
-    Held efforts have no feedback.
+    Held efforts have no feedback. Only the intervals up to the last change are swept
+    anew: limits are reached early in the horizon.
+
+    Args:
+        bases, h: see `stage`, and the step.
+        steps: A, b, c and E, as from :func:`eliminate`.
+        Q, q: (N + 1, nx, nx) and (N + 1, nx).
+        R, r: diagonals (N, nu) and (N, nu).
+        low, high: limits (N, nu).
+
+    Returns:
+        x and u; K, with u = u_0 - K x at every knot; and p (N, nv), the slopes of what
+        is still to be paid by d+.
     """
-    N, nx, nu = b.shape
+    A, b, c, E = steps
+    N, nv, nu = b.shape
+    nx = 2 * nv
     held, kept = np.zeros((N, nu), np.bool_), np.zeros((N, nu))
-    x, u, K, p = regulate(A, b, c, Q, q, R, r)
-    for _ in range(PASSES):
-        changed = False
+    free, moved, pull = b.copy(), c.copy(), r.copy()
+    V, s = Q.copy(), q.copy()
+    by_end, by_start = np.empty((N, nv, nv)), np.empty((N, nv, nv))
+    offsets, K, k0 = np.empty((N, nv)), np.empty((N, nu, nx)), np.empty((N, nu))
+    x, u, p = np.zeros((N + 1, nx)), np.empty((N, nu)), np.empty((N, nv))
+    last = N - 1
+    for _ in range(PASSES + 1):
+        for k in range(last, -1, -1):
+            at = A[k], free[k], moved[k], E[k]
+            costs = Q[k], q[k], R[k], pull[k]
+            paid, gains, ends = _back(bases, h, at, costs, V[k + 1], s[k + 1])
+            (V[k], s[k]), (K[k], k0[k]) = paid, gains
+            by_end[k], by_start[k], offsets[k] = ends
         for k in range(N):
-            for i in range(nu):
-                if held[k, i]:
-                    slope = 0.0
-                    for j in range(nx):
-                        slope += b[k, j, i] * p[k, j]
-                    slope = R[k, i] * kept[k, i] + r[k, i] + slope
-                    if slope * (kept[k, i] - low[k, i] > high[k, i] - kept[k, i]) > 0:
-                        held[k, i], changed = False, True
-                    if slope * (kept[k, i] - low[k, i] < high[k, i] - kept[k, i]) < 0:
-                        held[k, i], changed = False, True
-                elif u[k, i] < low[k, i] or u[k, i] > high[k, i]:
-                    kept[k, i] = min(max(u[k, i], low[k, i]), high[k, i])
-                    held[k, i] = changed = True
-        if not changed:
-            break
-        free, moved, pull = b.copy(), c.copy(), r.copy()
-        for k in range(N):
-            for i in range(nu):
-                if held[k, i]:
-                    for j in range(nx):
-                        moved[k, j] += b[k, j, i] * kept[k, i]
-                        free[k, j, i] = 0.0
-                    pull[k, i] = 0.0
-        x, u, K, p = regulate(A, free, moved, Q, q, R, pull)
-        for k in range(N):
+            u[k] = -k0[k] - product(K[k], x[k])
+            x[k + 1] = _ahead(bases, h, (A[k], free[k], moved[k], E[k]), x[k], u[k])
+            p[k] = product(by_end[k], x[k + 1, :nv]) + offsets[k]
+            p[k] += product(by_start[k], x[k, :nv])
             for i in range(nu):
                 if held[k, i]:
                     u[k, i] = kept[k, i]
-    outside = False
-    for k in range(N):
-        for i in range(nu):
-            outside = outside or u[k, i] < low[k, i] or u[k, i] > high[k, i]
+        last, outside = -1, False
+        for k in range(N):
+            for i in range(nu):
+                if held[k, i]:
+                    slope = R[k, i] * kept[k, i] + r[k, i]
+                    for j in range(nv):
+                        slope += b[k, j, i] * p[k, j]
+                    nearer = kept[k, i] - low[k, i] - (high[k, i] - kept[k, i])
+                    if slope * nearer > 0:
+                        held[k, i], last = False, k
+                elif u[k, i] < low[k, i] or u[k, i] > high[k, i]:
+                    kept[k, i] = min(max(u[k, i], low[k, i]), high[k, i])
+                    held[k, i] = outside = True
+                    last = k
+        if last < 0:
+            return x, u, K, p
+        for k in range(last + 1):
+            free[k], moved[k], pull[k] = b[k], c[k], r[k]
+            for i in range(nu):
+                if held[k, i]:
+                    for j in range(nv):
+                        moved[k, j] += b[k, j, i] * kept[k, i]
+                        free[k, j, i] = 0.0
+                    pull[k, i] = 0.0
     if outside:
-        x = _clip(A, b, c, x, u, K, low, high)
+        x = _clip(bases, h, steps, x, u, K, low, high)
     return x, u, K, p

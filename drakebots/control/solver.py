@@ -20,12 +20,19 @@ from time import thread_time
 import numpy as np
 
 from drakebots.control.problem import MpcCost, MpcPlan, MpcProblem, Reference
-from drakebots.control.riccati import eliminate, misses, regulate_within
-from drakebots.control.stage import Stage, cost_model, difference, retract
+from drakebots.control.riccati import (
+    eliminate,
+    misses,
+    multipliers,
+    regulate,
+    steps_of_forces,
+)
+from drakebots.control.stage import Stage, cost_model, cost_value, difference, retract
 from drakebots.core.checks import RANGES, array, check_value
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import GRAVITY
 from drakebots.model import gravity, joints_of
+from drakebots.trajopt.program import many
 
 LADDER = (1000.0, 100.0, 10.0, 1.0)
 """Factors of the barrier of a plan that starts from nothing. Softer contact acts at a
@@ -247,63 +254,82 @@ class MpcSolver:
 
     def _step(self, x: _Point, wanted, relaxed):
         """One Newton step: the iterate or None, gains, and whether it is good."""
-        new = self._damped(x, wanted, relaxed, 0.0)
-        if not new[2]:
-            shorter = self._damped(x, wanted, relaxed, DAMPING)
-            new = shorter if shorter[2] else new
-        return new
-
-    def _damped(self, x: _Point, wanted, relaxed, damping: float):
-        """The same with a Hessian larger by a share of its diagonal."""
-        p, nv = self.problem, self._sizes["nv"]
         out = self._evaluate(x, self._slopes)
         values, slopes = out[:4], out[4:]
         now = self._misses(x, values, relaxed)
-        cost, Q, g, R, r = self._cost(x, wanted)
-        low, high = (limit - x.tau for limit in self.effort_limits())
-        if damping:
-            Q, R = Q + damping * np.abs(Q) * np.eye(2 * nv), (1 + damping) * R
-        at = self._bases, p.step, x.v[1:], self._B, x.tau, x.f
+        model = cost_model(*self._costed(x, wanted))
+        at = self._bases, self.problem.step, x.v[1:], self._B, x.tau, x.f
         try:
-            A, b, c, D, Y = eliminate(*at, values, slopes, self._contact, relaxed)
-            dx, du, K, price = regulate_within(A, b, c, Q, g, R, r, low, high)
+            steps, rest = eliminate(*at, values, slopes, self._contact, relaxed)
         except np.linalg.LinAlgError:
             return None, None, False
-        if not (np.isfinite(dx).all() and np.isfinite(du).all()):
-            return None, None, False
-        steps = np.hstack([dx[:-1], du, np.ones((p.knots, 1))])
-        forces = np.einsum("kij,kj->ki", D, steps)
-        df, dl = np.split(forces, [x.f.shape[1]], axis=1)
-        y = np.abs(np.einsum("kij,kj->ki", Y, price))
-        weights = 2 * y + y.mean(0)
+
+        def damped(share):
+            found = self._direction(x, model, steps, share)
+            if found is None:
+                return None, None, False
+            dx, du, K, price = found
+            G, D, systems, C = rest
+            y = np.abs(multipliers(price, systems, C, slopes[3]))
+            moves = dx[:, : self._sizes["nv"]], du, *steps_of_forces(dx, du, G, D)
+            miss = np.abs(now), 2 * y + y.mean(0)
+            descent = np.sum(model[1] * dx) + np.sum(model[3] * du)
+            trial, good = self._searched(x, wanted, relaxed, moves, miss, descent)
+            return trial, K, good
+
+        new = damped(0.0)
+        if not new[2]:
+            shorter = damped(DAMPING)
+            new = shorter if shorter[2] else new
+        return new
+
+    def _direction(self, x: _Point, model, steps, damping: float):
+        """Steps, gains and prices within the limits of efforts, with a Hessian larger
+        by a share of its diagonal; None where there are none."""
+        Q, g, R, r = model
+        low, high = (limit - x.tau for limit in self.effort_limits())
+        if damping:
+            Q, R = Q + damping * np.abs(Q) * np.eye(Q.shape[1]), (1 + damping) * R
+        at = self._bases, self.problem.step, steps
+        try:
+            found = regulate(*at, Q, g, R, r, low, high)
+        except np.linalg.LinAlgError:
+            return None
+        return found if all(np.isfinite(d).all() for d in found[:2]) else None
+
+    def _searched(self, x: _Point, wanted, relaxed, moves, miss, descent):
+        """The iterate at a length at which the merit falls, and whether it is good."""
+        missed, weights = miss
         with np.errstate(over="ignore"):  # of a point that is far off
-            miss = float(np.sum(weights * np.abs(now)))
-        merit = cost + miss
-        descent = np.sum(g * dx) + np.sum(r * du) - miss
+            total = float(np.sum(weights * missed))
+        merit = cost_value(*self._costed(x, wanted)) + total
+        descent = descent - total
         best, length = None, 1.0
-        for _ in range(p.trials):
-            trial = self._moved(x, *(length * d for d in (dx[:, :nv], du, df, dl)))
+        for _ in range(self.problem.trials):
+            trial = self._moved(x, *(length * d for d in moves))
             values = self._evaluate(trial, self._rows)
             there = self._misses(trial, values, relaxed)
             with np.errstate(over="ignore"):  # of a step much too long
-                value = self._cost(trial, wanted)[0] + np.sum(weights * np.abs(there))
+                value = cost_value(*self._costed(trial, wanted))
+                value += np.sum(weights * np.abs(there))
             if value <= merit + 1e-4 * length * descent + 1e-12 * abs(merit):
-                return trial, K, True
+                return trial, True
             if np.isfinite(value) and (best is None or value < best[0]):
                 best = value, trial
             length *= 0.5
         if best is None:
-            return None, K, False
-        return best[1], K, bool(best[0] <= merit + RISE * abs(merit))
+            return None, False
+        return best[1], bool(best[0] <= merit + RISE * abs(merit))
 
     def _moved(self, x: _Point, dq, du, df, dl) -> _Point:
         """The iterate further by changes of its parts."""
         q = retract(self._bases, x.q, dq)
         return _Point(q, self._rates(q, x.v[0]), x.tau + du, x.f + df, x.l + dl)
 
-    def _cost(self, x: _Point, wanted):
+    def _costed(self, x: _Point, wanted):
+        """Arguments of the cost and of its model."""
         at = self._bases, self.problem.step, x.q, x.v, x.tau
-        return cost_model(*at, *wanted, self._limits, self._places)
+        return *at, *wanted, self._limits, self._places
 
     def _misses(self, x: _Point, values, relaxed) -> np.ndarray:
         return misses(values, x.tau @ self._B.T, x.f, self._contact, relaxed)
@@ -327,7 +353,7 @@ class MpcSolver:
             "friction": most(contact[:, :, :2] / w),
             "loops": most(loops),
         }
-        cost = float(self._cost(x, wanted)[0])
+        cost = float(cost_value(*self._costed(x, wanted)))
         if gains is None:
             gains = np.zeros((N, n["nu"], 2 * n["nv"]))
         finite = all(np.isfinite(a).all() for a in (x.q, x.v, x.tau, x.f, gains))
@@ -395,7 +421,7 @@ class _Mapped:
     """
 
     def __init__(self, function, count: int):
-        self._function = function.map(count)
+        self._function = many(function, count)
         self._buffer, self._run = self._function.buffer()
         sizes = [function.size_in(i)[0] for i in range(function.n_in())]
         self._inputs = [np.zeros((count, n)) for n in sizes]

@@ -41,7 +41,7 @@ import numpy as np
 
 from drakebots.control.problem import MpcProblem
 from drakebots.core.errors import InvalidInput
-from drakebots.core.kernels import add_at, njit, product, transposed
+from drakebots.core.kernels import add_at, njit
 from drakebots.model import find_body, joint_slices
 from drakebots.multibody import Twin
 from drakebots.trajopt.program import compiled
@@ -185,26 +185,50 @@ def difference(bases, q1, q0):
 
 
 @njit(cache=True)
-def slope(bases, d):
-    """E1 (nv, nv) of one difference d (nv,); E0 is its transpose."""
-    E = np.eye(len(d))
+def turns(bases, d):
+    """What E1 of one difference d (nv,) is where it is not the identity: its blocks
+    (n, 3, 3), one for every base. Those of E0 are their transposes."""
+    E = np.empty((len(bases), 3, 3))
     for b in range(len(bases)):
-        j = bases[b, 1]
-        r = d[j : j + 3]
+        r = d[bases[b, 1] : bases[b, 1] + 3]
         square = r[0] ** 2 + r[1] ** 2 + r[2] ** 2
         if square < 1e-8:
             c = 1 / 12
         else:
             angle = np.sqrt(square)
             c = 1 / square - (1 + np.cos(angle)) / (2 * angle * np.sin(angle))
-        # -K/2 + c K^2, K = [r]
+        # 1 - K/2 + c K^2, K = [r]
         for i in range(3):
             for k in range(3):
-                E[j + i, j + k] += c * (r[i] * r[k] - (square if i == k else 0.0))
+                E[b, i, k] = c * (r[i] * r[k] - (square if i == k else 0.0))
+            E[b, i, i] += 1.0
+        for i in range(3):
             up, down = (i + 1) % 3, (i + 2) % 3
-            E[j + i, j + up] += 0.5 * r[down]
-            E[j + up, j + i] -= 0.5 * r[down]
+            E[b, i, up] += 0.5 * r[down]
+            E[b, up, i] -= 0.5 * r[down]
     return E
+
+
+@njit(cache=True)
+def turn_rows(bases, E, X):
+    """E X in place of X (nv, n), with the blocks E of :func:`turns`."""
+    for b in range(len(bases)):
+        j = bases[b, 1]
+        for k in range(X.shape[1]):
+            x, y, z = X[j, k], X[j + 1, k], X[j + 2, k]
+            for i in range(3):
+                X[j + i, k] = E[b, i, 0] * x + E[b, i, 1] * y + E[b, i, 2] * z
+
+
+@njit(cache=True)
+def turn_columns(bases, E, X):
+    """X E in place of X (n, nv), with the blocks E of :func:`turns`."""
+    for b in range(len(bases)):
+        j = bases[b, 1]
+        for k in range(X.shape[0]):
+            x, y, z = X[k, j], X[k, j + 1], X[k, j + 2]
+            for i in range(3):
+                X[k, j + i] = x * E[b, 0, i] + y * E[b, 1, i] + z * E[b, 2, i]
 
 
 @njit(cache=True)
@@ -269,8 +293,8 @@ def _sides(x, low, high):
 
 
 @njit(cache=True)
-def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
-    """The cost and its Gauss-Newton model about (q, v, tau).
+def cost_value(bases, h, q, v, tau, wanted, weights, limits, places):
+    """The cost at (q, v, tau).
 
     Args:
         bases: see the module.
@@ -280,43 +304,58 @@ def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
         weights: P, V, R, T, W of `MpcCost.arrays`, and the weight of limits.
         limits: lower and upper limits of positions (nq,), infinite where there is none.
         places: index of each position in a velocity, -1 for those without limits.
+    """
+    N, nu = tau.shape
+    P, V, effort, T, W, walls = weights
+    low, high = limits
+    error, total = difference(bases, q, wanted[0]), 0.0
+    for k in range(1, N + 1):
+        p, s, share = (P, V, 0.5 * h) if k < N else (T, W, 0.5)
+        for j in range(v.shape[1]):
+            dv = v[k, j] - wanted[1][k, j]
+            total += share * (p[j] * error[k, j] ** 2 + s[j] * dv * dv)
+        for i in range(len(low)):
+            if places[i] >= 0:
+                total += h * walls * _sides(q[k, i], low[i], high[i])[0]
+        for i in range(nu):
+            total += 0.5 * h * effort[i] * tau[k - 1, i] ** 2
+    return total
+
+
+@njit(cache=True)
+def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
+    """The Gauss-Newton model of :func:`cost_value` about (q, v, tau).
 
     Returns:
-        the cost; Q (N + 1, 2 nv, 2 nv) and q (N + 1, 2 nv) by steps (d, dv) of the
-        knots; diagonals R and r (N, nu) by efforts.
+        Q (N + 1, 2 nv, 2 nv) and q (N + 1, 2 nv) by steps (d, dv) of the knots;
+        diagonals R and r (N, nu) by efforts.
     """
     N, nv = len(tau), v.shape[1]
     P, V, effort, T, W, walls = weights
     low, high = limits
     Q, g = np.zeros((N + 1, 2 * nv, 2 * nv)), np.zeros((N + 1, 2 * nv))
     R, r = np.empty_like(tau), np.empty_like(tau)
-    error, total = difference(bases, q, wanted[0]), 0.0
+    error = difference(bases, q, wanted[0])
     for k in range(1, N + 1):
-        E = slope(bases, error[k])
-        weighed, pull, at_q, at_v = transposed(E), np.empty(nv), 0.0, 0.0
+        weighed, pull = np.zeros((nv, nv)), np.empty((nv, 1))
         for j in range(nv):
             p, s = (h * P[j], h * V[j]) if k < N else (T[j], W[j])
-            e, dv = error[k, j], v[k, j] - wanted[1][k, j]
-            at_q += p * e * e
-            at_v += s * dv * dv
-            pull[j] = p * e
-            for i in range(nv):
-                weighed[i, j] *= p
+            pull[j, 0], weighed[j, j] = p * error[k, j], p
             Q[k, nv + j, nv + j] = s
-            g[k, nv + j] = s * dv
-        total += 0.5 * (at_q + at_v)
-        add_at(Q[k], 0, 0, product(weighed, E), 1.0)
-        by_e = product(transposed(E), pull)
+            g[k, nv + j] = s * (v[k, j] - wanted[1][k, j])
+        E = turns(bases, error[k])
+        turn_columns(bases, E, weighed)
+        for rows in (weighed, pull):
+            turn_rows(bases, E.transpose(0, 2, 1), rows)
+        add_at(Q[k], 0, 0, weighed, 1.0)
         for i in range(nv):
-            g[k, i] = by_e[i]
+            g[k, i] = pull[i, 0]
         for i in range(len(low)):
             if places[i] >= 0:
-                value, first, second = _sides(q[k, i], low[i], high[i])
-                total += h * walls * value
+                _, first, second = _sides(q[k, i], low[i], high[i])
                 g[k, places[i]] += h * walls * first
                 Q[k, places[i], places[i]] += h * walls * second
     for k in range(N):
         for i in range(tau.shape[1]):
-            total += 0.5 * h * effort[i] * tau[k, i] ** 2
             r[k, i], R[k, i] = h * effort[i] * tau[k, i], h * effort[i]
-    return total, Q, g, R, r
+    return Q, g, R, r

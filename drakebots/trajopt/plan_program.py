@@ -312,18 +312,16 @@ class PlanProgram(Generic[Plan]):
                 option that the solver does not know.
             UnknownName: for an unknown solver.
         """
-        mine, threads = self._set(solver)
-        how = {"threads": threads, **how}
+        mine = self._set(solver)
         how |= {"solver": solver, "options": {**mine, **(options or {})}}
         values, cost, solution = self._solved(how)
         return ProgramResult.of(solution, self.prog, values, cost)
 
-    def _set(self, solver: str) -> tuple[Mapping[str, Any], int | None]:
-        """Options that `prog` has for a solver, and its number of threads."""
-        mine, threads = options_of(self.prog, None, ExactIpoptSolver.id().name())
+    def _set(self, solver: str) -> Mapping[str, Any]:
+        """Options that `prog` has for a solver."""
         if solver in IDS:
-            mine = self.prog.solver_options().options.get(IDS[solver].name(), {})
-        return mine, threads
+            return self.prog.solver_options().options.get(IDS[solver].name(), {})
+        return options_of(self.prog, None, ExactIpoptSolver.id().name())
 
     def _solved(self, how: Mapping[str, Any]) -> tuple[np.ndarray, float, Solution]:
         """Values of all decision variables, the cost with all that was added, and the
@@ -489,12 +487,11 @@ def planning(
         if add is None:
             return solve(program, x, **how)
         own = opened(program, x)
-        before = own._set(solver)[0]
+        before = own._set(solver)
         add(own)
-        after, threads = own._set(solver)
-        mine = {k: v for k, v in after.items() if before.get(k) != v}
-        how = {"threads": threads, **how, "options": ours | mine | given}
-        return own._solved(how)[2]
+        after = own._set(solver).items()
+        mine = {k: v for k, v in after if before.get(k) != v}
+        return own._solved({**how, "options": ours | mine | given})[2]
 
     given = dict(options or {})
     return call

@@ -94,7 +94,7 @@ def quadruped(knots: int, folder: Path) -> tuple[Problem, Targets]:
         hard = target.view(x)["s"].max() <= HARD
         return bool(hard and violation(target, x) <= TOLERANCE)
 
-    functions = assemble(target, threads=1)
+    functions = assemble(target)
     recipe = Recipe(walk.standing.system)
     return Problem(target, recipe, functions, accept), walk
 
@@ -120,7 +120,7 @@ def littledog(folder: Path) -> tuple[Problem, np.ndarray]:
     problem = Problem(
         target,
         Recipe(system),
-        assemble(target, threads=1),
+        assemble(target),
         lambda x: dog.judge(target, feet, x).valid,
     )
     return problem, dog.guess(target, folder, 0)

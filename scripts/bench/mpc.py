@@ -20,7 +20,7 @@ A rate is that of the median solve; `ms` are of the processor time of the thread
 solves, and the delay of an answer in the simulation is that time.
 
 JSON: push_N, seeds, seeds_differ_by, first_seed, feedback, quadruped_hz,
-quadruped_p99_ms, hopper_hz, hopper_p99_ms.
+quadruped_step_ms, quadruped_p99_ms, hopper_hz, hopper_p99_ms.
 """
 
 from __future__ import annotations
@@ -225,6 +225,8 @@ def main(argv: Sequence[str] | None = None) -> dict:
     for case, row in rows.items():
         if case in ("quadruped", *SPEEDS):
             facts[f"{case}_hz"] = row["hz"]
+            steps = ITERATIONS.get(case, Mpc().iterations)
+            facts[f"{case}_step_ms"] = row["median_ms"] / steps
             facts[f"{case}_p99_ms"] = row["p99_ms"]
         if case in OTHERS:
             name = "climbing_falls" if case == "climb" else f"{case}_falls"

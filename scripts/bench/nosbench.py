@@ -147,9 +147,7 @@ def ours(problem: Problem) -> tuple[np.ndarray, bool, str]:
     pairs = first + np.arange(count)[:, None] + count * np.arange(3)
     posed = SimpleNamespace(program=program, pairs=pairs)
     solver = ComplementaritySolver(tolerance=TOLERANCE)
-    raw, details = solver._answer(
-        posed, problem.guess, options={}, monitor=None, threads=1
-    )
+    raw, details = solver._answer(posed, problem.guess, options={}, monitor=None)
     return raw.x, raw.success, details.status
 
 

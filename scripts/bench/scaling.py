@@ -152,7 +152,7 @@ def measure(model: Model, knots: int, quick: bool) -> dict:
 def measured(program, x0: np.ndarray, knots: int, coordinates: int, quick: bool):
     """Sizes and times of one program."""
     began = time.perf_counter()
-    functions = assemble(program, threads=1)
+    functions = assemble(program)
     built = time.perf_counter() - began
     return {
         "coordinates": coordinates,

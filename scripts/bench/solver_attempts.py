@@ -109,7 +109,6 @@ class Problem(NamedTuple):
                 options=OPTIONS["exact"],
                 assembled=self.functions,
                 monitor=lambda _: time.perf_counter() > deadline,
-                threads=1,
             )
         name = "snopt" if method == "recipe" else method
         solve = partial(solve_drake, options=OPTIONS[name], time_limit=limit)

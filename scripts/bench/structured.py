@@ -85,7 +85,6 @@ def linear_seconds(
             program,
             x0,
             assembled=functions,
-            threads=1,
             options={
                 "linear_solver": solver,
                 "max_iter": iterations,
@@ -104,7 +103,7 @@ def kkt(quick: bool) -> dict:
     problem = GaitProblem(frequency=10, surface="card", knots=21 if quick else 51)
     guess = simulated_gait(problem)
     _, program = gait_program(problem, guess.q[-1])
-    x0, functions = packed(program, guess), assemble(program, threads=1)
+    x0, functions = packed(program, guess), assemble(program)
     out: dict = {}
     for solver in ("structured", "mumps") * (1 if quick else 2):
         limit = 10 if quick else 60
@@ -161,7 +160,7 @@ def quadruped(quick: bool) -> dict:
 def littledog(quick: bool) -> dict:
     """The step-up on the authors' terrain."""
     folder = dog.data_folder(None)
-    found = dog.starts("authors", 2 if quick else 12, folder=folder, threads=1)
+    found = dog.starts("authors", 2 if quick else 12, folder=folder)
     return {
         "littledog_median_s": found.median_seconds,
         "littledog_valid_of_12": found.num_feasible,

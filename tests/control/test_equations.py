@@ -13,15 +13,20 @@ from drakebots.control.riccati import (
     contact_rows,
     eliminate,
     misses,
-    regulate_within,
+    multipliers,
+    regulate,
+    steps_of_forces,
 )
 from drakebots.control.stage import (
     Stage,
     barrier,
     cost_model,
+    cost_value,
     difference,
     retract,
-    slope,
+    turn_columns,
+    turn_rows,
+    turns,
 )
 from tests.helpers.scripts import load_script
 
@@ -98,8 +103,10 @@ def test_slopes_of_differences(size):
     q0[:, :4] /= np.linalg.norm(q0[:, :4])
     d = size * rng.normal(size=7)
     q1 = retract(BASE, q0, d[None])
-    E = slope(BASE, d)
-    zero = np.zeros(7)
+    E, same, zero = np.eye(7), np.eye(7), np.zeros(7)
+    turn_rows(BASE, turns(BASE, d), E)
+    turn_columns(BASE, turns(BASE, d), same)
+    np.testing.assert_array_equal(E, same)
     by_1 = _central(lambda s: difference(BASE, retract(BASE, q1, s[None]), q0)[0], zero)
     by_0 = _central(lambda s: difference(BASE, q1, retract(BASE, q0, s[None]))[0], zero)
     np.testing.assert_allclose(E, by_1, atol=1e-8)
@@ -236,7 +243,7 @@ def test_eliminated_intervals_meet_the_linearised_rows(looped):
     out = [np.array(x) for x in stage.functions[1](q1, v1, (v1 - v0) / h, f, l)]
     values = tuple(np.tile(x.ravel(), (N, 1)) for x in out[:4])
     slopes = tuple(np.ascontiguousarray(np.tile(x.T, (N, 1, 1))) for x in out[4:])
-    A, b, c, D, Y = eliminate(
+    (A, b, c, E), (G, D, systems, C) = eliminate(
         stage.bases,
         h,
         np.tile(v1, (N, 1)),
@@ -250,17 +257,18 @@ def test_eliminated_intervals_meet_the_linearised_rows(looped):
     np.testing.assert_array_equal(A[0], A[1])
     effort = np.tile(tau @ B.T, (N, 1))
     now = misses(values, effort, np.tile(f, (N, 1)), *contact)
-    np.testing.assert_allclose(Y[0].T @ now[0], c[0], atol=1e-9 * np.abs(c).max())
+    price = rng.normal(size=(N, n["nv"]))
+    y = multipliers(price, systems, C, slopes[3])
+    np.testing.assert_allclose(y[0] @ now[0], price[0] @ c[0], rtol=1e-9)
     x, u = 1e-1 * rng.normal(size=2 * n["nv"]), 1e-1 * rng.normal(size=n["nu"])
     end = A[0] @ x + b[0] @ u + c[0]
-    force = D[0] @ np.concatenate([x, u, [1.0]])
-    steps = [
-        *np.split(x, 2),
-        u,
-        end[: n["nv"]],
-        force[: 3 * n["nc"]],
-        force[3 * n["nc"] :],
-    ]
+    ends, both = np.tile(np.r_[end, end], (N + 1, 1)), np.tile(u, (N, 1))
+    ends[0] = x
+    df, dl = steps_of_forces(ends, both, G, D)
+    steps = [*np.split(x, 2), u, end, df[0], dl[0]]
+    rates = np.eye(n["nv"])
+    turn_rows(stage.bases, E[0], rates)
+    v_end = (rates @ end - rates.T @ x[: n["nv"]]) / h
 
     def along(s):
         return rows(*(s * step for step in steps))
@@ -270,7 +278,7 @@ def test_eliminated_intervals_meet_the_linearised_rows(looped):
     change = (up - down) / (2 * small)
     assert np.abs(now + change).max() < 1e-5 * np.abs(now).max()
     np.testing.assert_allclose(
-        (v_up - v_down) / (2 * small), end[n["nv"] :], atol=1e-5 * np.abs(end).max()
+        (v_up - v_down) / (2 * small), v_end, atol=1e-5 * np.abs(v_end).max()
     )
 
 
@@ -292,29 +300,31 @@ def test_cost_model_is_the_costs_gradient():
     places = np.array([-1] * 7 + [6, 7])
     limits = low, high
 
-    def model(q=q, v=v, tau=tau):
-        return cost_model(BASE, h, q, v, tau, wanted, weights, limits, places)
+    def of(function, q=q, v=v, tau=tau):
+        return function(BASE, h, q, v, tau, wanted, weights, limits, places)
 
-    _, Q, g, R, r = model()
+    Q, g, R, r = of(cost_model)
     zero = np.zeros(8)
     for k in range(N + 1):
 
         def moved(d, k=k):
             at = q.copy()
             at[k] = retract(BASE, q[k : k + 1], d[None])[0]
-            return model(q=at)[0]
+            return of(cost_value, q=at)
 
         def faster(d, k=k):
             at = v.copy()
             at[k] += d
-            return model(v=at)[0]
+            return of(cost_value, v=at)
 
         slopes = np.r_[_central(moved, zero), _central(faster, zero)]
         np.testing.assert_allclose(g[k], slopes if k else 0 * slopes, atol=2e-7)
         assert np.linalg.eigvalsh(Q[k]).min() > -1e-12
-    flat = _central(lambda u: model(tau=u.reshape(N, 2))[0], tau.ravel())
+    flat = _central(lambda u: of(cost_value, tau=u.reshape(N, 2)), tau.ravel())
     np.testing.assert_allclose(r.ravel(), flat, atol=1e-7)
-    bend = _central(lambda u: model(tau=u.reshape(N, 2))[4].ravel(), tau.ravel())
+    bend = _central(
+        lambda u: of(cost_model, tau=u.reshape(N, 2))[3].ravel(), tau.ravel()
+    )
     np.testing.assert_allclose(R.ravel(), np.diag(bend), rtol=1e-6)
 
 
@@ -329,26 +339,33 @@ def test_relaxed_barrier_is_smooth(z):
         assert value == pytest.approx(-np.log(z))
 
 
-def test_steps_within_limits_are_the_quadratic_programs():
+@pytest.mark.parametrize("bases", [np.zeros((0, 2), int), np.array([[0, 1]])])
+def test_steps_within_limits_are_the_quadratic_programs(bases):
     """Against a dense quadratic program over the efforts, solved to its optimum."""
-    rng, N, nx, nu = np.random.default_rng(9), 6, 4, 2
-    A = 0.5 * rng.normal(size=(N, nx, nx))
-    b, c = rng.normal(size=(N, nx, nu)), rng.normal(size=(N, nx))
-    Q = np.array([np.diag(rng.uniform(0.5, 1, nx)) for _ in range(N + 1)])
-    q, R, r = rng.normal(size=(N + 1, nx)), np.full((N, nu), 0.3), np.zeros((N, nu))
+    rng, N, nv, nu, h = np.random.default_rng(9), 6, 4, 2, 0.6
+    A = 0.3 * rng.normal(size=(N, nv, 2 * nv))
+    b, c = rng.normal(size=(N, nv, nu)), rng.normal(size=(N, nv))
+    E = 0.5 * rng.normal(size=(N, len(bases), 3, 3))
+    Q = np.array([np.diag(rng.uniform(0.5, 1, 2 * nv)) for _ in range(N + 1)])
+    q, R, r = rng.normal(size=(N + 1, 2 * nv)), np.full((N, nu), 0.3), np.zeros((N, nu))
     limit = np.full((N, nu), 0.4)
-    problem = A, b, c, Q, q, R, r
+
+    def ahead(k, x, u):
+        d, turned = A[k] @ x + b[k] @ u + c[k], np.eye(nv)
+        turn_rows(bases, E[k], turned)
+        return np.r_[d, (turned @ d - turned.T @ x[:nv]) / h]
 
     def cost(u):
-        x, total = np.zeros(nx), 0.0
+        x, total = np.zeros(2 * nv), 0.0
         for k in range(N):
             total += 0.5 * u[k] @ (R[k] * u[k])
-            x = A[k] @ x + b[k] @ u[k] + c[k]
+            x = ahead(k, x, u[k])
             total += 0.5 * x @ Q[k + 1] @ x + q[k + 1] @ x
         return total
 
     for low, high in ((-1e9 * limit, 1e9 * limit), (-limit, limit)):
-        x, u, K, _ = regulate_within(*problem, low, high)
+        problem = bases, h, (A, b, c, E), Q, q, R, r, low, high
+        x, u, K, _ = regulate(*problem)
         best = minimize(
             lambda u: cost(u.reshape(N, nu)),
             np.zeros(N * nu),
@@ -358,8 +375,6 @@ def test_steps_within_limits_are_the_quadratic_programs():
         assert cost(u) == pytest.approx(best.fun, rel=1e-6)
         assert (low <= u).all() and (u <= high).all()
         for k in range(N):
-            np.testing.assert_allclose(
-                x[k + 1], A[k] @ x[k] + b[k] @ u[k] + c[k], atol=1e-6
-            )
+            np.testing.assert_allclose(x[k + 1], ahead(k, x[k], u[k]), atol=1e-6)
     assert np.sum(np.abs(u) == 0.4) > 3
     assert not K[np.abs(u) == 0.4].any()

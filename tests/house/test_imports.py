@@ -58,8 +58,8 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 51_724,
-    "modules": 378,
+    "code_lines": 51_909,
+    "modules": 379,
     "single_importer_modules": 38,
     "functions_over_60_lines": 4,
     "field_declarations": 1,

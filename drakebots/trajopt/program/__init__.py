@@ -17,13 +17,9 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.trajopt.program.assemble import Assembled, assemble
-    from drakebots.trajopt.program.block import (
-        Block,
-        compile_blocks,
-        compiled,
-        compiler,
-    )
+    from drakebots.trajopt.program.block import Block, compile_blocks
     from drakebots.trajopt.program.builder import ProgramBuilder
+    from drakebots.trajopt.program.machine import compiled, compiler, many
     from drakebots.trajopt.program.program import (
         ADDED,
         Group,

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from drakebots.trajopt.program.block import compile_blocks
+from drakebots.trajopt.program.machine import many
 from drakebots.trajopt.program.program import Program, Term
 
 
@@ -37,13 +38,8 @@ class Assembled:
     hessian: ca.Function
 
 
-def assemble(program: Program, *, threads: int = 1) -> Assembled:
-    """Compiles and assembles a program's blocks.
-
-    Args:
-        program: the program.
-        threads: number of threads that evaluate the uses of a block.
-    """
+def assemble(program: Program) -> Assembled:
+    """Compiles and assembles a program's blocks."""
     compile_blocks(
         [t.block for t in (*program.terms, *program.costs)], program.compiles
     )
@@ -52,15 +48,15 @@ def assemble(program: Program, *, threads: int = 1) -> Assembled:
     lam_f, lam_g = ca.MX.sym("lam_f"), ca.MX.sym("lam_g", m)
     x = y * ca.DM(program.x_scale)
     values = (
-        _scatter(t.rows, t.signs, m) @ ca.vec(_call(t, "value", x, threads))
+        _scatter(t.rows, t.signs, m) @ ca.vec(_call(t, "value", x))
         for t in program.terms
     )
     g = sum(values, ca.MX.zeros(m))
-    costs = (ca.sum1(ca.vec(_call(t, "value", x, threads))) for t in program.costs)
+    costs = (ca.sum1(ca.vec(_call(t, "value", x))) for t in program.costs)
     f = sum(costs, ca.MX.zeros(1))
-    g_jac, J = _jacobian(program, x, threads)
-    f_grad, df = _gradient(program, x, threads)
-    H = _hessian(program, x, lam_f, lam_g, threads)
+    g_jac, J = _jacobian(program, x)
+    f_grad, df = _gradient(program, x)
+    H = _hessian(program, x, lam_f, lam_g)
     row_scale, given = ca.DM(program.row_scale), ["x", "p", "lam_f", "lam_g"]
     return Assembled(
         ca.Function("nlp_f", [y, p], [f], ["x", "p"], ["f"]),
@@ -73,19 +69,14 @@ def assemble(program: Program, *, threads: int = 1) -> Assembled:
     )
 
 
-def _call(term: Term, kind: str, x: ca.MX, threads: int, mu: ca.MX | None = None):
+def _call(term: Term, kind: str, x: ca.MX, mu: ca.MX | None = None):
     """One column of outputs for each use."""
     columns = term.columns.ravel().tolist()
     arguments = [ca.reshape(x[columns], term.columns.shape[1], term.count)]
     arguments.append(ca.MX(ca.DM(term.data.T)))
     if mu is not None:
         arguments.append(mu)
-    function = term.block.functions[kind]
-    if term.count > 1:
-        threaded = threads > 1 and function.n_out() and kind != "value"
-        how = ("thread", min(threads, term.count)) if threaded else ()
-        function = function.map(term.count, *how)
-    return function(*arguments)
+    return many(term.block.functions[kind], term.count)(*arguments)
 
 
 def _scatter(rows: np.ndarray, factors: np.ndarray, size: int) -> ca.DM:
@@ -125,11 +116,11 @@ class _Pattern:
         return ca.MX(pattern, collect @ ca.vertcat(*nonzeros))
 
 
-def _jacobian(program: Program, x: ca.MX, threads: int):
+def _jacobian(program: Program, x: ca.MX):
     m, n = program.num_rows, program.num_variables
     pattern, parts, values = _Pattern((m, n)), [], []
     for term in program.terms:
-        r, nonzeros = _call(term, "jacobian", x, threads)
+        r, nonzeros = _call(term, "jacobian", x)
         i, j = term.block.jacobian_pattern
         rows, columns = term.rows[:, i], term.columns[:, j]
         scale = program.x_scale[columns] / program.row_scale[np.maximum(rows, 0)]
@@ -139,11 +130,11 @@ def _jacobian(program: Program, x: ca.MX, threads: int):
     return sum(values, ca.MX.zeros(m)), pattern.matrix(parts)
 
 
-def _gradient(program: Program, x: ca.MX, threads: int):
+def _gradient(program: Program, x: ca.MX):
     n = program.num_variables
     f, df = ca.MX(0), ca.MX.zeros(n)
     for term in program.costs:
-        r, nonzeros = _call(term, "jacobian", x, threads)
+        r, nonzeros = _call(term, "jacobian", x)
         _, j = term.block.jacobian_pattern
         columns = term.columns[:, j]
         f = f + ca.sum1(ca.vec(r))
@@ -151,7 +142,7 @@ def _gradient(program: Program, x: ca.MX, threads: int):
     return f, df
 
 
-def _hessian(program: Program, x, lam_f, lam_g, threads):
+def _hessian(program: Program, x, lam_f, lam_g):
     """Upper triangle of the Lagrangian's Hessian, scaled variables and rows."""
     n = program.num_variables
     pattern, parts = _Pattern((n, n)), []
@@ -167,7 +158,7 @@ def _hessian(program: Program, x, lam_f, lam_g, threads):
             # Rows that are left out (-1) take any multiplier times zero.
             mu = ca.reshape(weight[np.maximum(term.rows, 0).ravel().tolist()], *shape)
             mu = mu * ca.DM((term.signs * (term.rows >= 0)).T)
-        nonzeros = _call(term, "hessian", x, threads, mu)
+        nonzeros = _call(term, "hessian", x, mu)
         a, b = term.columns[:, i], term.columns[:, j]
         scale = program.x_scale[a] * program.x_scale[b]
         # Off-diagonal entries of one variable with itself count twice.

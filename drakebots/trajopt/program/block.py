@@ -8,11 +8,7 @@ of the block to the next. The same block serves every knot. Large blocks are com
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -21,8 +17,7 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
-from drakebots.core.files import cache_folder, part_folder
-from drakebots.core.stages import stage
+from drakebots.trajopt.program.machine import compiled
 
 
 @checked("block")
@@ -179,145 +174,6 @@ def _triplets(pattern: ca.Sparsity) -> tuple[np.ndarray, np.ndarray]:
 
 def _nonzeros(matrix: ca.SX) -> ca.SX:
     return ca.vertcat(*matrix.nonzeros()) if matrix.nnz() else ca.SX.zeros(0, 1)
-
-
-# --- machine code ---------------------------------------------------------------
-#
-# CasADi functions are compiled once and kept on disk. A C compiler makes the large
-# expressions of a program about seven times faster. Without one, or with
-# DRAKEBOTS_COMPILE=0, CasADi interprets them.
-
-WORTH_IT = 2000
-"""Number of instructions below which a function is interpreted."""
-
-_FLAGS = ("-O1", "-fPIC", "-shared", "-fno-math-errno", "-ffp-contract=off")
-"""Without fused products and sums, so that every processor computes the same to the
-bit, and the same as interpreted."""
-
-
-def compiler() -> str | None:
-    """The path of the C compiler, or None to interpret."""
-    if os.environ.get("DRAKEBOTS_COMPILE", "1") == "0":
-        return None
-    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
-        found = name and shutil.which(name)
-        if found:
-            return found
-    return None
-
-
-RATE = 8e3
-"""Instructions of a function that a compiler translates in a second, about [1/s]."""
-
-
-def _split(code: str) -> str:
-    """C code of a long function with as many basic blocks as make GCC fast.
-
-    GCC's register allocation takes a time that grows with the square of a function's
-    length. From 2^26 registers times basic blocks on it uses a simpler algorithm
-    (lra_simple_p in GCC's ira.cc), whose code is up to 5 % slower for expressions like
-    these: the 52,000 instructions of a Mini Cheetah's Jacobian take 7 s in place of 30.
-    Jumps that the compiler cannot see through, and that cost no instruction, end
-    blocks. Other compilers skip them.
-    """
-    lines = code.split("\n")
-    steps = [k for k, line in enumerate(lines) if re.match(r"  a\d+=", line)]
-    every = len(steps) ** 2 >> 27
-    if every < 3:  # of 20,000 instructions: nothing is won
-        return code
-    for n, k in enumerate(steps[::every]):
-        lines[k] += f" SPLIT({n})"
-    head = """\
-#if defined(__GNUC__) && !defined(__clang__)
-#define SPLIT(n) __asm__ goto("" : : : : split##n); split##n:;
-#else
-#define SPLIT(n)
-#endif
-"""
-    return head + "\n".join(lines)
-
-
-def compiled(
-    functions: Sequence[ca.Function], sources: Sequence[str], what: str = "derivatives"
-) -> list[ca.Function]:
-    """The functions in the same order, large ones compiled.
-
-    Functions that cannot be compiled (no compiler, a read-only disk, an error of the
-    compiler) are returned unchanged.
-
-    Args:
-        functions: the functions.
-        sources: origin of each, by which its code is found again: the
-            code of a Hessian takes longer to write than to load.
-        what: their name, for messages while they are compiled.
-    """
-    cc = compiler()
-    if cc is None:
-        return list(functions)
-    jobs: list[_Job | None] = []
-    try:
-        with stage("compile"):
-            for f, source in zip(functions, sources):
-                large = f.n_instructions() >= WORTH_IT
-                jobs.append(_Job(f, cc, source) if large else None)
-        new = [job.function for job in jobs if job and job.process]
-        seconds = max(1.0, sum(f.n_instructions() for f in new) / RATE)
-        saying = f"compiling {what}, once: about {seconds:.0f} s" if new else ""
-        with stage("compile", saying):
-            return [job.finish() if job else f for job, f in zip(jobs, functions)]
-    finally:
-        for job in filter(None, jobs):  # Ctrl-C
-            job.stop()
-
-
-class _Job:
-    """The compilation of one function; compilers run in parallel."""
-
-    def __init__(self, function: ca.Function, cc: str, source: str):
-        self.function, self.process, self.target = function, None, None
-        # The name is part of the code, so it must not count.
-        parts = (source, function.name(), ca.__version__, cc, *_FLAGS)
-        key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-        try:
-            folder = cache_folder()
-            folder.mkdir(parents=True, exist_ok=True)
-            self.target = folder / f"{function.name()}_{key[:24]}.so"
-            if not os.path.exists(self.target):
-                generator = ca.CodeGenerator(function.name(), {"with_header": False})
-                generator.add(function)
-                self._start(_split(generator.dump()), cc)
-        except OSError:
-            self.target = None
-
-    def _start(self, code: str, cc: str) -> None:
-        self.work = part_folder(self.target)
-        source = self.work / "function.c"
-        source.write_text(code)
-        self.process = subprocess.Popen(
-            [cc, *_FLAGS, str(source), "-o", str(self.work / "function.so")],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-
-    def finish(self) -> ca.Function:
-        if self.target is None:
-            return self.function
-        try:
-            if self.process is not None:
-                if self.process.wait() != 0:
-                    return self.function
-                os.replace(self.work / "function.so", self.target)
-            return ca.external(self.function.name(), str(self.target))
-        except (OSError, RuntimeError):
-            return self.function
-
-    def stop(self) -> None:
-        """Ends the compiler if it runs, and removes its files."""
-        if self.process is not None:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.wait()
-            shutil.rmtree(self.work, ignore_errors=True)
 
 
 def compile_blocks(

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from drakebots.core.errors import FileProblem, InvalidInput, check_names, one_line
 from drakebots.core.files import replacing
 from drakebots.trajopt.program.block import Block
+from drakebots.trajopt.program.machine import many
 
 ADDED = "added"
 """Name of the last group, of variables that a user added: checkpoints leave them out,
@@ -313,7 +314,7 @@ def _map(term: Term, kind: str, x: np.ndarray, *more: np.ndarray) -> list[np.nda
     function = block.evaluator if kind == "value" else block.functions[kind]
     K = term.count
     args = (x[term.columns].T, term.data.T, *(m.T for m in more))
-    outputs = function.map(K)(*args)
+    outputs = many(function, K)(*args)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     return [np.asarray(o).reshape(-1, K).T for o in outputs]
 

@@ -171,12 +171,12 @@ class ComplementaritySolver(ExactIpoptSolver):
 class _Search:
     """One solve: the ladder, then branches."""
 
-    def __init__(self, solver, read: ReadBack, options, monitor, threads):
+    def __init__(self, solver, read: ReadBack, options, monitor):
         self.tolerance, self.weights = solver.tolerance, solver.weights
         self.program, self.pairs = read.program, read.pairs
         self.options = OPTIONS | options
         self.clock = Clock(self.options.pop("max_wall_time", None))
-        self.solve = partial(solve, monitor=monitor, threads=threads or 1)
+        self.solve = partial(solve, monitor=monitor)
         self.programs, self.stopped = 0, ""
         # 0 or 1: the side of each pair that is held at zero on the best branch.
         self.sides: np.ndarray | None = None

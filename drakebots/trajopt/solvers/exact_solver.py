@@ -186,8 +186,8 @@ class ExactIpoptSolver(SolverInterface if CALLABLE_BY_DRAKE else object):
         """
         read = ReadBack(prog)
         guess = read.unit * start_of(prog, initial_guess)
-        options, threads = options_of(prog, solver_options, self.SolverName())
-        how = {"options": options, "monitor": _watcher(read), "threads": threads}
+        options = options_of(prog, solver_options, self.SolverName())
+        how = {"options": options, "monitor": _watcher(read)}
         raw, details = self._answer(read, guess, **how)
         result = self._result() if result is None else result
         outcome = _RESULTS.get(raw.status, SolutionResult.kSolverSpecificError)
@@ -199,7 +199,7 @@ class ExactIpoptSolver(SolverInterface if CALLABLE_BY_DRAKE else object):
 
     def _answer(self, read: ReadBack, x0: np.ndarray, **how: Any) -> tuple[Raw, Any]:
         """The solver's output from a guess, and the result's details; `how` are
-        `options`, `monitor` and `threads` of :func:`.ipopt_exact.solve_exact`."""
+        `options` and `monitor` of :func:`.ipopt_exact.solve_exact`."""
         program = read.program
         raw = solve_exact(program, x0, **how)
         g, bounds = program.values(raw.x) / program.row_scale, raw.bound_multipliers
@@ -222,8 +222,8 @@ def start_of(prog: MathematicalProgram, guess: np.ndarray | None) -> np.ndarray:
 
 def options_of(
     prog: MathematicalProgram, more: SolverOptions | None, name: str
-) -> tuple[dict[str, Any], int | None]:
-    """IPOPT's options under a solver's name, and the number of threads."""
+) -> dict[str, Any]:
+    """IPOPT's options under a solver's name."""
     found: dict[str, Any] = {}
     common: dict[str, Any] = {}
     for options in (prog.solver_options(), more):
@@ -236,8 +236,7 @@ def options_of(
     if common.get("kPrintFileName"):
         out["output_file"] = common["kPrintFileName"]
         out["file_print_level"] = 5
-    threads = common.get("kMaxThreads")
-    return out | found, None if threads is None else int(threads)
+    return out | found
 
 
 def _watcher(read: ReadBack) -> Monitor | None:

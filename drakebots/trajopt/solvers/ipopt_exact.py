@@ -22,7 +22,7 @@ from threadpoolctl import ThreadpoolController
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.run import CtrlC
-from drakebots.core.threads import DENSE, cores
+from drakebots.core.threads import DENSE
 from drakebots.trajopt.program import Assembled, Program, assemble
 from drakebots.trajopt.solvers import kkt
 
@@ -184,7 +184,6 @@ def solve_exact(
     options: Mapping[str, Any] | None = None,
     monitor: Monitor | Watch | None = None,
     assembled: Assembled | None = None,
-    threads: int | None = None,
 ) -> Raw:
     """Solves a program by IPOPT with exact Hessians.
 
@@ -194,7 +193,6 @@ def solve_exact(
         options: options of IPOPT, which override :data:`DEFAULTS`.
         monitor: see :data:`Monitor`; or a watch of its own.
         assembled: the program's functions, if they were assembled before.
-        threads: number of threads for the derivatives; None for all cores.
 
     Raises:
         InvalidInput: for an option that IPOPT does not know.
@@ -205,7 +203,7 @@ def solve_exact(
     _check_spral(settings)
     watch = monitor if isinstance(monitor, Watch) else Watch(program, monitor)
     began = time.perf_counter()
-    assembled = assembled or assemble(program, threads=threads or cores())
+    assembled = assembled or assemble(program)
     built = {"build": time.perf_counter() - began}
     if settings["linear_solver"] != "structured":
         return _solved(program, x0, settings, watch, assembled, built)

@@ -252,7 +252,6 @@ def solve(
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
     keep: Mapping[str, np.ndarray | str] = MappingProxyType({}),
-    threads: int | None = None,
     lowered: Lowered | None = None,
 ) -> Solution:
     """Solves a program; returns the best iterate even when it is cut short.
@@ -269,7 +268,6 @@ def solve(
             largest number of iterations (0 if that is unknown, as with SNOPT).
         checkpoint: file that keeps the best iterate; a warning if it cannot be written.
         keep: more of its contents, by name, beside `seconds`, the solver's time.
-        threads: number of threads for the derivatives of "exact"; None for all cores.
         lowered: the program as a MathematicalProgram for Drake's solvers.
 
     Raises:
@@ -289,7 +287,7 @@ def solve(
     watch = Watch(program, lambda iteration: reports.on(watch, iteration), end)
     reports.save(x0)
     began = time.perf_counter()
-    how = {"time_limit": time_limit, "threads": threads, "lowered": lowered}
+    how = {"time_limit": time_limit, "lowered": lowered}
     raw, ended = _ran(solver, program, x0, watch, options, **how)
     if watch.best is not None:
         reports.save(watch.best.x)
@@ -297,14 +295,14 @@ def solve(
     return _solution(program, raw, watch, ended, solver, total)
 
 
-def _ran(solver, program, x0, watch, options, *, time_limit, threads, lowered):
+def _ran(solver, program, x0, watch, options, *, time_limit, lowered):
     """A solver's output, and the verdict with its message where Ctrl-C ended it."""
     how = {"options": options, "monitor": watch}
     try:
         check_stop()
         with stage("solve"):
             if solver == "exact":
-                return solve_exact(program, x0, threads=threads, **how), None
+                return solve_exact(program, x0, **how), None
             how |= {"time_limit": time_limit, "lowered": lowered}
             return solve_drake(program, x0, solver=solver, **how), None
     except KeyboardInterrupt as error:

@@ -188,7 +188,7 @@ def solved(program: Program, x0, linear_solver: str, **options) -> Raw:
     Small problems take no thread but ours.
     """
     settings = TIGHT | {"linear_solver": linear_solver} | options
-    return solve_exact(program, x0, options=settings, threads=1)
+    return solve_exact(program, x0, options=settings)
 
 
 def kkt_error(program: Program, raw: Raw) -> dict[str, float]:

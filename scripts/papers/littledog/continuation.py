@@ -70,14 +70,9 @@ class Stage:
     """Whether the stage is skipped once there is an answer."""
 
     @cached_property
-    def _functions(self) -> dict[int, Assembled]:
-        return {}
-
-    def assembled(self, threads: int) -> Assembled:
+    def assembled(self) -> Assembled:
         """The program's functions, made once."""
-        if threads not in self._functions:
-            self._functions[threads] = assemble(self.program, threads=threads)
-        return self._functions[threads]
+        return assemble(self.program)
 
 
 @dataclass(frozen=True)
@@ -161,7 +156,6 @@ def solve_continuation(
     accept: Accept | None = None,
     monitor: Monitor | None = None,
     time_limit: float | None = None,
-    threads: int = 1,
 ) -> Continuation:
     """Solves the programs of a continuation one after the other.
 
@@ -179,7 +173,6 @@ def solve_continuation(
         monitor: called at every iteration of every stage; True stops everything.
         time_limit: limit of the wall time, checked at every iteration;
             assembling functions does not count [s].
-        threads: number of threads for the derivatives.
 
     Raises:
         InvalidInput: for no stages, stages over different variables, or a guess
@@ -193,7 +186,7 @@ def solve_continuation(
     for stage in stages:
         if stage.spare and incumbent.feasible:
             continue
-        functions = stage.assembled(threads)
+        functions = stage.assembled
         left = None if time_limit is None else time_limit - spent
         if left is not None and left <= 0 and raw is not None:
             break
@@ -209,7 +202,6 @@ def solve_continuation(
             options={**stage.options, "max_iter": stage.max_iterations},
             monitor=watch,
             assembled=functions,
-            threads=threads,
         )
         x = watch.next_start(raw, stage.program)
         feasible = incumbent.offer(raw.x, stage.label)
@@ -415,7 +407,7 @@ def multi_start(
             be a function of a module, or another object that pickles; each process
             builds its own programs, since CasADi's functions do not pickle.
         seeds: seeds of the starts, all different.
-        processes: number of parallel processes, each with its own threads.
+        processes: number of parallel processes.
         done: called as done(seed, continuation) as each start ends.
 
     Raises:

@@ -378,7 +378,7 @@ def prepare(folder: Path, terrain: str) -> None:
         authors_program(folder, name)
 
 
-def run(folder: Path, terrain: str, threads: int, seed: int) -> Continuation:
+def run(folder: Path, terrain: str, seed: int) -> Continuation:
     """The answer from one start, on a ground by name.
 
     Its `seconds` are processor time: of the solver, of the judge and of assembling this
@@ -393,7 +393,6 @@ def run(folder: Path, terrain: str, threads: int, seed: int) -> Continuation:
         x0,
         problem=authors,
         accept=lambda x: judge(authors, feet, completed(authors, x)).valid,
-        threads=threads,
     )
     target, _ = authors_program(folder, terrain)
     x = completed(target, found.x)

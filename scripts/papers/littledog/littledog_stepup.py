@@ -80,7 +80,6 @@ def starts(
     *,
     seeds: Sequence[int] | None = None,
     folder: Path | None = None,
-    threads: int = 1,
     processes: int = 1,
     done: Callable[[int, Continuation], None] | None = None,
 ) -> MultiStart:
@@ -94,7 +93,6 @@ def starts(
         number: number of starts, seeds 0, 1, ...
         seeds: instead of those.
         folder: folder of the authors' files.
-        threads: threads of each process.
         processes: parallel processes.
         done: called as done(seed, continuation) as each start ends.
 
@@ -103,7 +101,7 @@ def starts(
         UnknownName: for another terrain.
     """
     return multi_start(
-        partial(run, folder or data_folder(None), terrain, threads),
+        partial(run, folder or data_folder(None), terrain),
         range(number) if seeds is None else seeds,
         processes=processes,
         done=done,

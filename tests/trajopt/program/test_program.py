@@ -12,7 +12,7 @@ from drakebots.trajopt.program import (
     Block,
     ProgramBuilder,
     assemble,
-    block,
+    machine,
 )
 
 
@@ -58,7 +58,7 @@ def test_jacobian_agrees_with_central_differences(program):
 
 
 def test_assembled_functions_agree_with_casadis_own_derivatives(program):
-    functions = assemble(program, threads=2)
+    functions = assemble(program)
     n, m = program.num_variables, program.num_rows
     random = np.random.default_rng(1)
     y, lam = random.standard_normal(n), random.standard_normal(m)
@@ -195,25 +195,71 @@ def test_a_block_may_have_any_name(name):
     assert block.jacobian_function(np.ones(4), 0.5)[1].numel() > 0
 
 
-@pytest.mark.skipif(block.compiler() is None, reason="needs a C compiler")
+needs_compiler = pytest.mark.skipif(
+    machine.compiler() is None, reason="needs a C compiler"
+)
+
+
+def _same_by_machine(f: ca.Function, columns: np.ndarray, patch) -> None:
+    """Machine code of one column, and of any number at once, gives what CasADi does."""
+    patch.setenv("DRAKEBOTS_COMPILE", "1")  # other tests of this file interpret
+    patch.setattr(machine, "WORTH_IT", 0)
+    (made,) = machine.compiled([f], ["a test"])
+    assert made.has_function(f"{f.name()}_wide")
+    one = [np.array(made(column)) for column in columns.T]
+    np.testing.assert_array_equal(np.hstack(one), np.array(f.map(len(one))(columns)))
+    for count in range(1, len(one) + 1):
+        at = columns[:, :count]
+        several = np.array(machine.many(made, count)(at))
+        np.testing.assert_array_equal(several, np.hstack(one[:count]))
+
+
+@needs_compiler
 @pytest.mark.parametrize("length", [600, 4200], ids=["whole", "in basic blocks"])
-def test_compiled_code_gives_the_same_to_the_bit(length, tmp_path, monkeypatch):
+def test_machine_code_gives_the_same_to_the_bit(length, tmp_path, monkeypatch):
     """Code that is long enough is divided, for GCC's sake."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("DRAKEBOTS_COMPILE", "1")  # other tests of this file interpret
     x = w = ca.SX.sym("w", 20)
     rows = []
     for n in range(length // 20):
         x = ca.sin(x) * ca.vertcat(x[1:], x[0]) + n * w
         rows.append(ca.sum1(x))
     f = ca.Function("chain", [w], [ca.vertcat(*rows)])
-    codes = []
-    split = block._split
-    monkeypatch.setattr(
-        block, "_split", lambda code: codes.append(split(code)) or codes[0]
-    )
-    (compiled,) = block.compiled([f], ["a test"])
+    at = np.random.default_rng(0).uniform(-1, 1, (20, 9))
+    _same_by_machine(f, at, monkeypatch)
     assert len(list(tmp_path.rglob("*.so"))) == 1
-    assert (" SPLIT(7)" in codes[0]) == (f.n_instructions() > 20_000)
-    at = np.random.default_rng(0).uniform(-1, 1, 20)
-    assert np.array_equal(np.array(compiled(at)), np.array(f(at)))
+    assert (" SPLIT(7)" in machine._code(f)) == (f.n_instructions() > 20_000)
+
+
+@needs_compiler
+def test_every_operation_is_the_same_by_machine_code(tmp_path, monkeypatch):
+    """CasADi's own words for them, of numbers within and outside of their domains."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    w = ca.SX.sym("w", 3)
+    x, y, z = ca.vertsplit(w)
+    of_one = "sqrt sin cos tan exp log asin acos atan sinh cosh tanh asinh acosh atanh "
+    of_one += "floor ceil fabs sign erf log1p expm1 logic_not"
+    of_two = "fmin fmax atan2 copysign fmod hypot remainder logic_and logic_or power"
+    rows = [getattr(ca, name)(x) for name in of_one.split()]
+    rows += [getattr(ca, name)(x, y) for name in of_two.split()]
+    rows += [x + y, x - y, x * y, x / y, -x, 2 * x, x * x, 1 / x, x**2.5, x < y]
+    rows += [x <= y]
+    rows += [x == z, x != z, ca.if_else(x < y, z, 1e-300), x + np.inf, 0 * x]
+    f = ca.Function("operations", [w], [ca.vertcat(*rows)])
+    random = np.random.default_rng(1)
+    at = random.choice(
+        [0.0, -0.0, 0.3, -0.7, 1.0, 5.5, -1e300, np.inf, np.nan], (3, 40)
+    )
+    at[:, :20] = random.normal(size=(3, 20))
+    _same_by_machine(f, at, monkeypatch)
+
+
+@needs_compiler
+def test_what_has_no_machine_code_is_interpreted(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("DRAKEBOTS_COMPILE", "1")
+    monkeypatch.setattr(machine, "WORTH_IT", 0)
+    x = ca.SX.sym("x")
+    f = ca.Function("inverse", [x], [ca.erfinv(x)])
+    assert machine.compiled([f], ["a test"]) == [f]
+    assert not list(tmp_path.rglob("*.so"))

@@ -287,7 +287,6 @@ def test_a_solve_within_a_solve(linear_solver):
         np.zeros(50),
         options=TIGHT | {"linear_solver": linear_solver},
         monitor=monitor,
-        threads=1,
     )
     np.testing.assert_array_equal(raw.x, alone.x)
     assert len(inner) > 2

@@ -33,7 +33,7 @@ def long_hop(tmp_path_factory):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_same_optimum_as_exact(solver):
     program = chain(scale=0.5)
-    exact = solve_exact(program, START, threads=1)
+    exact = solve_exact(program, START)
     raw = solve_drake(program, START, solver=solver)
     assert raw.success
     np.testing.assert_allclose(raw.x, exact.x, atol=1e-3)
@@ -44,7 +44,7 @@ def test_same_optimum_as_exact(solver):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_hopper(solver, tmp_path):
     program, guess = hopper(tmp_path, knots=4)
-    exact = solve_exact(program, guess, threads=1)
+    exact = solve_exact(program, guess)
     raw = solve_drake(program, 1.001 * exact.x, solver=solver)
     assert raw.success and worst(program, raw.x) < 1e-6
     assert program.objective(raw.x) == pytest.approx(program.objective(exact.x), 1e-3)

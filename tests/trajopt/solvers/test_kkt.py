@@ -430,7 +430,7 @@ def test_solves_in_threads_do_not_mix(walk):
     alone = solve_exact(program, x0, options=options).x
     with ThreadPoolExecutor(2) as pool:
         together = pool.map(
-            lambda _: solve_exact(program, x0, options=options, threads=1).x, range(4)
+            lambda _: solve_exact(program, x0, options=options).x, range(4)
         )
         for x in together:
             np.testing.assert_allclose(x, alone, rtol=1e-9, atol=1e-12)

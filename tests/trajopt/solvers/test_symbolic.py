@@ -182,7 +182,7 @@ def test_hessian_of_what_a_user_adds():
     program = read.program
     assert program.num_rows == lowered.program.num_rows + 1 + 6
     assert read.pairs.shape == (2, 3)
-    functions = assemble(program, threads=1)
+    functions = assemble(program)
     rng = np.random.default_rng(0)
     n, m = program.num_variables, program.num_rows
     y, mu, e = rng.uniform(-1, 1, n), rng.normal(size=m), 1e-6
