@@ -88,7 +88,9 @@ def walk(ankles):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("ground", [Sap(), Hard()])
+@pytest.mark.parametrize(
+    "ground", [Sap(), pytest.param(Hard(), marks=pytest.mark.slow)]
+)
 def test_a_walk_on_linkages_is_executed(walk, ankles, ground, tmp_path):
     """Three motors and four joints a leg: the whole stride, on both grounds."""
     assert_followed(walk.data, ankles)
