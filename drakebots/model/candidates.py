@@ -134,12 +134,13 @@ def _chosen(found: list[FootCandidate], tall: float, free: bool) -> list[FootCan
     if not possible:
         return found
     lowest = min(possible, key=lambda foot: foot.height)
-    feet = [
-        foot
-        for foot in possible
-        if foot.height - lowest.height
-        <= tall * (_ALIKE if foot.joints == lowest.joints else _NEAR)
-    ]
+    feet = []
+    for foot in possible:
+        alike = foot.joints == lowest.joints
+        near = foot.height - lowest.height <= tall * (_ALIKE if alike else _NEAR)
+        # A name says more than a pose, which a keyframe may have wrong.
+        if near or (alike and foot.named and lowest.named):
+            feet.append(foot)
     for better in (lambda foot: foot.named, lambda foot: foot.mirrored):
         feet = [foot for foot in feet if better(foot)] or feet
     if lowest.height > _LOW * tall:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         EULER_JOINTS,
         attach_base,
         base_body,
+        base_joints,
         floats,
         root_bodies,
         set_base_pose,

@@ -14,6 +14,7 @@ import numpy as np
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import (
+    Joint,
     PrismaticJoint,
     RevoluteJoint,
     RigidBody,
@@ -49,22 +50,32 @@ def floats(model: Model) -> bool:
     return bool(root_bodies(probe))
 
 
-def base_body(plant: MultibodyPlant) -> RigidBody:
-    """The body whose pose stands for the robot: the root of the first tree."""
-    if free := free_bodies(plant):
-        return free[0]
-    # Joints come in any order: search outward from the world for the first body
-    # with mass.
+def base_joints(plant: MultibodyPlant) -> list[Joint]:
+    """The joints from the world to a robot's base, the first body with mass of the
+    heaviest tree: a door, or a link that is fixed to the world, is none."""
     below: dict = {}
     for joint in joints_of(plant):
-        below.setdefault(joint.parent_body().index(), []).append(joint.child_body())
-    level = [plant.world_body()]
-    while level:
-        level = [child for body in level for child in below.get(body.index(), [])]
-        for body in level:
-            if body.default_mass() > 0:
-                return body
-    return plant.world_body()
+        below.setdefault(joint.parent_body().index(), []).append(joint)
+
+    def mass(joint: Joint) -> float:
+        body = joint.child_body()
+        return body.default_mass() + sum(map(mass, below.get(body.index(), [])))
+
+    found, body = [], plant.world_body()
+    while joints := below.get(body.index()):
+        found.append(max(joints, key=mass))
+        body = found[-1].child_body()
+        if body.default_mass() > 0:
+            break
+    return found
+
+
+def base_body(plant: MultibodyPlant) -> RigidBody:
+    """The body whose pose stands for the robot: the free one, or its base."""
+    if free := free_bodies(plant):
+        return free[0]
+    joints = base_joints(plant)
+    return joints[-1].child_body() if joints else plant.world_body()
 
 
 def attach_base(plant: MultibodyPlant, base: str) -> None:

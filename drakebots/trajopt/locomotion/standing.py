@@ -28,6 +28,7 @@ from drakebots.multibody import (
     Robot,
     Terrain,
     base_body,
+    base_joints,
     build_robot,
     find_posture,
 )
@@ -215,7 +216,7 @@ def _check_loops(robot: Robot, context) -> None:
 
 
 def base_axes(robot: Robot) -> dict[str, str]:
-    """Names of the coordinates between the world and the first body with mass.
+    """Names of the coordinates between the world and the base.
 
     The axis of a coordinate is read off the base's velocity with all positions at
     zero; coordinates along other directions than +x, +y, +z are left out.
@@ -223,16 +224,14 @@ def base_axes(robot: Robot) -> dict[str, str]:
     plant = robot.plant
     context = context_at(plant, np.zeros(plant.num_positions()))
     actuated = {joint.index() for joint in driven_joints(plant)}
-    joints = joints_of(plant)
-    names = ContactSystem(robot).coordinates
-    body, found, world = plant.world_body(), {}, plant.world_frame()
-    while True:
-        below = [j for j in joints if j.parent_body().index() == body.index()]
-        if len(below) != 1 or below[0].index() in actuated:
-            return found
-        joint = below[0]
-        body = joint.child_body()
-        at = body.body_frame(), np.zeros(3), world, world
+    parents = [int(joint.parent_body().index()) for joint in joints_of(plant)]
+    names, found = ContactSystem(robot).coordinates, {}
+    world = plant.world_frame()
+    for joint in base_joints(plant):
+        parent = int(joint.parent_body().index())
+        if joint.index() in actuated or (parents.count(parent) > 1 and parent):
+            break
+        at = joint.child_body().body_frame(), np.zeros(3), world, world
         J = plant.CalcJacobianSpatialVelocity(context, JacobianWrtVariable.kV, *at)
         start = joint.velocity_start()
         for column in range(start, start + joint.num_velocities()):
@@ -243,8 +242,7 @@ def base_axes(robot: Robot) -> dict[str, str]:
             k = int(np.argmax(parts))
             if np.abs(parts - np.eye(3)[k]).max() < 1e-9:
                 found.setdefault(AXES[first + k], names[column])
-        if body.default_mass() > 0:
-            return found
+    return found
 
 
 def lowered(standing: Standing, q: np.ndarray) -> np.ndarray:

@@ -107,6 +107,17 @@ def test_knees_that_cannot_be_straight_do_not_make_soles_of_shanks(tmp_path):
     assert [foot.name for foot in load(path).feet] == [f"{n}_end" for n in CORNERS]
 
 
+def test_feet_by_name_count_where_a_pose_lifts_them(tmp_path):
+    """As in a keyframe whose front legs are folded; unnamed ends up there are none."""
+    for end, found in ((empty_end, [*CORNERS]), (no_end, ["RL", "RR"])):
+        legs = [
+            leg(n, x, y, end=end, down="0.15" if n.startswith("F") else "-0.2")
+            for n, (x, y) in CORNERS.items()
+        ]
+        model = load(urdf(tmp_path, trunk(), *legs))
+        assert sorted(foot.body[:2] for foot in model.feet) == found
+
+
 def test_legs_that_point_up_at_zero_still_have_feet(tmp_path):
     """As in files whose legs are drawn folded over the back."""
     shank = '<cylinder radius="0.01" length="0.2"/>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -13,6 +14,7 @@ from drakebots.core.convert import as_yaml, build
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.formats import load
+from drakebots.multibody import base_body, build_robot
 from drakebots.robots import read_scenario
 from drakebots.trajopt.locomotion import (
     Footfall,
@@ -22,6 +24,7 @@ from drakebots.trajopt.locomotion import (
     Series,
     Walk,
     WayPoint,
+    base_axes,
     gait_program,
     kinematic_guess,
     plan_gait,
@@ -369,3 +372,25 @@ def test_the_base_must_have_the_axis(tmp_path):
     problem = LocomotionProblem(hopper, Hop(waypoints=[turned]))
     with pytest.raises(InvalidInput, match="no base coordinate for yaw"):
         problem.mathematical_program()
+
+
+@pytest.mark.filterwarnings("ignore:.*fixed to the world")
+def test_a_base_may_stand_beside_links_of_the_world(tmp_path):
+    """A root that the file calls floating, as a footprint of HyQReal's, and a door."""
+    text = robots.quadruped_urdf()
+    trunk = re.search(r'<link name="(\w+)"', text)[1]
+    more = f"""
+  <link name="base_link"/>
+  <joint name="floating_base" type="floating">
+    <parent link="base_link"/> <child link="{trunk}"/>
+  </joint>
+  <link name="door"> <inertial> <mass value="0.1"/> <inertia ixx="1e-3" iyy="1e-3"
+    izz="1e-3" ixy="0" ixz="0" iyz="0"/> </inertial> </link>
+  <joint name="hinge" type="revolute"> <axis xyz="0 0 1"/> <limit effort="0"
+    velocity="1" lower="-1" upper="1"/> <parent link="world"/> <child link="door"/>
+  </joint>
+</robot>"""
+    model = robots.written(tmp_path, "dog", text.replace("</robot>", more))
+    robot = build_robot(model, base="euler")
+    assert list(base_axes(robot)) == ["x", "y", "z", "yaw", "pitch", "roll"]
+    assert base_body(robot.plant).name() == trunk
