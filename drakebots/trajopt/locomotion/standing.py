@@ -18,7 +18,7 @@ import casadi as ca
 import numpy as np
 from pydrake.multibody.tree import JacobianWrtVariable
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import InvalidInput, UnknownName, some
 from drakebots.core.units import Scaling
 from drakebots.formats import robot_alone
 from drakebots.model import Model, context_at, driven_joints, joints_of
@@ -149,9 +149,9 @@ def stand(
             the posture that :func:`drakebots.multibody.find_posture` finds.
 
     Raises:
-        InvalidInput: for a model without feet, actuators or mass, one whose centre
-            of mass is not above its feet, loops that do not close in this pose, and
-            positions that are not finite.
+        InvalidInput: for a model without feet, actuators or mass, one whose legs
+            nothing drives, one whose centre of mass is not above its feet, loops that
+            do not close in this pose, and positions that are not finite.
         UnknownName: for an unknown joint.
     """
     check_legged(model, len(model.summary.actuators))
@@ -159,6 +159,11 @@ def stand(
     base = "euler" if model.summary.bases else "fixed"
     original = build_robot(model, base=base, time_step=0)
     posture = find_posture(model, pose=pose, bent=True)
+    if posture.limp:
+        raise InvalidInput(
+            f"{model.name}: nothing drives its legs ({some(posture.passive)}); give "
+            "them motors (--actuate all --effort 10)"
+        )
     scaling = _natural_units(original, posture)
     robot = build_robot(model, base=base, time_step=0, scaling=scaling)
     system = ContactSystem(robot, terrain=Flat() if terrain is None else terrain)

@@ -394,3 +394,19 @@ def test_a_base_may_stand_beside_links_of_the_world(tmp_path):
     robot = build_robot(model, base="euler")
     assert list(base_axes(robot)) == ["x", "y", "z", "yaw", "pitch", "roll"]
     assert base_body(robot.plant).name() == trunk
+
+
+def test_legs_without_motors_are_refused_at_once(tmp_path):
+    """As a quadruped whose file gives motors to its arm only."""
+    text = robots.quadruped_urdf()
+    legs = re.sub(r"<transmission.*?</transmission>", "", text, flags=re.DOTALL)
+    arm = """<link name="arm"> <inertial> <mass value="0.1"/> <inertia ixx="1e-3"
+      iyy="1e-3" izz="1e-3" ixy="0" ixz="0" iyz="0"/> </inertial> </link>
+      <joint name="shoulder" type="revolute"> <axis xyz="0 1 0"/> <limit effort="1"
+      velocity="1" lower="-1" upper="1"/> <parent link="{}"/> <child link="arm"/>
+      </joint></robot>"""
+    trunk = re.search(r'<link name="(\w+)"', text)[1]
+    legs = legs.replace("</robot>", arm.format(trunk))
+    dog = robots.written(tmp_path, "dog", legs, actuate=["shoulder"], effort=1.0)
+    with pytest.raises(InvalidInput, match=r"nothing drives its legs .*--actuate all"):
+        stand(dog)
