@@ -37,10 +37,25 @@ EULER_JOINTS = ("x", "y", "z", "yaw", "pitch", "roll")
 
 
 def root_bodies(plant: MultibodyPlant) -> list:
-    """The base of each tree: bodies that are no joint's child; before Finalize."""
+    """The base of each tree that no joint holds on the world; before Finalize. A rod
+    that only bears another part, by a joint's parent, is in that part's tree."""
     lasting = [joint for joint in joints_of(plant) if not joint.is_ephemeral()]
+    ends = [{j.parent_body().index(), j.child_body().index()} for j in lasting]
     held = {joint.child_body().index() for joint in lasting}
-    return [body for body in bodies_of(plant)[1:] if body.index() not in held]
+
+    def joined(body: RigidBody) -> set:
+        tree, before = {body.index()}, set()
+        while tree != before:
+            before = set(tree)
+            tree = tree.union(*(pair for pair in ends if pair & tree))
+        return tree
+
+    found, known = [], joined(plant.world_body())
+    for body in bodies_of(plant)[1:]:
+        if body.index() not in held | known:
+            found.append(body)
+            known |= joined(body)
+    return found
 
 
 def floats(model: Model) -> bool:

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
-from pydrake.multibody.tree import BodyIndex
+from pydrake.multibody.plant import MultibodyPlant
+from pydrake.multibody.tree import BodyIndex, RevoluteJoint, SpatialInertia
 from pydrake.systems.framework import DiagramBuilder
 
 import drakebots
@@ -257,3 +258,14 @@ def test_robots_of_one_builder_have_names_of_their_own(models):
 def test_a_robot_of_something_else_is_refused(models, given, words):
     with pytest.raises(InvalidInput, match=words):
         build_robot(**{"model": models["arm"], "builder": DiagramBuilder(), **given})
+
+
+def test_a_rod_that_bears_a_link_of_the_robot_is_no_base():
+    """As the achilles rods of Cassie, parents of springs that shins bear already."""
+    plant = MultibodyPlant(0.0)
+    for name in ("pelvis", "shin", "rod"):
+        plant.AddRigidBody(name, SpatialInertia.SolidSphereWithMass(1.0, 0.1))
+    for parent, child in (("pelvis", "shin"), ("rod", "shin")):
+        frames = (plant.GetFrameByName(each) for each in (parent, child))
+        plant.AddJoint(RevoluteJoint(f"{parent}_{child}", *frames, [0, 1, 0]))
+    assert [body.name() for body in root_bodies(plant)] == ["pelvis"]
