@@ -46,7 +46,7 @@ SLACK = (1e-7, 1.0)
 """Bounds of the complementarity slack, m g l."""
 
 TILT = np.pi / 3
-"""Bound of roll and pitch [rad]: away from the singularity of Euler angles."""
+"""Bound of the change of roll, and of pitch, away from its singularity [rad]."""
 
 STRAIGHT = 0.3
 """Bound of the change of yaw in a walk [rad]."""
@@ -151,12 +151,14 @@ def _position_bounds(aim: Targets) -> tuple[np.ndarray, np.ndarray]:
     standing = aim.standing
     plant = standing.system.robot.plant
     low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
-    bounds = {"roll": (0.0, TILT), "pitch": (0.0, TILT)}
-    if aim.motion.steady and "yaw" in standing.base:
-        bounds["yaw"] = (aim.start[standing.index("yaw")], STRAIGHT)
-    for axis, i in standing.indices(*bounds).items():
-        middle, size = bounds[axis]
-        low[i], high[i] = max(low[i], middle - size), min(high[i], middle + size)
+    sizes = {"roll": TILT, "pitch": TILT}
+    if aim.motion.steady:
+        sizes["yaw"] = STRAIGHT
+    for axis, i in standing.indices(*sizes).items():
+        # Files may turn a base about x or z, so that level is not zero.
+        middle = 0.0 if axis == "pitch" else aim.start[i]
+        low[i] = max(low[i], middle - sizes[axis])
+        high[i] = min(high[i], middle + sizes[axis])
     return low, high
 
 

@@ -410,3 +410,36 @@ def test_legs_without_motors_are_refused_at_once(tmp_path):
     dog = robots.written(tmp_path, "dog", legs, actuate=["shoulder"], effort=1.0)
     with pytest.raises(InvalidInput, match=r"nothing drives its legs .*--actuate all"):
         stand(dog)
+
+
+@pytest.mark.long
+def test_a_base_that_its_file_rolls_walks(tmp_path):
+    """As that of dm_control's humanoids, whose y points up."""
+    leg = """<body name="{n}_thigh" pos="{x} 0 {z}" quat="0.70710678 -0.70710678 0 0">
+      <joint name="{n}_roll" axis="1 0 0" range="-0.6 0.6"/> <joint name="{n}_hip"
+      axis="0 1 0" range="-1 2"/> <geom type="capsule" fromto="0 0 0 0 0 -0.2"
+      size="0.02"/> <body name="{n}_shank" pos="0 0 -0.2"> <joint name="{n}_knee"
+      axis="0 1 0" range="-2.4 -0.2"/> <geom type="capsule" fromto="0 0 0 0 0 -0.2"
+      size="0.01"/> <geom name="{n}_foot" type="sphere" pos="0 0 -0.2" size="0.02"/>
+      </body></body>"""
+    legs = [
+        leg.format(n=f"{a}{b}", x=x, z=-y)
+        for a, x in (("f", 0.18), ("r", -0.18))
+        for b, y in (("l", 0.12), ("r", -0.12))
+    ]
+    motors = [
+        f'<motor joint="{a}{b}_{joint}" ctrlrange="-30 30"/>'
+        for a in "fr"
+        for b in "lr"
+        for joint in ("roll", "hip", "knee")
+    ]
+    path = tmp_path / "rolled.xml"
+    path.write_text(
+        f"""<mujoco model="rolled"><compiler angle="radian"/><worldbody> <body
+        name="trunk" pos="0 0 0.4" quat="0.70710678 0.70710678 0 0"><freejoint/> <geom
+        type="box" size="0.18 0.05 0.09"/>{"".join(legs)}</body></worldbody>
+        <actuator>{"".join(motors)}</actuator></mujoco>"""
+    )
+    plan = plan_locomotion(LocomotionProblem(load(path), Walk(forward=0.1)))
+    assert plan.ok, plan.message
+    assert plan.metrics["moved"]["x"] == pytest.approx(0.1, abs=1e-6)
