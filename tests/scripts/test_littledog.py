@@ -159,7 +159,7 @@ def test_unknown_terrain(folder):
 @pytest.mark.long
 def test_one_start(folder):
     """An answer on both grounds to 1e-6, better than the stored optimum."""
-    result = littledog.run(folder, "authors", threads=2, seed=0)
+    result = littledog.run(folder, "authors", seed=0)
     assert result.feasible, str(result)
     assert result.objective < 40
     assert result.seconds > 0
