@@ -139,7 +139,8 @@ def transposed(A):
 
 @njit(cache=True, inline="always")
 def _less(X, A, i, first, last):
-    """X[i] less the sum of A[i, k] X[k], in place: four rows at once."""
+    """Subtracts the sum of A[i, k] X[k], first <= k < last, from X[i], four rows at
+    once."""
     k = first
     while k + 4 <= last:
         a, b, c, d = A[i, k], A[i, k + 1], A[i, k + 2], A[i, k + 3]
@@ -158,7 +159,8 @@ def solved(A, B):
     """X of A X = B, by elimination with partial pivoting.
 
     For matrices of a leg or a robot, n <= 26, it takes a third to a half of LAPACK's
-    time, at n = 68 four fifths; numba takes a fifth of the time to compile it.
+    time, for a single right side and at n = 68 four fifths; numba takes a fifth of the
+    time to compile it.
 
     Raises:
         LinAlgError: where A is singular.

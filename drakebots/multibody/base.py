@@ -37,8 +37,11 @@ EULER_JOINTS = ("x", "y", "z", "yaw", "pitch", "roll")
 
 
 def root_bodies(plant: MultibodyPlant) -> list:
-    """The base of each tree that no joint holds on the world; before Finalize. A rod
-    that only bears another part, by a joint's parent, is in that part's tree."""
+    """The root of every tree that no joint connects to the world; before Finalize.
+
+    A body that is no joint's child is no root where it is the parent of a link that
+    another tree carries, as rods are that close loops.
+    """
     lasting = [joint for joint in joints_of(plant) if not joint.is_ephemeral()]
     ends = [{j.parent_body().index(), j.child_body().index()} for j in lasting]
     held = {joint.child_body().index() for joint in lasting}
@@ -66,8 +69,11 @@ def floats(model: Model) -> bool:
 
 
 def base_joints(plant: MultibodyPlant) -> list[Joint]:
-    """The joints from the world to a robot's base, the first body with mass of the
-    heaviest tree: a door, or a link that is fixed to the world, is none."""
+    """The joints from the world to a robot's base, outward.
+
+    The base is the first body with mass of the heaviest tree, so that neither a door
+    beside the robot nor a massless link that is fixed to the world counts.
+    """
     below: dict = {}
     for joint in joints_of(plant):
         below.setdefault(joint.parent_body().index(), []).append(joint)

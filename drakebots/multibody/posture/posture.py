@@ -125,7 +125,7 @@ def _as_posture(
         residuals=residuals,
         faults=tuple(faults),
         passive=stance.passive(),
-        limp=0 < len(stance.moving_legs()) == len(stance.passive()),
+        unactuated=0 < len(stance.movable_leg_joints()) == len(stance.passive()),
     )
 
 

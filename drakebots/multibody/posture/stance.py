@@ -57,7 +57,8 @@ class Posture:
         faults: why it does not stand, a line each; empty where it does.
         passive: joints of its legs that nothing drives, by motor, leader or loop. It
             may only balance on them, which a posture does not show.
-        limp: whether nothing drives any joint of its legs.
+        unactuated: whether nothing drives any joint of its legs, so that it cannot
+            walk.
     """
 
     joints: Mapping[str, float]
@@ -66,7 +67,7 @@ class Posture:
     residuals: Mapping[str, float] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
     passive: tuple[str, ...] = ()
-    limp: bool = False
+    unactuated: bool = False
 
     def put(self, robot: Robot, context: Context, *, base: bool) -> None:
         """Puts a robot of its model, in any units, into it.
@@ -370,11 +371,11 @@ class Stance:
         driven |= {self.joints[k].index() for k in self.springs}
         return tuple(
             part_name(joint)
-            for joint in self.moving_legs()
+            for joint in self.movable_leg_joints()
             if joint.index() not in driven and not in_loops[joint.velocity_start()]
         )
 
-    def moving_legs(self) -> list[Joint]:
+    def movable_leg_joints(self) -> list[Joint]:
         """The joints of all legs that their limits do not lock."""
         joints = self.leg_joints()
         return [

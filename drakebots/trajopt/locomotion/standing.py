@@ -150,7 +150,7 @@ def stand(
 
     Raises:
         InvalidInput: for a model without feet, actuators or mass, one whose legs
-            nothing drives, one whose centre of mass is not above its feet, loops that
+            have no motors, one whose centre of mass is not above its feet, loops that
             do not close in this pose, and positions that are not finite.
         UnknownName: for an unknown joint.
     """
@@ -159,10 +159,10 @@ def stand(
     base = "euler" if model.summary.bases else "fixed"
     original = build_robot(model, base=base, time_step=0)
     posture = find_posture(model, pose=pose, bent=True)
-    if posture.limp:
+    if posture.unactuated:
         raise InvalidInput(
-            f"{model.name}: nothing drives its legs ({some(posture.passive)}); give "
-            "them motors (--actuate all --effort 10)"
+            f"{model.name}: no joint of its legs has a motor "
+            f"({some(posture.passive)}); add some (--actuate all --effort 10)"
         )
     scaling = _natural_units(original, posture)
     robot = build_robot(model, base=base, time_step=0, scaling=scaling)

@@ -1,10 +1,11 @@
-"""CasADi functions as machine code, that computes several uses of one at once.
+"""CasADi functions as machine code that computes several columns at once.
 
-They are compiled once and kept on disk, as C code whose variables are the lanes of
-vector registers: one use of the function in each. A Mini Cheetah's derivatives take a
-quarter of the time of machine code for one use, and a seventieth of what CasADi's
-interpreter takes; the answers are the same to the bit. Without a C compiler, or with
-DRAKEBOTS_COMPILE=0, CasADi interprets them.
+A program uses the same function at all its knots. CasADi's own C code computes one use
+after the other; here every variable of the C code is a vector register, with one use in
+each of its lanes. A Mini Cheetah's derivatives take a quarter of the time so, and a
+seventieth of the interpreter's; the answers are the same to the bit. Code is compiled
+once and kept on disk. Without a C compiler, or with DRAKEBOTS_COMPILE=0, CasADi
+interprets the functions.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from functools import cache
 import casadi as ca
 
 from drakebots.core.files import cache_folder, part_folder
+from drakebots.core.lazy import late
 from drakebots.core.stages import stage
+
+llvm = late("llvmlite.binding")  # comes with numba
 
 WORTH_IT = 2000
 """Number of instructions below which a function is interpreted."""
 
 LANES = 4
-"""Uses of a function that machine code computes at once."""
+"""Columns that machine code computes at once."""
 
 _FLAGS = ("-O1", "-fPIC", "-shared", "-fno-math-errno", "-ffp-contract=off", "-w")
 """Without fused products and sums, so that every processor computes the same to the
@@ -155,15 +159,14 @@ def _operations() -> dict[int, str]:
 
 @cache
 def _flags() -> tuple[str, ...]:
-    """What the compiler is told. A processor's vectors of four change no bit."""
-    from llvmlite.binding import get_host_cpu_features
-
-    wide = get_host_cpu_features().get("avx2")
+    """Flags of the compiler; wider registers change no bit of the answers."""
+    wide = llvm.get_host_cpu_features().get("avx2")
     return (*_FLAGS, "-mavx2") if wide else _FLAGS
 
 
 def many(function: ca.Function, count: int) -> ca.Function:
-    """A function of many columns (n, count) at once, by those of :func:`compiled`."""
+    """A function of `count` columns (n, count), as `casadi.Function.map` gives it; one
+    of :func:`compiled` computes LANES of them at once."""
     wide, pieces = _wide(function.name()), count
     found = function.is_a("MXFunction") and function.has_function(wide)
     if found:
@@ -181,7 +184,8 @@ def many(function: ca.Function, count: int) -> ca.Function:
 
 
 def _by_column(function: ca.Function, wide: ca.Function) -> ca.Function:
-    """A function of one column by its machine code, which computes LANES."""
+    """A compiled function of one column: its machine code with the same in all lanes,
+    in which :func:`many` finds it."""
     given = function.mx_in()
     values = wide.call([ca.repmat(ca.vec(x), 1, LANES) for x in given])
     shapes = [function.sparsity_out(i) for i in range(function.n_out())]
@@ -245,7 +249,7 @@ class _Job:
     def __init__(self, function: ca.Function, cc: str, source: str):
         self.function, self.process, self.target = function, None, None
         # The name is part of the code, so it must not count.
-        how = (*_flags(), _HEAD, _FUNCTION, *_operations().values())
+        how = (*_flags(), str(LANES), _HEAD, _FUNCTION, *_operations().values())
         parts = (source, function.name(), ca.__version__, cc, *how)
         key = hashlib.sha256("\n".join(parts).encode()).hexdigest()
         try:
