@@ -1,6 +1,7 @@
 """A quadruped in the browser: its real-time factor, and how soon a key acts.
 
     python scripts/bench/live.py
+    python scripts/bench/live.py --robot a1.urdf      # any legged robot with motors
     python scripts/bench/live.py --quick
 
 The quadruped trots ahead with a browser connected, 1 kHz of its plant and up to 120
@@ -38,28 +39,36 @@ from robot_zoo.person import Person, find_browser
 
 from drakebots.core.threads import calm_threads
 from drakebots.live import run_live
+from drakebots.multibody import base_body
 from drakebots.robots import gecko, hamr, quads, voxels
 from drakebots.robots.legged import Drive, Driven
 
 ROBOT = "mini_cheetah"
-STANDS = f"""viewer.scene_tree.find(["drake", "visualizer", "{ROBOT}", "body"])
-  .object.matrix.elements[14] > 0.1"""
 SIZE = (320, 240)
 BEGINS = 0.5
 """Simulated time from which on a run is timed [s]."""
 
+_STANDS = """viewer.scene_tree.find(["drake", "visualizer", "{}", "{}"])
+  .object.matrix.elements[14] > 0.1"""
 _COUNT = """
 viewer.pictures = 0;
 const handle = viewer.handle_command.bind(viewer);
 viewer.handle_command = c => {
-  if (c.type == 'set_transform' && c.path.endsWith('/body')) viewer.pictures++;
+  if (c.type == 'set_transform' && c.path.endsWith('/BASE')) viewer.pictures++;
   handle(c);
 }; true"""
 
 
-def start_seconds(port: int) -> float:
+def base_of(run: Driven) -> tuple[str, str]:
+    """The names of the robot and its base in the scene."""
+    plant = run.own.plant
+    base = base_body(plant)
+    return plant.GetModelInstanceName(base.model_instance()), base.name()
+
+
+def start_seconds(robot: str, base: tuple[str, str], port: int) -> float:
     """From the command to the robot in its page, or to the page's address [s]."""
-    words = [sys.executable, "-m", "drakebots", "live", ROBOT, "--port", str(port)]
+    words = [sys.executable, "-m", "drakebots", "live", robot, "--port", str(port)]
     person = Person("about:blank", SIZE) if find_browser() else None
     began = time.perf_counter()
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
@@ -67,7 +76,7 @@ def start_seconds(port: int) -> float:
         url = process.stdout.readline().split()[0]
         if person is not None:
             person.open(url)
-            person.wait(STANDS)
+            person.wait(_STANDS.format(*base))
         return time.perf_counter() - began
     finally:
         process.kill()
@@ -80,11 +89,11 @@ def watch(run: Driven, url: str, seconds: float, found: dict) -> None:
     """Presses keys for a while, then notes what came of it."""
     try:
         with Person(url, SIZE) as person:
-            person.wait(STANDS)
+            person.wait(_STANDS.format(*base_of(run)))
             while run.now < BEGINS:  # the first plan is made before the robot moves
                 time.sleep(0.01)
             person.control("ahead")
-            person.value(_COUNT)
+            person.value(_COUNT.replace("BASE", base_of(run)[1]))
             heard, told = queue.SimpleQueue(), run.told
 
             def hear() -> None:
@@ -141,12 +150,18 @@ def robot_rows(seconds: float) -> dict[str, dict]:
 def main(argv: Sequence[str] | None = None) -> dict:
     """Measures and prints."""
     measurement = Measurement(__doc__, quick="a few seconds of each")
-    args = measurement.parse_args(argv)
-    browser, seconds = find_browser() is not None, 3.0 if args.quick else 20.0
-    started = start_seconds(7391)
-    run = Driven(
-        Drive(ROBOT, headless=not browser, duration=600 if browser else seconds)
+    measurement.add_argument("--robot", default=ROBOT, help="a name or a file")
+    measurement.add_argument(
+        "--headless", action="store_true", help="without a browser though there is one"
     )
+    args = measurement.parse_args(argv)
+    browser = find_browser() is not None and not args.headless
+    seconds = 3.0 if args.quick else 20.0
+    drive = Drive(
+        args.robot, headless=not browser, duration=600 if browser else seconds
+    )
+    run = Driven(drive)
+    started = start_seconds(args.robot, base_of(run), 7391)
     found: dict[str, float] = {}
     url = run.meshcat.web_url() if browser else ""  # its own thread must ask
     person = threading.Thread(target=watch, args=(run, url, seconds, found))

@@ -17,7 +17,8 @@ its left side and has 8 s to get up and stand. Falls are counted over seeds that
 by far more than rounding (`seeds_differ_by`), so that a fall is a share of robots.
 
 A rate is that of the median solve; `ms` are of the processor time of the thread that
-solves, and the delay of an answer in the simulation is that time.
+solves, and the delay of an answer in the simulation is that time. `step_ms` is the
+median solve over its number of Newton steps, with its reference and its shift.
 
 JSON: push_N, seeds, seeds_differ_by, first_seed, feedback, quadruped_hz,
 quadruped_step_ms, quadruped_p99_ms, hopper_hz, hopper_p99_ms.

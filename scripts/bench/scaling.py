@@ -120,7 +120,6 @@ def iteration_ms(functions, program, x0: np.ndarray, iterations: int) -> float:
         options=OPTIONS | {"max_iter": iterations},
         monitor=note,
         assembled=functions,
-        threads=1,
     )
     return 1e3 * (times[-1] - times[0]) / (len(times) - 1)
 
