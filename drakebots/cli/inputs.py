@@ -81,8 +81,9 @@ class Loading:
     repair: bool = False
     """Whether to replace an inertia that is too large for its link's size by that of
     the link's shape."""
-    up: Annotated[str | None, one_of("axis", "xyz")] = None
-    """The axis that points up in a URDF; found out by default."""
+    up: Annotated[str | None, one_of("axis", ("x", "y", "z", "xy", "yz", "zy"))] = None
+    """The axis that points up in a URDF, and after it the one that points ahead, where
+    the robot faces another one than usual; found out by default."""
     notes: Annotated[str, one_of("notes", ("few", "all"))] = "few"
     """Notes on the model: few, the three that matter most, or all."""
 

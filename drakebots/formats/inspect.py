@@ -338,10 +338,32 @@ _OVER = 0.35
 """and at most this share of it beside their middle."""
 _BESIDE = 0.5
 """A robot lies if its centre of mass is farther than this beside its feet."""
+_SWINGS = 1.3
+"""Legs swing along y if this many times as many of their hinges turn about x as about
+y, the axis that points left of a robot that faces x."""
+
+
+def legs_swing(links: Links, candidates: Sequence[FootCandidate]) -> str:
+    """The axis along which a robot's legs swing, so that it faces it: "y", or "x".
+
+        sum_j (a_j . x)^2 > 1.3 sum_j (a_j . y)^2   =>   "y"
+
+    over the axes a_j of all hinges between its body and its feet.
+    """
+    below = {g for foot in candidates if foot.chosen for g in foot.chain[1:]}
+    joints = [links.parent[g][1] for g in below if g in links.parent]
+    hinges = [links.hinge_axis(j) for j in joints if j.type_name() == "revolute"]
+    about = np.square(hinges).reshape(-1, 3).sum(axis=0)
+    return "y" if about[0] > _SWINGS * about[1] else "x"
+
+
+_FACES_Y = {"y": "yz", "x": "xy"}
 
 
 def upright_axis(links: Links, candidates: Sequence[FootCandidate]) -> str:
     """The axis of a file that points up: "z" but where only another one can.
+
+    Where the robot would face y then, the axis that points ahead follows: "yz", "xy".
 
     Args:
         links: of the robot, with z up; its base is moved and put back.
@@ -357,9 +379,10 @@ def upright_axis(links: Links, candidates: Sequence[FootCandidate]) -> str:
     for axis in ("y", "x"):
         X_WB = RigidTransform(TURNS[axis], np.zeros(3))
         plant.SetFloatingBaseBodyPoseInWorldFrame(context, bases[0], X_WB)
-        feet, _, stands = _footing(links, foot_candidates(links))
+        turned = foot_candidates(links)
+        feet, _, stands = _footing(links, turned)
         if stands and feet >= first:
-            found = axis
+            found = axis if legs_swing(links, turned) == "x" else _FACES_Y[axis]
             break
     plant.SetPositions(context, q)
     return found

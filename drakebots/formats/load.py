@@ -23,6 +23,7 @@ from drakebots.formats.inspect import (
     TOO_LARGE,
     doubt_on_lengths,
     inspect_model,
+    legs_swing,
     sprawling,
     upright_axis,
 )
@@ -87,8 +88,9 @@ def load(
         strict: whether a file is refused where something in it had to be changed,
             or is ignored by Drake.
         free_base: whether a base that the file fixes to the world moves freely.
-        up: the axis that points up in a URDF: "x", "y" or "z"; its root link, and
-            what is said of points in it, is turned to make it z. None to find out;
+        up: the axis of a URDF that points up, "x", "y" or "z", and, for another than
+            usual, ahead, "xy", "yz" or "zy"; its root link, and what is said of points
+            in it, is turned. None to find out;
             see :func:`drakebots.formats.inspect.upright_axis`.
         alone: whether free bodies that no joint moves (a ball, a box of an MJCF's or
             SDF's scene) are left out, where joints move others.
@@ -212,8 +214,7 @@ def _decide(model: Model, links: Links, on_motors: list[str]) -> Model:
     if model.couplers:
         pairs = [f"{x.follower} ({x.leader})" for x in model.couplers]
         notes.append(f"joints that follow others, and need no motor: {some(pairs, 8)}")
-    if (up := model.options.get("up", "z")) != "z":
-        notes.append(f"the file's {up} axis points up: its root link is turned upright")
+    notes += _on_axes(model, links)
     if wheels := {part_name(joint) for joint in links.wheels()}:
         driven = {*summary.driven, *(motor.joint for motor in motors)}
         held = "held still for walking" if wheels <= driven else "no motor holds them"
@@ -226,6 +227,17 @@ def _decide(model: Model, links: Links, on_motors: list[str]) -> Model:
     for note in said:
         LOG.info("%s: %s", model.name, note)
     return replace(model, feet=feet, summary=summary, actuators=motors, notes=said)
+
+
+def _on_axes(model: Model, links: Links) -> list[str]:
+    """Notes on the axes that point up and ahead."""
+    if (up := model.options.get("up", "z")) != "z":
+        axes = " and ".join((f"{up[0]} axis points up", *up[1:]))
+        return [f"the file's {axes}{up[1:] and ' ahead'}: its root link is turned"]
+    if legs_swing(links, model.candidates) == "x":
+        return []
+    turned = "; --up zy turns it to face x" if model.ending == "urdf" else ""
+    return [f"its legs swing along y: --forward moves it sideways{turned}"]
 
 
 _ASIDE = re.compile(

@@ -259,14 +259,20 @@ def went(came: float, due: float, how: str = "ahead") -> Finding:
 
 
 def strides_of(
-    strides: Sequence[float], planned: float | None = None, unit: str = "m"
+    strides: Sequence[float],
+    planned: float | None = None,
+    unit: str = "m",
+    *,
+    pushed: bool = False,
 ) -> list[Finding]:
     """Share and spread of strides.
 
     Args:
         strides: one a cycle.
-        planned: target of each; None for no more than all the same.
+        planned: target of each; None for no more than all the same, which no plan asks
+            for and which is only said.
         unit: of both.
+        pushed: whether the robot was, and may make other strides to catch itself.
     """
     if not len(strides) or planned == 0:
         return []
@@ -281,9 +287,9 @@ def strides_of(
         found = [asked("stride missed", share, said)]
         words += f" of {planned:.2g} {unit}"
     whole = abs(mean if planned is None else planned)
-    spread = np.abs(strides - mean).max() / max(whole, 1e-12)
-    spread = Finding("spread of strides", float(spread), "1", MISSED, np.inf, words)
-    return [*found, spread]
+    spread = float(np.abs(strides - mean).max() / max(whole, 1e-12))
+    fails = np.inf if planned is None or pushed else HALF
+    return [*found, Finding("spread of strides", spread, "1", MISSED, fails, words)]
 
 
 def saturated(

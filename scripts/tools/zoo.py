@@ -8,7 +8,8 @@ Each stage is the command that a user would type, in a process of its own with l
 so that what crashes or does not end is a row of the table. out/ keeps every robot's
 output, results and picture; robots that are known there, and unchanged, are not tried
 again (--fresh does), so an interrupted run goes on where it was. `simulate` holds the
-robot in its standing pose; `track` plays the plan that `plan` made.
+robot in its standing pose; `track` plays the plan that `plan` made. What a plan or a
+track calls a success is judged again from its stored arrays.
 
 A list (.txt) names one file a line, relative to itself, and after it, if known, the
 number of the robot's legs. --packages searches the Python packages that carry robots
@@ -30,6 +31,7 @@ from typing import Any
 
 from robot_zoo.children import Children, Limits
 from robot_zoo.finding import RobotFile, find_files
+from robot_zoo.recompute import false_successes
 from robot_zoo.stages import STAGES, Settings, Try, read_tries, run_stages
 from robot_zoo.table import counts, draw_sheet, print_rows, row_of, write_table
 
@@ -78,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, Any]:
             pictures=not args.no_pictures,
         )
         ended = _run(robots, args.output, stages, settings, args)
-        return _report(robots, args.output, args.json) | {"ended": ended}
+        return _report(robots, args.output, args.forward, args.json) | {"ended": ended}
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -152,10 +154,16 @@ def folder_of(output: Path, robot: RobotFile) -> Path:
     return output / re.sub(r"[^\w.-]", "_", robot.name)
 
 
-def _report(robots: Sequence[RobotFile], output: Path, quiet: bool) -> dict[str, Any]:
+def _report(
+    robots: Sequence[RobotFile], output: Path, forward: float, quiet: bool
+) -> dict[str, Any]:
     """Writes the table and the sheet, prints the rows and the counts."""
     folders = {robot.name: folder_of(output, robot) for robot in robots}
-    rows = [row_of(robot, read_tries(folders[robot.name])) for robot in robots]
+    rows = []
+    for robot in robots:
+        folder = folders[robot.name]
+        tries = read_tries(folder)
+        rows.append(row_of(robot, tries, false_successes(folder, tries, forward)))
     table = write_table(rows, output / "table.csv")
     stills = {name: folder / "still.png" for name, folder in folders.items()}
     sheet = draw_sheet(stills, output / "sheet.png")

@@ -25,7 +25,7 @@ from drakebots.core.errors import InvalidInput
         ("simulate gecko --motion f", ["fit"]),
         ("plan beetle --motion lift", ["lift_single", "lift_double"]),
         ("attach skeleton.urdf skin.vtk --between n", ["nearest"]),
-        ("export hamr --up ", ["x", "y", "z"]),
+        ("export hamr --up ", ["x", "y", "z", "xy", "yz", "zy"]),
         ("simulate hamr -o ru", []),
         ("nothing ", []),
     ],

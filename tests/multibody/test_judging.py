@@ -168,16 +168,20 @@ def test_without_loops_nothing_is_said_of_them():
     assert open_loops(xr.Dataset(), 1.0) == []
 
 
+UNEVEN = [-0.17, 0.68, 0.24, -0.02, 0.26]
+
+
 @pytest.mark.parametrize(
     "strides, verdict, said",
     [
         ([0.19, 0.2, 0.21], Verdict.SUCCESS, "reached"),
         ([], Verdict.SUCCESS, "reached"),
         (
-            [-0.17, 0.68, 0.24, -0.02, 0.26],
+            [0.13, 0.26, 0.2],
             Verdict.SUCCESS,
-            "it walks, but its strides are -0.17 to 0.68 m of 0.2 m; reached 2 s",
+            "it walks, but its strides are 0.13 to 0.26 m of 0.2 m; reached 2 s",
         ),
+        (UNEVEN, Verdict.FAILED, "its strides are -0.17 to 0.68 m of 0.2 m"),
         ([0.006] * 5, Verdict.FAILED, "did not walk: made 3% of the planned stride"),
         ([-0.2] * 3, Verdict.FAILED, "did not walk: made -100%"),
         ([0.15] * 3, Verdict.SUCCESS, "it walks, but it makes 75% of its stride"),
@@ -188,6 +192,12 @@ def test_without_loops_nothing_is_said_of_them():
 def test_strides(strides, verdict, said):
     found, message = judged(DONE, strides_of(strides, 0.2), "it walks")
     assert found is verdict and message.startswith(said)
+
+
+def test_a_robot_that_is_pushed_may_make_other_strides():
+    found, message = judged(DONE, strides_of(UNEVEN, 0.2, pushed=True), "it walks")
+    assert found is Verdict.SUCCESS
+    assert message.startswith("it walks, but its strides are -0.17 to 0.68 m")
 
 
 @given(st.lists(st.floats(-1.0, 1.0), min_size=1), st.floats(0.01, 1.0), sizes)

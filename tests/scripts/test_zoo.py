@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import signal
 import sys
 import threading
 import time
 
+import numpy as np
 import pytest
+import xarray as xr
 
 from drakebots.core.errors import FileProblem, InvalidInput
 from tests.helpers.scripts import last_json, load_script
@@ -18,6 +21,7 @@ Children, Limits = load_script("robot_zoo.children", "Children", "Limits")
 find_files, is_legged = load_script("robot_zoo.finding", "find_files", "is_legged")
 Try = load_script("robot_zoo.stages").Try
 counts, row_of = load_script("robot_zoo.table", "counts", "row_of")
+false_successes = load_script("robot_zoo.recompute").false_successes
 
 LEG = """<link name="{0}_foot"><inertial><mass value="0.1"/>
 <inertia ixx="1e-4" iyy="1e-4" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial>
@@ -185,13 +189,21 @@ def test_counts(tmp_path):
     show = Try("ok", facts={"feet": {k: {"body": k} for k in "abcd"}})
     tries = {"show": show, "plan": Try("ok", cpu=30.0)}
     late = tries | {"plan": Try("ok", cpu=90.0)}
+
+    def tracked(share, strides=(1.0, 0.9)):
+        return {"track": Try("ok", facts={"stride_share": share, "stride_m": strides})}
+
     found = counts(
         [
-            row_of(dog, tries | {"track": Try("ok", facts={"stride_share": 0.81})}),
-            row_of(man, late | {"track": Try("ok", facts={"stride_share": 0.79})}),
+            row_of(dog, tries | tracked(0.81)),
+            row_of(man, late | tracked(0.79)),
             row_of(arm, {"show": Try("ok")}),
         ]
     )
+    uneven = row_of(dog, tries | tracked(1.0, (0.5, 1.5)), ["track: it lies"])
+    assert uneven.worst_stride == 0.5
+    told = counts([uneven])
+    assert (told["tracked"], told["false_success"], found["false_success"]) == (0, 1, 0)
     assert (found["loaded"], found["legged"], found["feet_found"]) == (3, 2, 1)
     assert (found["planned"], found["tracked"]) == (2, 1)
     assert (found["quadrupeds_planned"], found["plan_cpu_s_median"]) == (1, 30.0)
@@ -219,3 +231,86 @@ def test_a_base_that_the_file_fixes(tmp_path, capsys):
         "planar": "False",
     }
     assert {row["legs"] for row in found.values()} == {"2"}
+
+
+# --- successes judged again -------------------------------------------------
+
+CYCLES, PERIOD, STEP = 2, 1.0, 0.2
+SHOW = {
+    "mass_kg": 10.0,
+    "free_bases": 1,
+    "feet": {name: {"radius_m": 0.02} for name in ("left", "right")},
+}
+
+
+def walked(path, change=lambda data: data):
+    """A walk on two feet of which one carries all the weight at a time, stored."""
+    time = np.linspace(0.0, CYCLES * PERIOD, 41)
+    ahead = STEP * time / PERIOD
+    base = np.stack([ahead, 0 * time, 0.5 + 0 * time], 1)
+    first = (time % PERIOD) < PERIOD / 2
+    feet, force = np.zeros((41, 2, 3)), np.zeros((41, 2, 3))
+    feet[..., 0], feet[..., 2] = ahead[:, None], 0.02
+    force[first, 0, 2] = force[~first, 1, 2] = 10.0 * 9.81
+    data = {
+        "base_position": (("time", "axis"), base),
+        "base_rpy": (("time", "angle"), 0 * base),
+        "foot_position": (("time", "foot", "axis"), feet),
+        "foot_force": (("time", "foot", "axis"), force),
+    }
+    data = xr.Dataset(data, {"time": time, "foot": list(SHOW["feet"])})
+    data = change(data)
+    data.attrs["drakebots_metrics"] = json.dumps({"friction": 0.7})
+    data.to_netcdf(path, engine="h5netcdf")
+
+
+def contradicted(folder, change):
+    walked(folder / "plan.nc")
+    walked(folder / "track.nc", change)
+    run = {"period_s": PERIOD, "cycles_upright": CYCLES}
+    tries = {"show": Try("ok", facts=SHOW), "plan": Try("ok")}
+    tries["track"] = Try("ok", facts=run)
+    return false_successes(folder, tries, CYCLES * STEP)
+
+
+def shifted(name, at, by):
+    """A change of what is stored under a name."""
+
+    def change(data):
+        values = data[name].values.copy()
+        values[at] += by
+        return data.assign({name: (data[name].dims, values)})
+
+    return change
+
+
+def test_a_success_that_its_arrays_bear_out(tmp_path):
+    assert contradicted(tmp_path, lambda data: data) == []
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (shifted("foot_position", np.s_[5, 0, 2], -0.03), "0.03 m in the ground"),
+        (shifted("foot_position", np.s_[2:5, 0, 2], 0.04), "a foot 0.04 m above it"),
+        (shifted("foot_force", np.s_[2, 0, 1], 75.0), "leaves its cone by 0.065"),
+        (shifted("foot_force", np.s_[2:9, 0, 2], -80.0), "carry 0.86 of the weight"),
+        (shifted("base_rpy", np.s_[30, 1], 0.9), "it tilts by 52 deg, to 100%"),
+        (shifted("base_position", np.s_[30, 2], -0.3), "it tilts by 0 deg, to 40%"),
+        (shifted("base_position", np.s_[21:, 0], -0.2), "strides 0.200, 0.000 m"),
+        (shifted("base_rpy", np.s_[3, 0], np.nan), "numbers that are not finite"),
+        (lambda data: data.isel(time=slice(0, 30)), "it lasts 1.45 s, 2 cycles of 1.0"),
+    ],
+)
+def test_a_success_that_its_arrays_contradict(tmp_path, change, said):
+    (line,) = contradicted(tmp_path, change)
+    assert line.startswith("track: ") and said in line
+
+
+def test_a_plan_that_goes_elsewhere(tmp_path):
+    walked(tmp_path / "plan.nc")
+    tries = {"show": Try("ok", facts=SHOW), "plan": Try("ok")}
+    (line,) = false_successes(tmp_path, tries, 1.0)
+    assert line == "plan: it goes 0.4 m of 1"
+    # What failed is none to contradict.
+    assert false_successes(tmp_path, tries | {"plan": Try("failed")}, 1.0) == []

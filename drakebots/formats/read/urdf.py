@@ -397,16 +397,24 @@ def _repair_texture(
         texture.set("filename", f"file://{path}")
 
 
+_X, _Y, _Z = np.eye(3)
 TURNS = {
-    "z": RotationMatrix(),
-    "y": RotationMatrix.MakeXRotation(np.pi / 2),
-    "x": RotationMatrix.MakeYRotation(-np.pi / 2),
+    axes: RotationMatrix(np.array([ahead, np.cross(up, ahead), up]))
+    for axes, up, ahead in (
+        ("z", _Z, _X),
+        ("y", _Y, _X),
+        ("x", _X, -_Z),
+        ("zy", _Z, _Y),
+        ("yz", _Y, _Z),
+        ("xy", _X, _Y),
+    )
 }
-"""R_WB of an upright base B, by the axis of B that points up."""
+"""R_WB of an upright base B that faces x, by the axis of B that points up, and after it
+the axis that points ahead where this is another one than usual."""
 
 
 def turn_root(root: ET.Element, up: str) -> None:
-    """Turns the root links of a URDF in place, so that an axis of theirs becomes z.
+    """Turns the root links of a URDF in place, so that they stand upright and face x.
 
         X_B'C = R X_BC    with R = TURNS[up]
 
@@ -415,7 +423,7 @@ def turn_root(root: ET.Element, up: str) -> None:
 
     Args:
         root: its <robot>, after :func:`repair_numbers`.
-        up: the axis that points up in the file.
+        up: key of TURNS.
     """
     children = {link_at(joint, "child") for joint in joint_elements(root)}
     bases = [e for e in root.findall("link") if e.get("name") not in children]

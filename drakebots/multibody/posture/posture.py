@@ -6,7 +6,7 @@
 A posture stands if its joints are within their limits, all feet are on the ground, the
 centre of mass is over them, nothing else reaches into the ground, and no leg is
 stretched straight. One that is found does not rest on its trunk, either; a file may
-mean just that.
+mean just that; and arms that bent legs run into are turned aside.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ UNHELD = 1e-2
 
 LOOSE = 1e-6
 """Largest row of a closed loop, as a share of the robot's size."""
+
+_ASIDE = (0.2, -0.2, 0.4, -0.4, 0.8, -0.8)
+"""Turns by which joints of arms go out of a leg's way, the smallest first [rad]."""
 
 _GRAVE = ("its loops", "its coupled joints", "the feet", "the centre")
 """Beginnings of grave faults."""
@@ -89,7 +92,36 @@ def find_posture(
         _as_posture(stance, positions, "found", x, reaches=reaches)
         for x, positions in search(stance, start, reaches)
     ]
+    if found and all(fault.startswith("links") for fault in found[0].faults):
+        found.append(_apart(stance, found[0], reaches))
     return min([*tried, *found], key=_badness)
+
+
+def _apart(
+    stance: Stance, posture: Posture, reaches: Sequence[float | None]
+) -> Posture:
+    """A posture with limbs that run into others, but carry nothing, turned aside: one
+    joint after the other, by the turn that leaves the fewest in one another."""
+    start = stance.joint_positions(posture.joints)
+    still = set(range(len(start))) - set(stance.moved.tolist())
+    arms = [k for k in still if stance.joints[k].index() not in stance.roots]
+
+    def count(positions: np.ndarray) -> int:
+        stance.place(stance.start(positions), positions)
+        return len(stance.overlaps() - stance.drawn_overlaps)
+
+    left = count(start)
+    while left:
+        tries = [start + turn * np.eye(len(start))[k] for turn in _ASIDE for k in arms]
+        inside = [
+            stance.followed(np.clip(q, stance.lower, stance.upper)) for q in tries
+        ]
+        counts = [count(q) for q in inside]
+        if min(counts, default=left) >= left:
+            return posture
+        left, start = min(counts), inside[int(np.argmin(counts))]
+    x, positions = settled(stance, start, reaches)
+    return _as_posture(stance, positions, "found", x, reaches=reaches)
 
 
 def _as_posture(

@@ -265,7 +265,8 @@ class _Run(ControlRun):
         plan, base = self.plan, data.base_position.values
         found, stride = open_loops(data, plan.height), figures.get("planned_stride_m")
         if stride is not None and abs(stride) > STEP * plan.height:
-            found += strides_of(figures["stride_m"], stride)
+            pushed = self.problem.push != 0
+            found += strides_of(figures["stride_m"], stride, pushed=pushed)
         elif plan.periodic:
             found.append(drifted(np.linalg.norm((base[-1] - base[0])[:2]), plan.height))
         elif self.end.ok:

@@ -23,8 +23,9 @@ from drakebots.core.files import replacing
 COLUMNS = 6
 """Of the sheet of pictures."""
 
-STRIDE = 0.8
-"""Least share of the planned stride of a plan that counts as tracked."""
+STRIDE, EVEN = 0.8, 0.6
+"""Least share of the planned stride of a plan that counts as tracked, and least share
+of the mean stride that its worst cycle makes."""
 
 WIDTH = 160
 """Of the printed table where it goes into a file."""
@@ -43,6 +44,9 @@ class Row:
         show, stand, simulate, plan, track: how each stage ended; "" for not asked.
         cpu_s: processor time of each of them, by its name with this ending [s].
         stride_share: tracked stride by the planned one.
+        worst_stride: the shortest one by the mean.
+        contradicted: what the stored motion says against a success, line by line; see
+            :mod:`robot_zoo.recompute`.
         why: of the first stage that did not succeed, with its name.
     """
 
@@ -64,11 +68,15 @@ class Row:
     plan_cpu_s: float | None
     track_cpu_s: float | None
     stride_share: float | None
+    worst_stride: float | None
+    contradicted: str
     why: str
 
 
-def row_of(robot: RobotFile, tries: Mapping[str, Try]) -> Row:
-    """The row of a robot."""
+def row_of(
+    robot: RobotFile, tries: Mapping[str, Try], contradicted: Sequence[str] = ()
+) -> Row:
+    """The row of a robot, with what contradicts its successes."""
     empty = Try("")
     stages = {name: tries.get(name, empty) for name in STAGES}
     facts = stages["show"].facts
@@ -87,8 +95,15 @@ def row_of(robot: RobotFile, tries: Mapping[str, Try]) -> Row:
         **{name: entry.word for name, entry in stages.items()},
         **{f"{name}_cpu_s": entry.cpu or None for name, entry in stages.items()},
         stride_share=stages["track"].facts.get("stride_share"),
+        worst_stride=_worst(stages["track"].facts.get("stride_m") or ()),
+        contradicted="; ".join(contradicted),
         why=next(why, ""),
     )
+
+
+def _worst(strides: Sequence[float]) -> float | None:
+    mean = statistics.fmean(strides) if strides else 0.0
+    return min(strides) / mean if mean > 0 else None
 
 
 def counts(rows: Sequence[Row]) -> dict[str, Any]:
@@ -97,7 +112,8 @@ def counts(rows: Sequence[Row]) -> dict[str, Any]:
     Robots that should have no feet are loaded only. `feet_found` counts those with
     the number of legs expected, or with any where nothing is expected; `stood`
     those with feet that stand at the end of a simulation; `tracked` those that stay
-    upright and make :data:`STRIDE` of the planned way.
+    upright and make :data:`STRIDE` of the planned way, evenly; `false_success` those of
+    whose successes one is contradicted by the stored motion.
     """
     legged = [row for row in rows if row.legs_expected != 0]
     four = [row for row in legged if (row.legs_expected or row.legs) == 4]
@@ -118,12 +134,14 @@ def counts(rows: Sequence[Row]) -> dict[str, Any]:
         "quadrupeds": len(four),
         "quadrupeds_planned": len(plan_times),
         "quadrupeds_tracked": sum(row in four for row in tracked),
+        "false_success": sum(bool(row.contradicted) for row in rows),
         "plan_cpu_s_median": statistics.median(plan_times) if plan_times else None,
     }
 
 
 def _tracked(row: Row) -> bool:
-    return row.track == "ok" and (row.stride_share or 0.0) >= STRIDE
+    far, even = (row.stride_share or 0.0) >= STRIDE, (row.worst_stride or 0.0) >= EVEN
+    return row.track == "ok" and far and even
 
 
 def write_table(rows: Sequence[Row], path: Path) -> Path:
@@ -156,6 +174,9 @@ def print_rows(rows: Sequence[Row]) -> None:
     for row in rows:
         if row.freed:
             said = "its file fixes the base; tried with --free-base"
+            console.print(f"{row.name}: {said}", markup=False, highlight=False)
+        if row.contradicted:
+            said = f"its motion says otherwise: {row.contradicted}"
             console.print(f"{row.name}: {said}", markup=False, highlight=False)
         if row.why:
             console.print(f"{row.name}: {row.why}", markup=False, highlight=False)

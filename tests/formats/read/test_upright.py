@@ -12,16 +12,19 @@ from drakebots.multibody.posture import find_posture
 from tests.helpers.model_files import write
 from tests.helpers.standing_robots import biped, quadruped
 
-# The places of forward, left and up in a point of the file, by the axis that is up.
-AXES = {"y": (0, -2, 1), "x": (-2, 1, 0)}
+# Forward, left and up in the file, by the axes that are up and ahead.
+AXES = {
+    "y": ([1, 0, 0], [0, 0, -1], [0, 1, 0]),
+    "x": ([0, 0, -1], [0, 1, 0], [1, 0, 0]),
+    "zy": ([0, 1, 0], [-1, 0, 0], [0, 0, 1]),
+    "yz": ([0, 0, 1], [1, 0, 0], [0, 1, 0]),
+    "xy": ([0, 1, 0], [0, 0, 1], [1, 0, 0]),
+}
 
 
 def turned(up: str, p) -> str:
-    """Forward, left, up as the file with this axis up writes them."""
-    found = np.zeros(3)
-    for axis, value in zip(AXES[up], p):
-        found[abs(axis)] = value if axis >= 0 else -value
-    return " ".join(map(str, found))
+    """Forward, left, up as the file with these axes writes them."""
+    return " ".join(map(str, np.array(p, float) @ np.array(AXES[up], float)))
 
 
 def lying_quadruped(folder, up: str, *, fixed: bool = False, trunk: bool = False):
@@ -48,11 +51,16 @@ def lying_quadruped(folder, up: str, *, fixed: bool = False, trunk: bool = False
     return write(folder, f'<robot name="lying">{text}</robot>', "lying.urdf")
 
 
-@pytest.mark.parametrize("up", ["y", "x"])
+@pytest.mark.parametrize("up", AXES)
 def test_the_base_is_turned_upright(tmp_path, up):
-    model = load(lying_quadruped(tmp_path, up))
+    """Found but for "zy", which stands as it is and is told to face y."""
+    path = lying_quadruped(tmp_path, up)
+    if up == "zy":
+        assert any("legs swing along y" in note for note in load(path).notes)
+    model = load(path, up=up if up == "zy" else None)
     assert model.options == {"up": up}
-    assert any(f"{up} axis points up" in note for note in model.notes)
+    assert any(f"{up[0]} axis points up" in note for note in model.notes)
+    assert any(f"{up[1:]} ahead" in note for note in model.notes) == (len(up) > 1)
     plant = MultibodyPlant(0.0)
     model.add_to(plant)
     plant.Finalize()

@@ -148,6 +148,40 @@ def test_a_walk_does_not_begin_on_straight_legs(tmp_path):
     assert bent.source == "found" and bent.joints["L_knee"] > 0.4
 
 
+ARM = """<link name="{0}_arm"><inertial><origin xyz="0 0 -0.2"/><mass value="0.5"/>
+  <inertia ixx="1e-3" iyy="1e-3" izz="1e-3" ixy="0" ixz="0" iyz="0"/></inertial>
+  <collision><origin xyz="0 0 -0.2"/><geometry><box size="0.04 0.04 0.4"/></geometry>
+  </collision></link>
+<joint name="{0}_shoulder" type="revolute"><parent link="pelvis"/>
+  <child link="{0}_arm"/><origin xyz="0.09 {1} 0.1"/><axis xyz="{2}"/>
+  <limit lower="-1" upper="1" effort="9" velocity="9"/></joint>"""
+
+
+def armed(folder, axis):
+    """A biped whose arms hang before its thighs, on shoulders about an axis."""
+    text = biped(folder).read_text()
+    arms = "".join(ARM.format(side, y, axis) for side, y in (("L", 0.1), ("R", -0.1)))
+    path = folder / "armed.urdf"
+    path.write_text(text.replace("</robot>", arms + "</robot>"))
+    return load(path)
+
+
+def test_arms_go_out_of_the_way_of_bent_legs(tmp_path):
+    model = armed(tmp_path, "1 0 0")
+    posture = find_posture(model, bent=True)
+    assert posture.stands and posture.source == "found"
+    turned = [posture.joints[f"{side}_shoulder"] for side in "LR"]
+    assert all(0.1 < abs(angle) <= 1 for angle in turned)
+    assert posture.joints["L_knee"] > 0.3
+
+
+def test_arms_that_cannot_go_out_of_the_way_are_told(tmp_path):
+    """Turned about their own length, they stay where they hang."""
+    posture = find_posture(armed(tmp_path, "0 0 1"), bent=True)
+    assert posture.joints["L_shoulder"] == 0.0
+    assert any("run into" in fault or "stretched" in fault for fault in posture.faults)
+
+
 @pytest.mark.long
 def test_motors_keep_a_reserve(tmp_path):
     """Weak motors stand on straighter legs than strong ones."""

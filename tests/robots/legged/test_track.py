@@ -196,7 +196,8 @@ def test_a_walk_on_ice_is_no_walk(walk):
     assert run.metrics["cycles_upright"] == 2
     assert made["is"] == pytest.approx(abs(1 - share)) and made["is"] > made["fails"]
     assert run.verdict is Verdict.FAILED
-    assert run.message == f"did not walk: made {share:.0%} of the planned stride"
+    said = f"did not walk: made {share:.0%} of the planned stride"
+    assert run.message.startswith(said)
 
 
 def test_a_fall_is_one_of_the_trunk_from_its_plan(standing):
