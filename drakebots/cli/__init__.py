@@ -59,7 +59,7 @@ COMMANDS = {
     "limbs": ("put soft, actuated limbs on any robot", "design:put_limbs"),
     "attach": ("glue an elastic skin to a skeleton", "skin:attach_skin"),
     "design": ("design a skinned robot from a surface", "design:design_skinned"),
-    "identify": ("find a model's parameters from measurements", "task:IDENTIFY"),
+    "identify": ("find a model's parameters from measurements", "sweep:IDENTIFY"),
     "compare": ("compare a run with a log or a run", "look:compare_runs"),
     "calibrate": ("fit a lattice's kinematics to markers", "lattice:calibrate_lattice"),
     "view": ("show a result or a model in Meshcat", "look:view_scene"),

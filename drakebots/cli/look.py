@@ -49,7 +49,7 @@ from drakebots.core.lazy import late, resolve
 from drakebots.formats import load
 from drakebots.lattice.shape import names_lattice
 from drakebots.model import available_models, model_contents
-from drakebots.robots import plot, record, robots, scenario_schema
+from drakebots.robots import record, robots, scenario_schema
 
 identify = late("drakebots.identify")
 
@@ -149,7 +149,7 @@ class Reporting:
 
     result: str
     """Result (.nc) or stored plan (hamr:jump)."""
-    plot: Annotated[Path | None, drawing(plot)] = None
+    plot: Annotated[Path | None, drawing("drakebots.robots:plot")] = None
     """Write a summary (.png, .pdf, .svg)."""
     csv: Annotated[Path | None, TABLE] = None
     """Write the time series."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, is_dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise, product
 from pathlib import Path
 from types import UnionType
@@ -28,8 +28,9 @@ from drakebots.core.convert import changed_by_word, from_word, item_of, subclass
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.fields import Field, checked, declared
 from drakebots.core.files import check_output, claimed, with_ending
+from drakebots.core.lazy import resolve
 from drakebots.plots import check_ending
-from drakebots.robots import plot, record
+from drakebots.robots import record
 
 if TYPE_CHECKING:
     from drakebots.model import Model
@@ -80,23 +81,28 @@ class Command:
 
     Attributes:
         name: as typed.
-        general: for whatever no form matches.
+        load: makes the form for whatever no other one matches.
         forms: its special forms.
         show_forms: whether `--help` lists the options of all forms.
         find: raises an error if the model or file that a word names does not exist.
     """
 
     name: str
-    general: Variant
+    load: Callable[[], Variant]
     forms: Callable[[], Sequence[Form]] = tuple
     show_forms: bool = False
     find: Callable[[str], object] = lambda word: None
+
+    @cached_property
+    def general(self) -> Variant:
+        """The form for whatever no other one matches."""
+        return self.load()
 
     def variant(self, words: Sequence[str]) -> Variant:
         """Loads the form for the robot or file that a command line names."""
         pairs = product(self.subjects(words), self.forms())
         found = (form.load() for word, form in pairs if form.matches(word))
-        return next(found, self.general)
+        return next(found, None) or self.general
 
     def subjects(self, words: Iterable[str]) -> list[str]:
         """Words that may name the model or file, the likeliest first.
@@ -161,7 +167,7 @@ def command(
         example, arguments: as of :func:`variant`.
         more: further fields of the command.
     """
-    return lambda run: Command(name, variant(example, *arguments)(run), **more)
+    return lambda run: Command(name, lambda: variant(example, *arguments)(run), **more)
 
 
 def _shown(variant: Variant) -> str:
@@ -192,9 +198,14 @@ class Written(Rule):
     draws: bool = False
 
 
-def drawing(draw: Callable[[Result, Path], Path]) -> Written:
-    """A picture of the command's result."""
-    write = lambda result, path, model: draw(result, path)  # noqa: E731
+def at(place: str) -> Callable:
+    """The function at "module:name", imported when it is called."""
+    return lambda *given: resolve(place)(*given)
+
+
+def drawing(place: str) -> Written:
+    """A picture of the command's result, by the function (result, path) at a place."""
+    write = lambda result, path, model: resolve(place)(result, path)  # noqa: E731
     return Written(write=write, picture=True, draws=True)
 
 
@@ -215,7 +226,7 @@ class Outputs:
     """Table to write as well (.csv)."""
     html: Annotated[Path | None, PAGE] = None
     """Meshcat page to write as well (.html)."""
-    plot: Annotated[Path | None, drawing(plot)] = None
+    plot: Annotated[Path | None, drawing("drakebots.robots:plot")] = None
     """Picture to write as well (.png)."""
 
 

@@ -46,7 +46,6 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked, declared
 from drakebots.formats import LOOPS, robot_alone, write_mjcf, write_urdf
 from drakebots.model import Model, find_model
-from drakebots.plots import plot_convergence
 from drakebots.robots import kinds, record
 from drakebots.trajopt.locomotion import (
     Goal,
@@ -82,7 +81,9 @@ class MotionOptions:
 class OfSolver:
     """What else is written of a plan."""
 
-    convergence: Annotated[Path | None, drawing(plot_convergence)] = None
+    convergence: Annotated[Path | None, drawing("drakebots.plots:plot_convergence")] = (
+        None
+    )
     """Picture of the solver's progress to write as well (.png)."""
     guess: Annotated[Path | None, Written()] = None
     """Page of the first iterate to write as well (.html)."""
@@ -220,7 +221,7 @@ def _of_plans(what: str, text: str, example: str) -> Command:
     refused = lambda args: _check(args.plan, what)  # noqa: E731
     return Command(
         what,
-        Variant(text, example, _plan_argument, refused),
+        lambda: Variant(text, example, _plan_argument, refused),
         forms=lambda: kind_forms(what),
         show_forms=True,
         find=lambda word: _check(word, what),

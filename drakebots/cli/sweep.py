@@ -1,26 +1,42 @@
-"""`drakebots sweep`: parsing only."""
+"""`drakebots sweep` and `identify`: parsing only."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from drakebots.cli.inputs import stored_motion
+from drakebots.cli.inputs import (
+    find_input,
+    load_model,
+    model_argument,
+    stored_motion,
+)
 from drakebots.cli.options import (
     Command,
     Variant,
+    Written,
     check_folder,
     chosen,
+    command,
+    drawing,
     field_options,
+    field_values,
     first_field,
     option,
 )
-from drakebots.cli.output import drawn, exit_code, print_rows, report_of, tell
+from drakebots.cli.output import (
+    drawn,
+    exit_code,
+    finish,
+    print_rows,
+    report_of,
+    tell,
+)
 from drakebots.cli.progress import progress_bar, warn
 from drakebots.core.checks import whole
 from drakebots.core.convert import from_word
@@ -28,8 +44,10 @@ from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.core.fields import Field, checked, declared
 from drakebots.core.lazy import resolve
 from drakebots.core.run import check_stop, ended_by
-from drakebots.model import find_model
+from drakebots.identify import Identification, identify, write_parameters
+from drakebots.model import Model, find_model
 from drakebots.plots import plot_sweep, shown_metrics
+from drakebots.results import Result
 from drakebots.robots import Task, find_kind, robots
 from drakebots.sweeps import case_rows, sweep
 
@@ -156,7 +174,7 @@ class _SweepCommand(Command):
 
 SWEEP = _SweepCommand(
     "sweep",
-    Variant(
+    lambda: Variant(
         "solve a problem over many values, on all cores or on a cluster",
         "drakebots sweep hamr.simulate --frequency 10,20,30 --surface card,teflon "
         "-o out/",
@@ -165,3 +183,42 @@ SWEEP = _SweepCommand(
     ),
     find=find_problem,
 )
+
+
+# --- identify ----------------------------------------------------------------
+
+
+def _write_identified(found: Result, path: Path, model: Model) -> Path:
+    return found.save(path) if path.suffix == ".nc" else write_parameters(found, path)
+
+
+@checked()
+class Identified:
+    """What is written of parameters that were found."""
+
+    output: Annotated[Path | None, Written(write=_write_identified)] = None
+    """The model with the values found, for any command (.yaml), or the result (.nc)."""
+    plot: Annotated[Path | None, drawing("drakebots.identify:plot_identified")] = None
+    """Picture of measured and predicted signals and of intervals (.png)."""
+
+
+@command(
+    "identify",
+    "drakebots identify my_robot.urdf --data run.csv --fit friction,mass:trunk "
+    "-o found.yaml --plot found.png",
+    model_argument,
+    partial(field_options, problem=Identification, but=("model",)),
+    Identified,
+    find=find_input,
+)
+def IDENTIFY(args: argparse.Namespace) -> int:
+    """Find parameters of any model from measurements."""
+    for name in ("data", "fit"):
+        if getattr(args, name) is None:
+            raise InvalidInput(f"needs --{name}; see `drakebots identify --help`")
+    names = [name for name in declared(Identification) if name != "model"]
+    problem = Identification(args.model, **field_values(args, Identification, names))
+    problem = replace(problem, model=(model := load_model(args)))
+    with progress_bar(f"identify {model.name}") as progress:
+        result = identify(problem, progress=progress)
+    return finish(args, result, model)

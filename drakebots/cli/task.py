@@ -26,7 +26,7 @@ from drakebots.cli.options import (
     Outputs,
     Variant,
     Written,
-    command,
+    at,
     completes,
     drawing,
     field_options,
@@ -46,21 +46,12 @@ from drakebots.core.fields import checked, declared
 from drakebots.core.lazy import late, resolve
 from drakebots.core.run import watching
 from drakebots.formats import terrain_of
-from drakebots.identify import (
-    Identification,
-    identify,
-    plot_identified,
-    write_parameters,
-)
 from drakebots.model import Model, available_models
 from drakebots.multibody import Flat
 from drakebots.results import Result
 from drakebots.robots import Task, is_scenario, kinds, read_scenario, robots
-from drakebots.skin import write_vtu
-from drakebots.view import write_mcap, write_ros
 
-live = late("drakebots.live")
-programs = late("drakebots.trajopt.program")
+live, programs = late("drakebots.live"), late("drakebots.trajopt.program")
 
 
 def robot_forms(command: str) -> tuple[Form, ...]:
@@ -194,8 +185,7 @@ def task_variant(task: Task, command: str, name: str) -> Variant:
         field_options(parser, Outputs)
         for picture, draw in task.pictures:
             text = f"picture of the {picture} to write as well (.png)"
-            pictured = drawing(resolve(draw))
-            output_argument(parser, option(picture), how=pictured, help=text)
+            output_argument(parser, option(picture), how=drawing(draw), help=text)
 
     def run(args: argparse.Namespace) -> int:
         posed, model = _posed(args, kinds, subject, of_plan)
@@ -294,11 +284,11 @@ class Exports:
 
     csv: Annotated[Path | None, TABLE] = None
     """The result's time series as a table (.csv)."""
-    mcap: Annotated[Path | None, Written(write=write_mcap)] = None
+    mcap: Annotated[Path | None, Written(write=at("drakebots.view:write_mcap"))] = None
     """Log for Foxglove and Lichtblick (.mcap): series, bodies, shapes, skin."""
-    ros: Annotated[Path | None, Written(write=write_ros)] = None
+    ros: Annotated[Path | None, Written(write=at("drakebots.view:write_ros"))] = None
     """Bag of ROS 2 (.mcap): joint states, transforms of the links, forces of feet."""
-    vtu: Annotated[Path | None, Written(write=write_vtu)] = None
+    vtu: Annotated[Path | None, Written(write=at("drakebots.skin:write_vtu"))] = None
     """The skin for ParaView (.pvd), and a folder of .vtu files beside it."""
 
 
@@ -322,45 +312,9 @@ def export_result(
 SIMULATE, MPC, LIVE = (
     Command(
         name,
-        task_variant(getattr(robots()["any"], name), name, "any"),
+        lambda name=name: task_variant(getattr(robots()["any"], name), name, "any"),
         partial(robot_forms, name),
         find=find_input,
     )
     for name in ("simulate", "mpc", "live")
 )
-
-
-def _write_identified(found: Result, path: Path, model: Model) -> Path:
-    return found.save(path) if path.suffix == ".nc" else write_parameters(found, path)
-
-
-@checked()
-class Identified:
-    """What is written of parameters that were found."""
-
-    output: Annotated[Path | None, Written(write=_write_identified)] = None
-    """The model with the values found, for any command (.yaml), or the result (.nc)."""
-    plot: Annotated[Path | None, drawing(plot_identified)] = None
-    """Picture of measured and predicted signals and of intervals (.png)."""
-
-
-@command(
-    "identify",
-    "drakebots identify my_robot.urdf --data run.csv --fit friction,mass:trunk "
-    "-o found.yaml --plot found.png",
-    model_argument,
-    partial(field_options, problem=Identification, but=("model",)),
-    Identified,
-    find=find_input,
-)
-def IDENTIFY(args: argparse.Namespace) -> int:
-    """Find parameters of any model from measurements."""
-    for name in ("data", "fit"):
-        if getattr(args, name) is None:
-            raise InvalidInput(f"needs --{name}; see `drakebots identify --help`")
-    names = [name for name in declared(Identification) if name != "model"]
-    problem = Identification(args.model, **field_values(args, Identification, names))
-    problem = replace(problem, model=(model := load_model(args)))
-    with progress_bar(f"identify {model.name}") as progress:
-        result = identify(problem, progress=progress)
-    return finish(args, result, model)

@@ -241,12 +241,27 @@ def test_help_has_an_example_that_parses(name, title, capsys, monkeypatch):
     assert parse(shlex.split(form.example)[1:]).command == name
 
 
-HEAVY = ("casadi", "numba", "matplotlib", "trimesh", "xarray", "pydrake", "scipy")
+HEAVY = (
+    "drakebots.identify",
+    "drakebots.skin.coupled",
+    "scipy.stats",
+    "matplotlib",
+    "trimesh",
+    "casadi",
+    "numba",
+    "xarray",
+    "pydrake",
+    "scipy",
+)
 
 
-@pytest.mark.parametrize("words, needed", [("--help", ()), ("show hamr", HEAVY[-2:])])
+@pytest.mark.parametrize(
+    "words, needed",
+    [("--help", ()), ("show hamr", HEAVY[-2:]), ("plan dog.urdf --help", HEAVY[-5:])],
+)
 def test_commands_import_what_they_need(words, needed):
-    """`--help` loads neither Drake nor another heavy library, `show` no more."""
+    """`--help` loads neither Drake nor another heavy library, `show` no more; what
+    plans does not load what draws, identifies or bends skins."""
     code = (
         "import sys\nfrom drakebots.cli import main\n"
         f"try: main({words.split()!r})\n"

@@ -134,7 +134,7 @@ def test_an_output_says_nothing_of_the_model():
         return word == "run.nc"
 
     command = Command(
-        "track", general, lambda: (Form("skinned", is_skinned, lambda: skin),)
+        "track", lambda: general, lambda: (Form("skinned", is_skinned, lambda: skin),)
     )
     assert command.variant(["track", "hamr.nc", "-o", "run.nc"]) is general
     assert command.variant(["track", "run.nc", "-o", "x.nc"]) is skin
