@@ -346,15 +346,16 @@ y, the axis that points left of a robot that faces x."""
 def legs_swing(links: Links, candidates: Sequence[FootCandidate]) -> str:
     """The axis along which a robot's legs swing, so that it faces it: "y", or "x".
 
-        sum_j (a_j . x)^2 > 1.3 sum_j (a_j . y)^2   =>   "y"
+        sum_j (a_j . x)^2 > 1.3 sum_j (a_j . y)^2 >= 1.3 sum_j (a_j . z)^2   =>   "y"
 
-    over the axes a_j of all hinges between its body and its feet.
+    over the axes a_j of all hinges between its body and its feet. Legs that sprawl to
+    the sides, as a hexapod's, swing about z and bend about x.
     """
     below = {g for foot in candidates if foot.chosen for g in foot.chain[1:]}
     joints = [links.parent[g][1] for g in below if g in links.parent]
     hinges = [links.hinge_axis(j) for j in joints if j.type_name() == "revolute"]
-    about = np.square(hinges).reshape(-1, 3).sum(axis=0)
-    return "y" if about[0] > _SWINGS * about[1] else "x"
+    x, y, z = np.square(hinges).reshape(-1, 3).sum(axis=0)
+    return "y" if x > _SWINGS * y and y >= z - 1e-9 else "x"
 
 
 _FACES_Y = {"y": "yz", "x": "xy"}

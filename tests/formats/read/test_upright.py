@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from pydrake.multibody.plant import MultibodyPlant
@@ -10,7 +12,7 @@ from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.formats import load
 from drakebots.multibody.posture import find_posture
 from tests.helpers.model_files import write
-from tests.helpers.standing_robots import biped, quadruped
+from tests.helpers.standing_robots import biped, hexapod, quadruped
 
 # Forward, left and up in the file, by the axes that are up and ahead.
 AXES = {
@@ -126,10 +128,24 @@ def test_frames_and_points_of_the_root_turn_with_it(tmp_path):
     np.testing.assert_allclose(p_WF, [0.2, 0.1, -0.1], atol=1e-12)
 
 
-@pytest.mark.parametrize("robot", [quadruped, biped])
-def test_robots_with_z_up_stay(tmp_path, robot):
+@pytest.mark.parametrize("robot", [quadruped, biped, hexapod])
+def test_robots_with_z_up_that_face_x_stay(tmp_path, robot):
     model = load(robot(tmp_path))
     assert model.options == {} and len(model.feet) >= 4
+    assert not any("swing along" in note for note in model.notes)
+
+
+def test_legs_that_sprawl_to_the_sides_swing_about_z(tmp_path):
+    """All femurs and tibias turn about x, and yet the hexapod walks along it."""
+    path = hexapod(tmp_path)
+    text = re.sub(
+        r'rpy="0 0 (-?[1-3]\.\d+|-?0\.[1-9]\d*)"',
+        lambda yaw: f'rpy="0 0 {np.copysign(np.pi / 2, float(yaw[1]))}"',
+        path.read_text(),
+    )
+    assert text.count(f"{np.pi / 2}") == 6
+    path.write_text(text)
+    assert not any("swing along" in note for note in load(path).notes)
 
 
 def test_refused(tmp_path):
