@@ -17,7 +17,7 @@ from made_files import made_files
 
 from drakebots.core.errors import DrakebotsError
 from drakebots.fem.material import SILICONE
-from drakebots.fem.mesh import TetMesh, read_mesh, wall_mesh, write_mesh
+from drakebots.fem.mesh import TetMesh, prism_tets, read_mesh, write_mesh
 from drakebots.formats import (
     SdfGeometry,
     SdfJoint,
@@ -79,9 +79,9 @@ def tube_mesh(p: dict) -> TetMesh:
             above = rings[row - 1][0]
             triangles += _strip(start - above, points[-2], start, points[-1])
         start += m
-    mesh = wall_mesh(
-        np.concatenate(points), np.array(triangles), np.concatenate(inward), t
-    )
+    outer = np.concatenate(points)
+    wall = np.concatenate([outer, outer + t * np.concatenate(inward)])
+    mesh = TetMesh(wall, prism_tets(np.array(triangles), len(outer), 1))
     middle = mesh.vertices[mesh.tets].mean(axis=1)[:, 2]
     fold = np.abs(middle - height["knee"]) < skin["fold"] / 2
     return TetMesh(mesh.vertices, mesh.tets, fold.astype(int))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
-from drakebots.fem.mesh import TetMesh, wall_mesh
+from drakebots.fem.mesh import TetMesh, prism_tets
 
 
 def hollow_capsule(
@@ -37,7 +37,9 @@ def hollow_capsule(
     f = max(2, round(np.sqrt(surface / (4 + 4 * length / row))))
     rows = max(1, round((surface - 4 * f * f - 2) / (4 * f)))
     vertices, triangles, inward = _capsule_surface(f, rows, radius, length)
-    return wall_mesh(vertices, triangles, inward, thickness, layers)
+    wall = [vertices + inward * (thickness * k / layers) for k in range(layers + 1)]
+    tets = prism_tets(triangles, len(vertices), layers)
+    return TetMesh(np.concatenate(wall), tets)
 
 
 def _capsule_surface(f, rows, radius, length):

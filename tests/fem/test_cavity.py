@@ -11,7 +11,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.fem import cavity_of
 from drakebots.fem.assembly import build_model, elastic_force, force_and_tangent
 from drakebots.fem.material import Material
-from drakebots.fem.mesh import wall_mesh
+from drakebots.fem.mesh import TetMesh, prism_tets
 from drakebots.skin import CoupledSkeleton
 from drakebots.skin.coupled import CoupledStepper, glue_vertices
 from tests.helpers.elastic_solve import solve_definite
@@ -24,8 +24,9 @@ SOFT = Material(youngs_modulus=E, poisson_ratio=NU, density=1000.0)
 def shell(fineness, layers, material=SOFT, inner=INNER, **options):
     """A thick sphere, and a vertex of its inner surface."""
     ball = trimesh.creation.icosphere(fineness, OUTER)
-    inward = -ball.vertices / OUTER
-    mesh = wall_mesh(ball.vertices, ball.faces, inward, OUTER - inner, layers)
+    radii = np.linspace(OUTER, inner, layers + 1)
+    wall = np.concatenate([ball.vertices * (r / OUTER) for r in radii])
+    mesh = TetMesh(wall, prism_tets(ball.faces, len(ball.vertices), layers))
     return build_model(mesh, material, **options), len(mesh.vertices) - 1
 
 

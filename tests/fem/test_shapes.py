@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drakebots.fem.mesh import TetMesh, prism_tets, wall_mesh
+from drakebots.fem.mesh import TetMesh, prism_tets
 from drakebots.fem.mesh.mesh import surface_faces
 
 OCTAHEDRON = np.array(
@@ -46,13 +46,3 @@ def test_a_shell_is_filled_once_however_it_is_numbered(order, turn, layers):
     # Diagonals that disagree would leave faces inside that belong to one tet only.
     outside, _ = surface_faces(mesh)
     assert len(outside) == 2 * len(faces)
-
-
-@pytest.mark.parametrize("way", [1.0, -1.0])
-def test_a_wall_goes_in_or_out(way):
-    """Pushed either way its tets are upright."""
-    inward = -way * OCTAHEDRON
-    mesh = wall_mesh(OCTAHEDRON, FACES, inward, 0.2, 2)
-    assert mesh.volumes.min() > 0
-    scale = 1 - 0.2 * way
-    assert mesh.volumes.sum() == pytest.approx(4 / 3 * abs(1 - scale**3))

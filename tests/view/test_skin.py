@@ -57,7 +57,7 @@ def test_surface_leaves_inner_wall_out():
     """Of a hollow capsule only the outer wall; a box whole."""
     mesh = hollow_capsule(700)
     used, triangles = drawn_surface(mesh.vertices, surface_triangles(mesh))
-    outer = len(mesh.vertices) // 2  # wall_mesh puts the outer wall first
+    outer = len(mesh.vertices) // 2  # prism_tets puts the outer wall first
     assert used.tolist() == list(range(outer))
     assert len(triangles) == 2 * outer - 4  # Euler, of a sphere
     box = box_mesh((1, 1, 1), (2, 2, 2))

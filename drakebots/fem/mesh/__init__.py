@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         prism_tets,
         surface_faces,
         surface_triangles,
-        wall_mesh,
     )
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -246,31 +246,3 @@ def box_mesh(
         swap = (mirrored.sum(axis=1) % 2 == 1) != odd
         tets.append(np.where(swap[:, None], tet[:, [0, 2, 1, 3]], tet))
     return TetMesh(vertices, np.stack(tets, axis=1).reshape(-1, 4))
-
-
-def wall_mesh(
-    vertices: np.ndarray,
-    triangles: np.ndarray,
-    inward: np.ndarray,
-    thickness: float | np.ndarray,
-    layers: int = 1,
-) -> TetMesh:
-    """Tets of a wall between a surface and its inward offset.
-
-    Args:
-        vertices: vertices of the outer surface (n, 3) [m].
-        triangles: its triangles, outward (f, 3).
-        inward: unit directions at the vertices (n, 3).
-        thickness: thickness of the wall, one number or one per vertex [m].
-        layers: number of prisms through the wall, three tets each.
-    """
-    if layers < 1 or np.any(np.asarray(thickness) <= 0):
-        raise InvalidInput("wall: needs thickness > 0 and at least one layer")
-    n = len(vertices)
-    offset = inward * np.broadcast_to(np.asarray(thickness, float), (n,))[:, None]
-    points = [vertices + offset * (k / layers) for k in range(layers + 1)]
-    tets = prism_tets(triangles, n, layers)
-    mesh = TetMesh(np.concatenate(points), tets)
-    if np.median(mesh.volumes) < 0:  # offset outward
-        mesh = TetMesh(mesh.vertices, tets[:, [0, 2, 1, 3]])
-    return mesh
