@@ -6,7 +6,7 @@
 A posture stands if its joints are within their limits, all feet are on the ground, the
 centre of mass is over them, nothing else reaches into the ground, and no leg is
 stretched straight. One that is found does not rest on its trunk, either; a file may
-mean just that; and arms that bent legs run into are turned aside.
+mean just that; and where bent legs run into arms, joints of arms or back give way.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOOSE = 1e-6
 """Largest row of a closed loop, as a share of the robot's size."""
 
 _ASIDE = (0.2, -0.2, 0.4, -0.4, 0.8, -0.8)
-"""Turns by which joints of arms go out of a leg's way, the smallest first [rad]."""
+"""Turns by which joints of arms or back give way, the smallest first [rad]."""
 
 _GRAVE = ("its loops", "its coupled joints", "the feet", "the centre")
 """Beginnings of grave faults."""
@@ -100,8 +100,8 @@ def find_posture(
 def _apart(
     stance: Stance, posture: Posture, reaches: Sequence[float | None]
 ) -> Posture:
-    """A posture with limbs that run into others, but carry nothing, turned aside: one
-    joint after the other, by the turn that leaves the fewest in one another."""
+    """A posture with joints that are on no way to a foot turned, one after the other by
+    the turn that leaves the fewest links in one another, until none are."""
     start = stance.joint_positions(posture.joints)
     still = set(range(len(start))) - set(stance.moved.tolist())
     arms = [k for k in still if stance.joints[k].index() not in stance.roots]
