@@ -24,6 +24,7 @@ from drakebots.formats.inspect import (
     doubt_on_lengths,
     inspect_model,
     legs_swing,
+    soles_point_back,
     sprawling,
     upright_axis,
 )
@@ -234,6 +235,8 @@ def _on_axes(model: Model, links: Links) -> list[str]:
     if (up := model.options.get("up", "z")) != "z":
         axes = " and ".join((f"{up[0]} axis points up", *up[1:]))
         return [f"the file's {axes}{up[1:] and ' ahead'}: its root link is turned"]
+    if soles_point_back(links, model.candidates):
+        return ["its soles point along -x: --forward moves it backward, if it faces so"]
     if legs_swing(links, model.candidates) == "x":
         return []
     turned = "; --up zy turns it to face x" if model.ending == "urdf" else ""

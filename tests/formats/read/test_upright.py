@@ -148,6 +148,16 @@ def test_legs_that_sprawl_to_the_sides_swing_about_z(tmp_path):
     assert not any("swing along" in note for note in load(path).notes)
 
 
+@pytest.mark.parametrize("ahead, told", [(0.03, False), (0.0, False), (-0.03, True)])
+def test_soles_that_point_backward_are_told(tmp_path, ahead, told):
+    """Of 0.16 m, their middles ahead of the ankles by so much."""
+    path = biped(tmp_path)
+    sole = '<origin xyz="{} 0 -0.04"/>'
+    assert sole.format(0.03) in path.read_text()
+    path.write_text(path.read_text().replace(sole.format(0.03), sole.format(ahead)))
+    assert any("soles point along -x" in note for note in load(path).notes) == told
+
+
 def test_refused(tmp_path):
     with pytest.raises(UnknownName, match="axis 'w'"):
         load(quadruped(tmp_path), up="w")
