@@ -426,6 +426,20 @@ def test_without_the_package_the_command_to_type_is_named(tmp_path, monkeypatch)
         write_mjcf(stage(tmp_path / "x.usda", ""), tmp_path / "x.xml")
 
 
+def test_a_path_in_place_of_a_number_counts_as_none(tmp_path):
+    """The size of a cube, which is 2 by default, and the mass that says none."""
+    path = stage(tmp_path / "robot.usda", body("ball", RigidTransform(), cube(0.1)))
+    text = re.sub(
+        r"(double size|float physics:mass) = \S+", r"\1 = </nix>", path.read_text()
+    )
+    assert "</nix>" in text
+    path.write_text(text)
+    try:
+        write_mjcf(path, path.with_suffix(".xml"))
+    except DrakebotsError as error:
+        assert "\n" not in str(error)
+
+
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_a_damaged_stage_is_read_or_refused(tmp_path_factory, data):

@@ -1,4 +1,4 @@
-"""Successes judged again from the stored motion alone, by none of the package's code.
+"""Successes judged again from the stored motion alone, by none of the package's work.
 
 A plan and its execution are netCDF files. What is looked for here is in their arrays
 and in the robot's mass: feet in the ground or pushed from above it, forces outside the
@@ -16,7 +16,8 @@ import numpy as np
 import xarray as xr
 from robot_zoo.stages import Try
 
-GRAVITY = 9.81
+from drakebots.core.units import GRAVITY
+
 CARRIED = 0.1
 """Share of the weight that feet may leave in the mean: in a walk that goes on as it
 began, another part on the ground carries it. Samples of forces that jump miss some."""

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -110,13 +111,15 @@ class Stage:
     def number(self, prim, key: str, default: float = 0.0) -> float:
         """A finite number that a prim says, or the default."""
         value = prim.GetAttribute(key).Get()
-        return default if value is None or not np.isfinite(value) else float(value)
+        # A damaged stage may say a path where its type says a number.
+        is_one = isinstance(value, Real) and np.isfinite(value)
+        return float(value) if is_one else default
 
     def vector(self, prim, key: str) -> np.ndarray | None:
         """Three finite numbers of UsdPhysics (3,); None where they are not there."""
         value = np.array(self.said(prim, key))
-        is_one = value.shape == (3,) and np.isfinite(value).all()
-        return value.astype(float) if is_one else None
+        is_one = value.shape == (3,) and value.dtype.kind in "fiu"
+        return value.astype(float) if is_one and np.isfinite(value).all() else None
 
     def axis(self, prim, key: str) -> int:
         """Index of the axis that a prim names, X where it names none.
