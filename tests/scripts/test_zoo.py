@@ -181,7 +181,7 @@ def test_bad_arguments(tmp_path, capsys, argv, words):
 
 
 def test_counts(tmp_path):
-    """Feet count by what was expected; the median is of quadrupeds alone."""
+    """Feet count by what was expected; medians are of robots with as many legs."""
     (tmp_path / "list.txt").write_text("dog.urdf 4\nman.urdf 2\narm.urdf 0\n")
     for name in ("dog", "man", "arm"):
         (tmp_path / f"{name}.urdf").write_text(ROBOT)
@@ -200,13 +200,21 @@ def test_counts(tmp_path):
             row_of(arm, {"show": Try("ok")}),
         ]
     )
+    soles = [{"foot": True, "joints": 6, "points": 4} for _ in "ab"]
+    facts = {**show.facts, "contents": {"could be feet": soles}}
+    for motors, walks in ((11, [0, 0]), (12, [1, 1])):
+        shown = Try("ok", facts=facts | {"actuators": [""] * motors})
+        told = counts([row_of(man, late | {"show": shown} | tracked(0.9))])
+        assert told["planned_2"] == told["tracked_2"] == walks
     uneven = row_of(dog, tries | tracked(1.0, (0.5, 1.5)), ["track: it lies"])
     assert uneven.worst_stride == 0.5
     told = counts([uneven])
     assert (told["tracked"], told["false_success"], found["false_success"]) == (0, 1, 0)
     assert (found["loaded"], found["legged"], found["feet_found"]) == (3, 2, 1)
     assert (found["planned"], found["tracked"]) == (2, 1)
-    assert (found["quadrupeds_planned"], found["plan_cpu_s_median"]) == (1, 30.0)
+    assert (found["planned_4"], found["plan_median_s_4"]) == ([1, 1], 30.0)
+    assert (found["tracked_4"], found["tracebacks"]) == ([1, 1], 0)
+    assert found["planned_2"] == [0, 0]  # the man has no soles, as far as is known
 
 
 ANT = """<mujoco><worldbody><body name="torso" pos="0 0 0.5">

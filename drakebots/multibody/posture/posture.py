@@ -92,7 +92,7 @@ def find_posture(
         _as_posture(stance, positions, "found", x, reaches=reaches)
         for x, positions in search(stance, start, reaches)
     ]
-    if found and all(fault.startswith("links") for fault in found[0].faults):
+    if found and {fault.split()[0] for fault in found[0].faults} == {"links"}:
         found.append(_apart(stance, found[0], reaches))
     return min([*tried, *found], key=_badness)
 
