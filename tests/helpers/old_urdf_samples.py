@@ -14,6 +14,11 @@ from pydrake.multibody.tree import (
     RevoluteSpring,
 )
 
+from drakebots.core.units import SI, Scaling
+from drakebots.formats.read.findings import Options
+from drakebots.formats.read.read import read_robot
+from drakebots.model import Reading
+
 INERTIAL = (
     '<inertial><mass value="2"/><inertia ixx="1" ixy="0" ixz="0" iyy="1.5" iyz="0" '
     'izz="2"/></inertial>'
@@ -51,7 +56,12 @@ def written(folder: Path, text: str | bytes) -> Path:
 
 
 def one_link(inside: str = INERTIAL, beside: str = "") -> str:
-    return f'<robot name="r"><link name="a">{inside}</link>{beside}</robot>'
+    old = 'xmlns="http://drake.mit.edu"'
+    return f'<robot name="r" {old}><link name="a">{inside}</link>{beside}</robot>'
+
+
+def read_old(path: Path, units: Scaling = SI) -> Reading:
+    return read_robot(Path(path), Options(units=units))
 
 
 def loaded(sdf: str) -> tuple[MultibodyPlant, SceneGraph]:

@@ -1,347 +1,330 @@
-"""Reads URDF files with the tags of the old Drake of MATLAB (before 2017).
+"""Turns URDFs of the old Drake of MATLAB (before 2017) into SDF.
 
-Such files have closed loops (`<loop_joint>`), springs (`<force_element>`), numbers such
-as "-pi/4" or "0 7.58, -11.35", and point feet (spheres of radius zero). Drake's own
-parser refuses most of these and silently ignores the springs. The reader turns a file
-into SDF for Drake and a table of loops and feet, and refuses what it does not know.
+Such a file says what URDF has no word for: loops (`<loop_joint>`), springs
+(`<force_element>`), point feet (spheres of radius zero). Its numbers may be in units of
+their own. All else in it is read and mended as in any URDF; then the tree becomes an
+SDF in SI, whose joints have springs, and a table of loops and feet.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
-from pydrake.math import RollPitchYaw
-from pydrake.multibody.plant import AddMultibodyPlantSceneGraph
-from pydrake.systems.framework import DiagramBuilder
+from pydrake.math import RollPitchYaw, RotationMatrix
 
-from drakebots.core.errors import ModelProblem
-from drakebots.core.units import SI, Scaling
-from drakebots.formats.read.findings import words
-from drakebots.formats.read.old_urdf_links import LinkReader, origin, pose
-from drakebots.formats.read.strict_xml import Element, read_xml
-from drakebots.formats.read.tree import HINGES, SINGLE, closing_joints, link_at
-from drakebots.formats.write.sdf import SdfJoint, SdfModel, model_sdf
-from drakebots.model import Loop, Point, Reading, parse_model
+from drakebots.core.units import Scaling
+from drakebots.formats.read.findings import Findings
+from drakebots.formats.read.masses import WORLD, matrix_of, principal_inertia
+from drakebots.formats.read.meshes import SIZES
+from drakebots.formats.read.tree import (
+    HINGES,
+    MOMENTS,
+    SINGLE,
+    floats,
+    joint_elements,
+    link_at,
+    named_file,
+    remove,
+)
+from drakebots.formats.read.urdf import number, repair_numbers
+from drakebots.formats.write.sdf import (
+    SdfGeometry,
+    SdfJoint,
+    SdfLink,
+    SdfModel,
+    SdfPose,
+    model_sdf,
+)
+from drakebots.model import Coupler, Loop, Point, Reading
 
 NAMESPACE = "http://drake.mit.edu"
-_OLD = ("xmlns", NAMESPACE)
+OLD_TAGS = ("loop_joint", "force_element")
+
+FOOT_RADIUS = 1e-9
+"""Radius of the sphere that stands for a point foot [m]; libsdformat reads a
+radius of zero as 1 m."""
 
 
-def is_old_urdf(path: str | Path) -> bool:
-    """Whether a file is a URDF that needs :func:`read_old_urdf`.
-
-    Such a file has a loop joint, a force element, or the default namespace of old
-    Drake. False for files that cannot be read or are no URDF; never raises.
-    """
-    try:
-        root = read_xml(path)
-    except ModelProblem:
-        return False
+def is_old_urdf(root: ET.Element) -> bool:
+    """Whether a URDF has a loop joint, a force element, or old Drake's namespace."""
     is_old = root.get("xmlns") == NAMESPACE
-    tags = ("loop_joint", "force_element")
-    return root.tag == "robot" and (is_old or any(e.tag in tags for e in root.iter()))
+    return is_old or any(root.find(tag) is not None for tag in OLD_TAGS)
 
 
-def _axis(joint: Element, still: bool = False) -> np.ndarray:
-    """The unit vector (3,) of the child `<axis>`, x where missing."""
-    axis = joint.part("axis", needed=False)
-    value = axis.numbers("xyz", 3, [1, 0, 0])
-    norm = np.linalg.norm(value)
-    if norm < 1e-9 and not still:
-        raise axis.problem(
-            f"the axis of {joint.get('name')!r} is zero; give it a direction"
-        )
-    return value / max(norm, 1e-9)
+def take_old_parts(root: ET.Element, findings: Findings) -> list[ET.Element]:
+    """Takes the parts out of a URDF that only old Drake knows, their numbers mended."""
+    parts = [element for element in root if element.tag in OLD_TAGS]
+    remove(root, parts)
+    root.attrib.pop("xmlns", None)
+    alone = ET.Element("robot")
+    alone.extend(parts)
+    repair_numbers(alone, findings)
+    return parts
 
 
-def read_old_urdf(path: str | Path, *, units: Scaling = SI) -> Reading:
-    """Reads a URDF with old Drake tags.
+def old_urdf_reading(
+    root: ET.Element,
+    parts: list[ET.Element],
+    loops: tuple[Loop, ...],
+    units: Scaling,
+    findings: Findings,
+) -> Reading:
+    """SDF text in SI, with loops, couplers and feet, of an old URDF.
+
+    Joints keep their order, and actuators are named by their joints. Every collision
+    sphere of radius zero is a foot, named by its link, with the suffix _0, _1, ...
+    where a link has several.
 
     Args:
-        path: the file; its meshes are relative to it.
-        units: the units of the file's numbers, e.g.
-            :data:`~drakebots.core.units.MM_G_MS`; angles are always in radians.
-
-    Returns:
-        SDF 1.9 text in SI, which Drake has loaded once, and parses strictly too: joints
-        with springs, damping and limits, actuators named by their joints, in the order
-        of the joints. The `<loop_joint>` tags are loops, hinges that the text does not
-        close. Every collision sphere of radius zero is a foot, named by its link, with
-        the suffix _0, _1, ... where a link has several.
-
-    Raises:
-        ModelProblem: for a file that cannot be read, an unknown tag or
-            attribute, an invalid number, or a model that is not physical;
-            one line with the element, its line in the file and the remedy.
+        root: its <robot>, mended.
+        parts: of :func:`take_old_parts`.
+        loops: that were cut out of the tree, in the file's units.
+        units: of the file's numbers; angles are in radians.
+        findings: takes parts that refer to nothing as problems.
     """
-    return _Reader(Path(path), units).read()
+    robot = _Robot(root, units, findings)
+    for part in parts:
+        robot.read_force(part) if part.tag == "force_element" else robot.read_loop(part)
+    found, length = [*robot.loops], units.length
+    for loop in loops:
+        ends = {end: getattr(loop, end) * length for end in ("p_AP", "p_BQ")}
+        found.append(replace(loop, **ends))
+    joints = robot.model.joints.values()
+    order = [joint.name for joint in joints if joint.actuated]
+    if order != list(robot.driven):
+        line = "actuators are in the order of the joints, not of the transmissions"
+        findings.note(line, ", ".join(order))
+    return Reading(
+        model_sdf(robot.model),
+        loops=tuple(found),
+        couplers=tuple(joint.coupler for joint in joints if joint.coupler),
+        feet=tuple(robot.feet()),
+        kind="old Drake",
+    )
 
 
-class _Reader(LinkReader):
-    """Reads one file.
+def _numbers(element: ET.Element | None, key: str, default: str) -> np.ndarray:
+    text = default if element is None else element.get(key, default)
+    return np.array(floats(text.replace(",", " ")))
 
-    Attributes:
-        model: the model as read, in SI.
-        loops: its loop joints.
-    """
 
-    def __init__(self, path: Path, units: Scaling):
-        super().__init__(path, units)
-        self.model = SdfModel("", self.links)
-        self.loops: list[Loop] = []
-        self.taken: dict[str, int] = {}  # lines of the names of links, joints, frames
-        self.kinds: dict[str, str] = {}  # of joints, floating and loop joints included
-        self.parents: dict[str, str] = {}  # of links, floating ones included
+class _Robot:
+    """The model of a file, in SI, and its loops."""
 
-    def read(self) -> Reading:
-        root = read_xml(self.path)
-        if root.tag != "robot":
-            raise root.problem("the first tag must be <robot>; give a URDF file")
-        for key in [k for k, v in root.items() if ":" in k or (k, v) == _OLD]:
-            del root.attrib[key]  # xsi:schemaLocation
-        root.check(words("old_urdf"))
-        self.model.name = root.name()
-        for element in root.iter():
-            if element.stray and element.tag not in ("mechanicalReduction", "type"):
-                self.note(element, f"stray text {element.stray!r} ignored")
-            if element.tag == "material":
-                self.read_color(element)
-        for tag, read in (
-            ("link", self.read_link),
-            ("joint", self._read_joint),
-            ("loop_joint", self._read_loop),
-            ("frame", self._read_frame),
-            ("force_element", self._read_force),
-            ("transmission", self._read_transmission),
-        ):
-            for element in root.findall(tag):
-                if tag != "transmission" or "name" in element.attrib:
-                    self._take_name(element)
-                read(element)
-            if tag == "joint":
-                self._check_tree(root)
-        self._note_order(root)
-        feet = tuple(Point(name, body, p) for name, (body, p) in self.feet.items())
-        said = {"notes": tuple(self.notes), "loops": tuple(self.loops), "feet": feet}
-        reading = Reading(model_sdf(self.model), kind="old Drake", **said)
-        # So that refusals and warnings of Drake name this file.
-        said: list[str] = []
-        plant, _ = AddMultibodyPlantSceneGraph(DiagramBuilder(), 0.0)
-        parse_model(plant, self.path, reading, said)
-        if said:
-            raise ModelProblem(self.path, f"Drake warns of it: {said[0]}; correct it")
-        return reading
+    def __init__(self, root: ET.Element, units: Scaling, findings: Findings):
+        self.units, self.findings = units, findings
+        self.model, self.loops = SdfModel(root.get("name", "")), list[Loop]()
+        self.driven = dict(self._driven(root))
+        named = [m for m in root.iter("material") if m.find("color") is not None]
+        self.colors = {m.get("name"): m.find("color") for m in reversed(named)}
+        for link in root.findall("link"):
+            if link.get("name") != WORLD:
+                self._read_link(link)
+        for joint in joint_elements(root):
+            self._read_joint(joint)
+        for frame in root.findall("frame"):
+            place = frame.get("name", ""), frame.get("link", ""), self._pose(frame)
+            self.model.frames.append(place)
 
-    def _take_name(self, element: Element) -> None:
-        """Checks the name of an element, which must be new.
+    def _driven(self, root: ET.Element) -> Iterator[tuple[str, bool]]:
+        for element in root.findall("transmission"):
+            joint = element.find("joint")
+            name = "" if joint is None else joint.get("name", "")
+            kind = element.get("type") or element.findtext("type", "").strip()
+            if kind.rpartition("/")[2] != "SimpleTransmission":
+                line = "a <transmission> that is no SimpleTransmission is left out"
+                self.findings.note(line, name)
+                continue
+            if floats(element.findtext("mechanicalReduction", "1")) != [1.0]:
+                self.findings.note("Drake ignores <mechanicalReduction>", name)
+            yield name, True
 
-        Forces and transmissions, which the SDF does not name, have their own names; old
-        Drake takes forces of one name.
-        """
-        tag, is_force = element.tag, element.tag == "force_element"
-        given = element.get("name", "") if is_force else element.name()
-        name = f"{tag} {given}" if is_force or tag == "transmission" else given
-        line = self.taken.get(name)
-        self.taken.setdefault(name, element.line)
-        if line is not None and is_force and given:
-            self.note(element, f"its name is that of line {line} too; both act")
-        elif line is not None and not is_force:
-            raise element.problem(
-                f"the name is taken by line {line}; SDF needs another for "
-                "every link, joint and frame, so rename one"
-            )
+    def _pose(self, element: ET.Element | None) -> SdfPose:
+        p, rpy = (_numbers(element, key, "0 0 0") for key in ("xyz", "rpy"))
+        return SdfPose(p * self.units.length, rpy)
 
-    def _link_name(self, element: Element) -> str:
-        """The attribute `link`, which must name a link or the world."""
-        name = element.given("link")
-        if name != "world" and name not in self.links:
-            raise element.problem(
-                f"there is no link {name!r}; correct link, or add the link"
-            )
-        return name
+    # --- links --------------------------------------------------------------
 
-    def _read_frame(self, element: Element) -> None:
-        """Reads a `<frame>` into `model`."""
-        link = self._link_name(element)
-        self.model.frames.append((element.name(), link, pose(element, self.units)))
+    def _read_link(self, element: ET.Element) -> None:
+        mass = _numbers(element.find("inertial/mass"), "value", "0")[0]
+        tensor = element.find("inertial/inertia")
+        I_C = matrix_of([_numbers(tensor, key, "0")[0] for key in MOMENTS])
+        # libsdformat's principal moments of a full matrix are good to 1e-8 only.
+        moments, axes = principal_inertia(I_C)
+        com = self._pose(element.find("inertial/origin"))
+        R = RollPitchYaw(com.rpy).ToRotationMatrix() @ RotationMatrix(axes)
+        com = SdfPose(com.p, RollPitchYaw(R).vector())
+        shapes = [x for x in element if x.tag in ("visual", "collision")]
+        name = element.get("name", "")
+        self.model.links[name] = SdfLink(
+            name,
+            mass * self.units.mass,
+            com,
+            np.diag(moments) * self.units.inertia,
+            [self._shape(x, f"{name}_{x.tag}_{k}") for k, x in enumerate(shapes)],
+        )
 
-    def _read_joint(self, element: Element) -> None:
-        """Reads a `<joint>` into `model`, and the pose of its child."""
-        name, kind = element.name(), element.given("type")
-        if kind not in (*SINGLE, "fixed", "floating"):
-            raise element.problem(
-                f"unknown joint type {kind!r}; choose one of: "
-                f"{', '.join(SINGLE)}, fixed, floating"
-            )
-        ends = [element.part(tag) for tag in ("parent", "child")]
-        parent, child = map(self._link_name, ends)
-        if child == "world" or child == parent:
-            raise element.problem(f"{child!r} cannot be its child; correct it")
-        if child in self.parents:
-            raise element.problem(
-                f"link {child!r} is the child of a second joint; write one of the "
-                "joints as a <loop_joint>"
-            )
-        self.parents[child], self.kinds[name] = parent, kind
-        link = self.links[child]
-        link.pose = origin(element, self.units)
-        link.relative_to = None if parent == "world" else parent
+    def _shape(self, element: ET.Element, name: str) -> SdfGeometry:
+        holder, material = element.find("geometry"), element.find("material")
+        shape, unit, rgba = holder[0], self.units.length, None
+        if shape.tag == "mesh":
+            scale = np.broadcast_to(_numbers(shape, "scale", "1") * unit, 3)
+            values = {"uri": named_file(shape), "scale": scale}
+        else:
+            keys = SIZES.get(shape.tag, ("radius",))
+            values = {key: _numbers(shape, key, "") * unit for key in keys}
+            if not all(x.size and (x >= 0).all() for x in values.values()):
+                self.findings.problem(
+                    f"{name}: a <{shape.tag}> needs {', '.join(keys)}, none below 0"
+                )
+        if shape.tag == "sphere":
+            values["radius"] = np.maximum(values["radius"], FOOT_RADIUS)
+        if material is not None and element.tag == "visual":
+            color = material.find("color")
+            color = self.colors.get(material.get("name")) if color is None else color
+            rgba = None if color is None else _numbers(color, "rgba", "")
+        pose, tag = self._pose(element.find("origin")), shape.tag.removeprefix("drake:")
+        return SdfGeometry(element.tag, name, pose, tag, values, rgba)
+
+    def feet(self) -> Iterator[Point]:
+        """The points of collision spheres without a radius."""
+        for link in self.model.links.values():
+            points = [
+                shape.pose.p
+                for shape in link.geometries
+                if (shape.kind, shape.shape) == ("collision", "sphere")
+                and shape.values["radius"] == FOOT_RADIUS
+            ]
+            for k, p in enumerate(points):
+                yield Point(link.name + f"_{k}" * (len(points) > 1), link.name, p)
+
+    # --- joints -------------------------------------------------------------
+
+    def _read_joint(self, element: ET.Element) -> None:
+        name, kind = element.get("name", ""), element.get("type", "")
+        parent, child = (link_at(element, end) for end in ("parent", "child"))
+        link = self.model.links.get(child)
+        if link is None:
+            self.findings.problem(f"joint {name!r}: {child!r} cannot be its child")
+            return
+        link.pose = self._pose(element.find("origin"))
+        link.relative_to = None if parent == WORLD else parent
         if kind == "floating":
-            self.note(element, f"floating joint {name!r}: {child!r} is a free body")
-        joint = SdfJoint(name, kind, parent, child, _axis(element, kind not in SINGLE))
-        self._read_limit(element, joint)
-        self._read_dynamics(element, joint)
-        if kind != "floating":
-            self.model.joints[name] = joint
-
-    def _read_limit(self, element: Element, joint: SdfJoint) -> None:
-        limit = element.part("limit", needed=False)
-        slides = joint.type == "prismatic"
-        length = self.units.length if slides else 1.0
-        force = self.units.force if slides else self.units.torque
-        for key, read, unit in (
-            ("lower", limit.number, length),
-            ("upper", limit.number, length),
-            ("velocity", limit.not_negative, length / self.units.time),
-            ("effort", limit.not_negative, force),
-        ):
-            if key in limit.attrib:
-                joint.limit[key] = read(key) * unit
-        lower, upper = map(joint.limit.get, ("lower", "upper"))
-        if lower is not None and upper is not None and lower > upper:
-            raise limit.problem(
-                f"lower exceeds upper in joint {joint.name!r}; swap them"
+            self.findings.note("a floating joint leaves its link free", name)
+            return
+        if kind not in (*SINGLE, "fixed"):
+            self.findings.problem(
+                f"joint {name!r}: old Drake has no {kind!r} joint; use a hinge or slide"
             )
-        if joint.type == "continuous" and (lower, upper) != (None, None):
-            self.note(limit, f"continuous joint {joint.name!r} keeps its limits")
-            joint.type = "revolute"
+        units, slides = self.units, kind == "prismatic"
+        length = units.length if slides else 1.0
+        force = units.force if slides else units.torque
+        limit, dynamics = element.find("limit"), element.find("dynamics")
+        known = {"lower": length, "upper": length, "velocity": length / units.time}
+        limits = {
+            key: float(_numbers(limit, key, "")[0]) * unit
+            for key, unit in (known | {"effort": force}).items()
+            if limit is not None and key in limit.attrib
+        }
+        if limits.keys() & {"lower", "upper"} and kind == "continuous":
+            kind = "revolute"
+        if dynamics is not None and number(dynamics, "friction"):
+            self.findings.note("Drake ignores joint friction", name)
+        coupler = None
+        if (mimic := element.find("mimic")) is not None:
+            gear, offset = (float(mimic.get(k, d)) for k, d in _OF_MIMIC)
+            coupler = Coupler(name, mimic.get("joint", ""), gear, offset * length)
+        self.model.joints[name] = SdfJoint(
+            *(
+                name,
+                kind,
+                parent,
+                child,
+                _numbers(element.find("axis"), "xyz", "1 0 0"),
+            ),
+            damping=_numbers(dynamics, "damping", "0")[0] * force * units.time / length,
+            limit=limits,
+            actuated=name in self.driven,
+            coupler=coupler,
+        )
 
-    def _read_dynamics(self, element: Element, joint: SdfJoint) -> None:
-        dynamics, units = element.part("dynamics", needed=False), self.units
-        unit = units.torque * units.time
-        if joint.type == "prismatic":
-            unit = units.of(mass=1, time=-1)
-        joint.damping = dynamics.not_negative("damping", 0.0) * unit
-        for key in ("friction", "coulomb_window"):
-            if dynamics.not_negative(key, 0.0) > 0:
-                self.note(dynamics, f"{key} of joint {joint.name!r} ignored")
+    # --- what only old Drake knows ------------------------------------------
 
-    def _check_tree(self, root: Element) -> None:
-        """Raises unless the joints make one tree of all links."""
-        if not self.links:
-            raise root.problem("has no <link>; add one")
-        for joint in closing_joints(root):
-            raise joint.problem(
-                f"the joints make a cycle through link {link_at(joint, 'child')!r}; "
-                "write one of them as a <loop_joint>"
+    def read_loop(self, element: ET.Element) -> None:
+        """Reads a <loop_joint>, a hinge between two links."""
+        name, kind = element.get("name", ""), element.get("type")
+        if kind not in HINGES:
+            self.findings.problem(
+                f"loop joint {name!r} has the type {kind!r}; use continuous (a hinge)"
             )
-        roots = [name for name in self.links if name not in self.parents]
-        if "world" in self.parents.values():
-            roots.append("world")
-        if len(roots) > 1:
-            raise root.problem(
-                f"has {len(roots)} roots: {', '.join(roots[:5])}; join them by joints"
-            )
-
-    def _read_loop(self, element: Element) -> None:
-        name, kind = element.name(), element.given("type")
-        if kind not in ("continuous", "revolute"):
-            raise element.problem(
-                f"loop joint type {kind!r} is not supported; use continuous (a hinge)"
-            )
-        self.kinds[name], axis = "a loop joint", _axis(element)
-        bodies, poses = self._two_ends(element)
+        axis = _numbers(element.find("axis"), "xyz", "1 0 0")
+        if not axis.any():
+            self.findings.problem(f"loop joint {name!r}: its axis is zero; give one")
+            return
+        bodies, poses = self._two_ends(element, f"loop joint {name!r}")
+        axis = axis / np.linalg.norm(axis)
         rotations = [RollPitchYaw(X.rpy).ToRotationMatrix().matrix() for X in poses]
         points, axes = [X.p for X in poses], [R @ axis for R in rotations]
         self.loops.append(Loop(name, *bodies, *points, *axes))
 
-    def _two_ends(self, element: Element):
-        """The links that an element joins, and the poses of the joint in them."""
-        ends = [element.part(tag) for tag in ("link1", "link2")]
-        bodies = [self._link_name(end) for end in ends]
+    def _two_ends(self, element: ET.Element, what: str):
+        """The links that an element joins, and its frames in them."""
+        ends = [element.find(tag) for tag in ("link1", "link2")]
+        bodies = ["" if end is None else end.get("link", "") for end in ends]
+        for body in bodies:
+            if body not in (WORLD, *self.model.links):
+                self.findings.problem(f"{what}: there is no link {body!r}; correct it")
         if bodies[0] == bodies[1]:
-            raise element.problem(f"joins link {bodies[0]!r} to itself; correct it")
-        return bodies, [pose(end, self.units) for end in ends]
+            self.findings.problem(f"{what} joins {bodies[0]!r} to itself; correct it")
+        return bodies, [self._pose(end) for end in ends]
 
-    def _moving_joint(self, element: Element, kinds: tuple[str, ...]) -> SdfJoint:
-        child = element.part("joint")
-        name = child.given("name")
-        kind = self.kinds.get(name)
-        if kind not in kinds:
-            what = f"is {kind}" if kind else "does not exist"
-            raise child.problem(
-                f"joint {name!r} {what}; <{element.tag}> needs one that is "
-                f"{' or '.join(kinds)}"
-            )
-        return self.model.joints[name]
+    def read_force(self, element: ET.Element) -> None:
+        """Reads a <force_element>: springs of a joint, or between two links."""
+        units, per_length = self.units, self.units.of(mass=1, time=-2)
+        for force in element:
+            stiffness = _numbers(force, "stiffness", "0")[0]
+            if stiffness < 0:
+                self.findings.problem(
+                    f"<{force.tag} stiffness> is negative; correct it"
+                )
+            if force.tag == "torsional_spring":
+                rest = _numbers(force, "rest_angle", "0")[0]
+                self._add_spring(force, HINGES, stiffness * units.torque, rest)
+            elif force.tag == "prismatic_spring":
+                rest = _numbers(force, "rest_length", "0")[0] * units.length
+                self._add_spring(force, ("prismatic",), stiffness * per_length, rest)
+            elif force.tag == "linear_spring_damper":
+                bodies, (A, B) = self._two_ends(force, f"<{force.tag}>")
+                damping = _numbers(force, "damping", "0")[0] * units.of(mass=1, time=-1)
+                length = _numbers(force, "rest_length", "0")[0] * units.length
+                spring = {"body_A": bodies[0], "p_AP": A.p, "body_B": bodies[1]}
+                spring |= {"p_BQ": B.p, "free_length": length, "damping": damping}
+                spring |= {"stiffness": stiffness * per_length}
+                self.model.elements.append((force.tag, spring))
+            else:
+                self.findings.note("a force of an unknown kind is left out", force.tag)
 
-    def _read_force(self, element: Element) -> None:
-        if len(element) != 1:
-            raise element.problem(f"has {len(element)} forces; give it one")
-        force = element[0]
-        if force.tag == "linear_spring_damper":
-            self._read_spring_damper(force)
-        elif force.tag == "torsional_spring":
-            self._add_spring(force, HINGES, "rest_angle", self.units.torque, 1.0)
-        else:
-            unit, length = self.units.of(mass=1, time=-2), self.units.length
-            self._add_spring(force, ("prismatic",), "rest_length", unit, length)
-
-    def _add_spring(self, spring, kinds, rest_key, unit, rest_unit) -> None:
+    def _add_spring(self, force, kinds, stiffness: float, rest: float) -> None:
         """Adds a spring to its joint; several of one joint act as one.
 
         The sum of k_i (q - r_i) is k (q - r) with k = sum k_i, k r = sum k_i r_i.
         """
-        joint = self._moving_joint(spring, kinds)
-        rest = spring.number(rest_key, 0.0) * rest_unit
-        stiffness = spring.not_negative("stiffness") * unit
+        name = "" if force.find("joint") is None else force.find("joint").get("name")
+        joint = self.model.joints.get(name)
+        if joint is None or joint.type not in kinds:
+            self.findings.problem(
+                f"<{force.tag}> needs a joint that is {' or '.join(kinds)}, and "
+                f"{name!r} is none; correct it"
+            )
+            return
         total = joint.stiffness + stiffness
-        if joint.reference is None or not total:
-            joint.reference = rest
-        elif joint.reference != rest:
-            moment = joint.stiffness * joint.reference + stiffness * rest
-            joint.reference = moment / total
+        before = rest if joint.reference is None else joint.reference
+        moment = joint.stiffness * before + stiffness * rest
+        joint.reference = moment / total if total else rest
         joint.stiffness = total
 
-    def _read_spring_damper(self, element: Element) -> None:
-        (body_A, body_B), (A, B) = self._two_ends(element)
-        units = self.units
-        length = element.positive("rest_length") * units.length
-        stiffness = element.not_negative("stiffness") * units.of(mass=1, time=-2)
-        damping = element.not_negative("damping", 0.0) * units.of(mass=1, time=-1)
-        spring = {"body_A": body_A, "p_AP": A.p, "body_B": body_B, "p_BQ": B.p}
-        spring |= {"free_length": length, "stiffness": stiffness, "damping": damping}
-        self.model.elements.append(("linear_spring_damper", spring))
 
-    def _read_transmission(self, element: Element) -> None:
-        kind = element.get("type")
-        if kind is None:
-            kind = element.part("type").stray
-        if kind.rpartition("/")[2] != "SimpleTransmission":
-            raise element.problem(
-                f"unknown transmission type {kind!r}; use SimpleTransmission"
-            )
-        element.part("actuator")
-        joint = self._moving_joint(element, SINGLE)
-        reduction = element.part("mechanicalReduction", needed=False)
-        reduction.set("value", reduction.stray)
-        name = joint.name
-        if reduction in list(element) and reduction.number("value") != 1:
-            what = f"the reduction of joint {name!r}"
-            raise reduction.problem(f"{what} must be 1; scale the input")
-        if joint.actuated:
-            raise element.problem(f"joint {name!r} has a second transmission; keep one")
-        if joint.limit.get("effort") == 0:
-            what = f"joint {name!r} has effort limit 0"
-            raise element.problem(f"{what}; raise it, or leave it out")
-        joint.actuated = True
-
-    def _note_order(self, root: Element) -> None:
-        driven = [j.get("name") for j in root.findall("transmission/joint")]
-        order = [name for name, joint in self.model.joints.items() if joint.actuated]
-        if driven != order:
-            self.notes.append(
-                "actuators are in the order of the joints, not of the transmissions: "
-                + ", ".join(order)
-            )
+_OF_MIMIC = ("multiplier", "1"), ("offset", "0")

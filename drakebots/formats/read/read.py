@@ -27,7 +27,11 @@ from drakebots.formats.read.findings import Findings, Options
 from drakebots.formats.read.joined_frames import with_joined_frames
 from drakebots.formats.read.limits import check_model_file
 from drakebots.formats.read.mjcf import read_mjcf
-from drakebots.formats.read.old_urdf import is_old_urdf, read_old_urdf
+from drakebots.formats.read.old_urdf import (
+    is_old_urdf,
+    old_urdf_reading,
+    take_old_parts,
+)
 from drakebots.formats.read.sdf import repair_sdf
 from drakebots.formats.read.tree import (
     SINGLE,
@@ -75,15 +79,15 @@ def read_robot(path: Path, options: Options = Options()) -> Reading:
     changes = changes or options.repair
     if options.units == SI and not changes and is_ours(path):
         reading = Reading()
-    elif path.suffix.lower() == ".urdf" and (options.units != SI or is_old_urdf(path)):
-        reading = _read_old(path, options, fewest=not beside.loops)
-    elif options.units != SI:
+    elif options.units != SI and path.suffix.lower() != ".urdf":
         raise InvalidInput(
             f"{path}: units apply to URDFs in the old Drake format only; "
             "this file is read in SI"
         )
     else:
         reading = _read_plain(path, options)
+    if reading.kind == "old Drake" and reading.loops and not beside.loops:
+        reading = with_fewest_rows(path, reading)
     if options.repair:
         reading = with_uniform_inertias(path, reading)
     if parameters := {**beside.parameters, **(options.parameters or {})}:
@@ -94,15 +98,6 @@ def read_robot(path: Path, options: Options = Options()) -> Reading:
         feet=beside.feet or reading.feet,
         points=beside.points,
     )
-
-
-def _read_old(path: Path, options: Options, fewest: bool) -> Reading:
-    if options.up not in (None, "z"):
-        raise InvalidInput(f"{path}: an old-Drake URDF is not turned; leave out up")
-    check_model_file(path)
-    reading = read_old_urdf(path, units=options.units)
-    reading = replace(reading, notes=("read as an old-Drake URDF", *reading.notes))
-    return with_fewest_rows(path, reading) if fewest else reading
 
 
 def _read_plain(path: Path, options: Options) -> Reading:
@@ -154,6 +149,10 @@ def _repaired(
     """A URDF or SDF, with a text if anything in it has to be changed."""
     root = read_tree(source)
     before, up, is_urdf = write_tree(root), options.up or "z", root.tag == "robot"
+    is_old = is_urdf and (options.units != SI or is_old_urdf(root))
+    if is_old and up != "z":
+        raise InvalidInput(f"{path}: an old-Drake URDF is not turned; leave out up")
+    old_parts = take_old_parts(root, findings) if is_old else []
     if is_urdf:
         loops = repair_urdf(root, places, findings, name=model_stem(path), up=up)
     else:
@@ -168,6 +167,10 @@ def _repaired(
     if options.free_base:
         fixed = [j for j in root.iter("joint") if j.get("type") == "fixed"]
         remove(root, [j for j in fixed if link_at(j, "parent") == "world"])
+    if is_old:
+        findings.note("read as an old-Drake URDF")
+        places.name_all(root)
+        return old_urdf_reading(root, old_parts, loops, options.units, findings)
     text = None
     # Drake reads any file as UTF-8, whatever it declares.
     changed = write_tree(root) != before or options.repair

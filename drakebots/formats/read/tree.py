@@ -29,22 +29,14 @@ _SMALLEST = 1e-300
 """Numbers below this are not normal ones, or nearly so."""
 
 
-def read_tree(
-    text: str, element: Callable[[int, str, dict[str, str]], ET.Element] | None = None
-) -> ET.Element:
+def read_tree(text: str) -> ET.Element:
     """The root of an XML text, with tags such as "drake:joint".
-
-    Args:
-        text: of the file.
-        element: makes an element of its line, tag and attributes; None for a plain one.
 
     Raises:
         InvalidInput: for a text that is not well-formed, with its line.
     """
     parser = expat.ParserCreate(encoding="utf-8")
-    builder = ET.TreeBuilder(
-        element and (lambda *x: element(parser.CurrentLineNumber, *x))
-    )
+    builder = ET.TreeBuilder()
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data

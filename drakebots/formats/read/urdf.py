@@ -13,12 +13,12 @@ from pydrake.math import RollPitchYaw, RotationMatrix
 
 from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.core.files import reading
+from drakebots.formats.read.arithmetic import arithmetic
 from drakebots.formats.read.files import Packages
 from drakebots.formats.read.findings import Findings, note_ignored_tags, words
 from drakebots.formats.read.limits import read_text
 from drakebots.formats.read.masses import WORLD, fix_weightless, repair_inertia
 from drakebots.formats.read.meshes import SHAPES, repair_shapes
-from drakebots.formats.read.strict_xml import arithmetic
 from drakebots.formats.read.tree import (
     SINGLE,
     child_of,
@@ -50,8 +50,8 @@ def repair_numbers(root: ET.Element, findings: Findings) -> None:
             if number > 1 and tag in words("urdf_once"):
                 findings.note("only the first of several counts", f"<{tag}> of {owner}")
         known = words("urdf_numbers").get(element.tag, {})
-        for key in element.attrib if known else ():
-            if key not in known and key != "joint" and ":" not in key:
+        for key in element.attrib if element.tag in words("urdf_numbers") else ():
+            if key not in (*known, "joint", "link", "name") and ":" not in key:
                 findings.note("Drake ignores", f"{element.tag} {key}")
         for key, count in known.items():
             text = element.get(key)
