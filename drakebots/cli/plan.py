@@ -44,7 +44,7 @@ from drakebots.core.checks import in_unit, non_negative, one_of, positive
 from drakebots.core.convert import finite_word
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked, declared
-from drakebots.formats import LOOPS, robot_alone, write_mjcf, write_urdf
+from drakebots.formats import LOOPS, robot_alone, write_mjcf, write_sdf, write_urdf
 from drakebots.model import Model, find_model
 from drakebots.robots import kinds, record
 from drakebots.trajopt.locomotion import (
@@ -246,6 +246,8 @@ class Exporting:
     """The model for MuJoCo (.xml), loops closed."""
     urdf: Annotated[Path | None, Written()] = None
     """The model as URDF (.urdf), loops in Drake's own tags."""
+    sdf: Annotated[Path | None, Written()] = None
+    """The model as SDF (.sdf), loops in Drake's own tags."""
     loops: Annotated[str | None, one_of("way to close loops", LOOPS)] = None
     """Who closes the URDF's loops: drake, or gepetto too, by a YAML beside it."""
     time_step: Annotated[float | None, positive("s")] = None
@@ -281,12 +283,12 @@ def export(args: argparse.Namespace) -> int:
         return tell(args, {"files": list(map(str, written))}, *written)
     find_model(args.what)
     refuse(args, ("csv", "mcap", "vtu"), "a model; it is for a result (.nc)")
-    if not (args.mjcf or args.urdf):
-        raise InvalidInput("say what to write of a model: --mjcf, --urdf")
+    if not (args.mjcf or args.urdf or args.sdf):
+        raise InvalidInput("say what to write of a model: --mjcf, --urdf, --sdf")
     if not args.urdf:
-        refuse(args, ("loops",), "an MJCF; it is for --urdf")
+        refuse(args, ("loops",), "another format; it is for --urdf")
     if not args.mjcf:
-        refuse(args, ("time_step", "friction"), "a URDF; it is for --mjcf")
+        refuse(args, ("time_step", "friction"), "another format; it is for --mjcf")
     args.model, written = args.what, []
     model = load_model(args)
     how = chosen(args, Exporting)
@@ -296,4 +298,6 @@ def export(args: argparse.Namespace) -> int:
         written.append(write_mjcf(model, args.mjcf, **options))
     if args.urdf:
         written.append(write_urdf(model, args.urdf, loops=how.loops or "drake"))
+    if args.sdf:
+        written.append(write_sdf(model, args.sdf))
     return tell(args, {"files": list(map(str, written))}, *written)

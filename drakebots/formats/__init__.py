@@ -4,6 +4,7 @@
     model = load("my_robot.urdf")     # or any URDF, SDF, MJCF or dmd.yaml
     write_mjcf(model, "hamr.xml")
     write_urdf(model, "hamr.urdf")
+    write_sdf(model, "hamr.sdf")
 
 To load is to read the file and the YAML beside it (`read/`: strangers' files are
 checked and mended, ours taken as they are), to inspect what Drake's parser, the only
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     )
     from drakebots.formats.write.mjcf import write_mjcf
     from drakebots.formats.write.parts import Part, plain_robot, read_parts
+    from drakebots.formats.write.robot_sdf import write_sdf
     from drakebots.formats.write.sdf import (
         SdfGeometry,
         SdfJoint,

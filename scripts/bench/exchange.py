@@ -28,7 +28,7 @@ from pydrake.systems.framework import DiagramBuilder
 
 from drakebots import load
 from drakebots.cli.output import one_line_errors, print_rows
-from drakebots.formats import write_mjcf, write_urdf
+from drakebots.formats import write_mjcf, write_sdf, write_urdf
 from drakebots.model import Model, available_models
 from drakebots.multibody import build_robot
 
@@ -167,6 +167,8 @@ def compare(name: str, folder: Path, duration: float = 0.1) -> dict[str, object]
     by_mujoco = mujoco_flight(mjcf, throw, duration)
     urdf = write_urdf(model, folder / f"{name}.urdf")
     by_urdf = drake_flight(load(urdf), throw, duration)
+    sdf = write_sdf(model, folder / f"{name}.sdf")
+    by_sdf = drake_flight(load(sdf), throw, duration)
     start = np.array([places[0] for places in ours.values()])
     low, high = start.min(axis=0), start.max(axis=0)
     size = float(np.linalg.norm(high - low)) or 0.1  # one body
@@ -181,6 +183,7 @@ def compare(name: str, folder: Path, duration: float = 0.1) -> dict[str, object]
         "turned_or_bent": float(bend) / size,
         "mujoco": distance(ours, by_mujoco) / size,
         "urdf": distance(ours, by_urdf) / size,
+        "sdf": distance(ours, by_sdf) / size,
         "missing_in_mujoco": sorted(set(ours) - set(by_mujoco)),
     }
 
@@ -195,7 +198,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
             compare(name, Path(folder), 0.01 if args.quick else 0.1) for name in names
         ]
     print_rows("in the air: largest distance over size", rows)
-    worst = {key: max(row[key] for row in rows) for key in ("mujoco", "urdf")}
+    worst = {key: max(row[key] for row in rows) for key in ("mujoco", "urdf", "sdf")}
     result = {
         f"{key}_worst_distance": figure(value, "size", TARGET)
         for key, value in worst.items()

@@ -19,12 +19,14 @@ import os
 import shutil
 import warnings
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import yaml
 from pydrake.geometry import Convex, Mesh, Rgba, Role
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import CoulombFriction
@@ -183,6 +185,41 @@ class Writer:
         found = find_body(self.plant, body) if isinstance(body, str) else body
         return self.by_body[int(found.index())]
 
+    X_LB = staticmethod(lambda part: RigidTransform())
+    """Pose of a part's body in its link of the document."""
+
+    def description(self) -> dict[str, dict[str, Any]]:
+        """Feet, points and loops in the frames of the links."""
+        model = self.robot.model
+
+        def at(body: str, p) -> dict[str, Any]:
+            part = self.part(body)
+            return {"body": part.name, "p": (self.X_LB(part) @ p).tolist()}
+
+        def end(letter: str, body: str, p, *directions) -> dict[str, Any]:
+            part = self.part(body)
+            X_LB = self.X_LB(part)
+            found = {letter: part.name, f"p_{letter}": (X_LB @ p).tolist()}
+            for name, value in zip(("axis", "side"), directions):
+                if value is not None:
+                    turned = X_LB.rotation().matrix() @ value
+                    found[f"{name}_{letter}"] = turned.tolist()
+            return found
+
+        return {
+            "feet": {
+                written_name(f.name): at(f.body, f.p_BF) | {"radius": float(f.radius)}
+                for f in model.feet
+            },
+            "points": {p.name: at(p.body, p.p_BF) for p in model.points},
+            "loops": {
+                x.name: end("A", x.body_A, x.p_AP, x.axis_A, x.side_A)
+                | end("B", x.body_B, x.p_BQ, x.axis_B, x.side_B)
+                | {"rows": x.rows, "in_file": True}
+                for x in model.loops
+            },
+        }
+
 
 BUSHING = ("torque_stiffness", "torque_damping", "force_stiffness", "force_damping")
 """The constants of a bushing, (3,) each."""
@@ -233,6 +270,14 @@ def write_document(root: ET.Element, path: Path) -> None:
     write_text(path, write_tree(root) + "\n")
 
 
+def write_beside(path: Path, described: Mapping[str, Mapping[str, Any]]) -> None:
+    """Writes what is not empty beside a file, as YAML, by its ending."""
+    for ending, beside in described.items():
+        if any(beside.values()):
+            text = yaml.safe_dump(beside, sort_keys=False)
+            write_text(path.with_suffix(ending), text)
+
+
 def read_parts(robot: Robot, path: Path | None = None) -> list[Part]:
     """The world and all bodies, parents before children.
 
@@ -249,25 +294,41 @@ def read_parts(robot: Robot, path: Path | None = None) -> list[Part]:
     springs, rotors = joint_springs(plant), rotor_inertias(plant)
     parts = {int(body.index()): Part(body) for body in bodies_of(plant)}
     for joint in joints_of(plant):
-        part = parts[int(joint.child_body().index())]
-        part.parent = parts[int(joint.parent_body().index())]
-        part.joint = joint
-        part.parent.children.append(part)
+        ends, frames = _directed(plant, joint)
+        parent, part = (parts[int(body.index())] for body in ends)
+        part.parent, part.joint = parent, joint
+        parent.children.append(part)
         if joint.type_name() == "quaternion_floating":
             part.is_free = True
             part.X_PF = plant.GetDefaultFloatingBaseBodyPose(part.body)
             continue
-        part.X_PF = joint.frame_on_parent().GetFixedPoseInBodyFrame()
-        part.X_BM = joint.frame_on_child().GetFixedPoseInBodyFrame()
+        part.X_PF, part.X_BM = (frame.GetFixedPoseInBodyFrame() for frame in frames)
         if joint.type_name() == "weld":
             part.X_PF = part.X_PF @ joint.X_FM()
         else:
             part.steps = _steps(joint, springs, rotors)
+            if ends[0].index() != joint.parent_body().index():
+                # R(axis, q) from the parent to the child is R(-axis, q) backwards.
+                part.steps = [replace(s, axis=-s.axis) for s in reversed(part.steps)]
     _add_forms(robot, parts, path)
     order = [parts[0]]
     for part in order:  # which grows
         order += part.children
     return order
+
+
+def _directed(plant, joint):
+    """The bodies and the frames of a joint, first those nearer to the world.
+
+    A file may name the body that a joint carries as its parent.
+    """
+    ends = [joint.parent_body(), joint.child_body()]
+    frames = [joint.frame_on_parent(), joint.frame_on_child()]
+    moved = joint.num_velocities() and plant.GetBodiesKinematicallyAffectedBy(
+        [joint.index()]
+    )
+    is_turned = bool(moved) and ends[0].index() in moved
+    return (ends[::-1], frames[::-1]) if is_turned else (ends, frames)
 
 
 def _steps(joint, springs, rotors: np.ndarray) -> list[Step]:

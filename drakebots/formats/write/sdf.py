@@ -91,7 +91,8 @@ class SdfJoint:
         stiffness: [N m/rad] or [N/m], about `reference` [rad] or [m].
         actuated: whether Drake adds an actuator.
         gain: proportional gain of Drake's own control of the actuator
-            [N m/rad] or [N/m]; None for none. It excludes limits.
+            [N m/rad] or [N/m]; None for none.
+        rate_gain: its derivative gain [N m s/rad] or [N s/m].
         rotor_inertia: of the actuator, seen from the joint [kg m^2] or [kg].
         coupler: of a joint that follows another.
     """
@@ -107,6 +108,7 @@ class SdfJoint:
     reference: float | None = None
     actuated: bool = False
     gain: float | None = None
+    rate_gain: float = 0.0
     p_CJ: np.ndarray | None = None
     rotor_inertia: float = 0.0
     coupler: Coupler | None = None
@@ -235,8 +237,10 @@ def _add_joint(root: ET.Element, joint: SdfJoint) -> None:
         add(dynamics, "spring_reference", joint.reference)
         add(dynamics, "spring_stiffness", joint.stiffness)
     if joint.gain is not None:
-        add(element, "drake:controller_gains", p=joint.gain, d="0")
-        return
+        rate = joint.rate_gain or "0"
+        add(element, "drake:controller_gains", p=joint.gain, d=rate)
+        if not joint.limit:
+            return
     limit = add(axis, "limit")
     values = joint.limit if joint.actuated else {**joint.limit, "effort": 0.0}
     for key, value in values.items():

@@ -14,16 +14,13 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import yaml
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
 from pydrake.multibody.tree import LinearBushingRollPitchYaw, LinearSpringDamper
 
 from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import InvalidInput
-from drakebots.core.files import write_text
 from drakebots.formats.read.tree import add, write_inertial, written
 from drakebots.formats.write.parts import (
     BUSHING,
@@ -35,6 +32,7 @@ from drakebots.formats.write.parts import (
     copy_sphere,
     filtered_pairs,
     opened,
+    write_beside,
     write_document,
     written_name,
 )
@@ -82,15 +80,14 @@ def write_urdf(
     if loops == "gepetto":
         described[".yaml"] = writer.joined_frames()
     write_document(document, path)
-    for ending, beside in described.items():
-        if any(beside.values()):
-            text = yaml.safe_dump(beside, sort_keys=False)
-            write_text(path.with_suffix(ending), text)
+    write_beside(path, described)
     return path
 
 
 class _Writer(Writer):
     """Writes the parts of a robot as one URDF document."""
+
+    X_LB = staticmethod(lambda part: part.X_LB)
 
     def __init__(self, robot: Robot, parts: list[Part], path: Path):
         super().__init__(robot, parts)
@@ -115,7 +112,7 @@ class _Writer(Writer):
             raise InvalidInput(
                 "URDF has one root, the model has "
                 f"{', '.join(p.name for p in free)}{' and the world' * has_world}; "
-                "write it as MJCF"
+                "write it as SDF or MJCF"
             )
         for part in self.parts if has_world else self.parts[1:]:
             self._link(part)
@@ -138,38 +135,6 @@ class _Writer(Writer):
             for key in ("free_length", "stiffness", "damping"):
                 add(element, f"drake:{tag}_{key}", value=getattr(spring, key)())
         return self.root
-
-    def description(self) -> dict[str, dict[str, Any]]:
-        """Feet, points and loops in the frames of the links."""
-        model = self.robot.model
-
-        def at(body: str, p) -> dict[str, Any]:
-            part = self.part(body)
-            return {"body": part.name, "p": (part.X_LB @ p).tolist()}
-
-        def end(letter: str, body: str, p, *directions) -> dict[str, Any]:
-            part = self.part(body)
-            X_LB = part.X_LB
-            found = {letter: part.name, f"p_{letter}": (X_LB @ p).tolist()}
-            for name, value in zip(("axis", "side"), directions):
-                if value is not None:
-                    turned = X_LB.rotation().matrix() @ value
-                    found[f"{name}_{letter}"] = turned.tolist()
-            return found
-
-        return {
-            "feet": {
-                written_name(f.name): at(f.body, f.p_BF) | {"radius": float(f.radius)}
-                for f in model.feet
-            },
-            "points": {p.name: at(p.body, p.p_BF) for p in model.points},
-            "loops": {
-                x.name: end("A", x.body_A, x.p_AP, x.axis_A, x.side_A)
-                | end("B", x.body_B, x.p_BQ, x.axis_B, x.side_B)
-                | {"rows": x.rows, "in_file": True}
-                for x in model.loops
-            },
-        }
 
     def joined_frames(self) -> dict[str, list]:
         """Pairs of links, which it adds, that meet where loops are closed."""

@@ -1,4 +1,4 @@
-"""MJCF and URDF of our models beside Drake: flights, contacts, names, refusals."""
+"""MJCF, URDF and SDF of our models beside Drake: flights, contacts, names, refusals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydrake.systems.analysis import Simulator
 
 from drakebots import build_robot, load
 from drakebots.core.errors import DrakebotsWarning, FileProblem, InvalidInput
-from drakebots.formats import plain_robot, write_mjcf, write_urdf
+from drakebots.formats import plain_robot, write_mjcf, write_sdf, write_urdf
 from drakebots.formats.read.tree import add
 from drakebots.model import available_models
 from tests.helpers.coupled_robots import linkage
@@ -28,13 +28,13 @@ bench = load_script("exchange")
 
 @pytest.mark.parametrize("name", available_models())
 def test_models_fly_alike(name, tmp_path):
-    """0.1 s in the air in MuJoCo, and in Drake from the URDF: bodies stay together.
+    """0.1 s in the air in MuJoCo, and in Drake from URDF and SDF: bodies stay together.
 
     The robot's joints move by much more than they differ.
     """
     row = bench.compare(name, tmp_path)
     assert row["mujoco"] < bench.TARGET
-    assert row["urdf"] < 1e-6
+    assert row["urdf"] < 1e-6 and row["sdf"] < 1e-6
     assert row["moved"] > 0.05
     assert row["bodies"] == 1 or row["turned_or_bent"] > 100 * row["mujoco"]
     assert row["missing_in_mujoco"] == []
@@ -196,7 +196,8 @@ BASE = """<robot name="base"><link name="root"/>
 
 
 def test_inertia_survives_a_turned_joint(tmp_path):
-    """A URDF's link stands in its joint's frame: the mass matrix is the same there."""
+    """A URDF's link stands in its joint's frame, an SDF's in its own: the mass matrix
+    is the same there."""
     (tmp_path / "turned.sdf").write_text(
         """<sdf version="1.9"><model name="turned">
         <link name="a"><inertial><mass>1</mass></inertial></link>
@@ -209,12 +210,15 @@ def test_inertia_survives_a_turned_joint(tmp_path):
     )
     model = load(tmp_path / "turned.sdf")
     matrices = []
-    for one in (model, load(write_urdf(model, tmp_path / "turned.urdf"))):
+    urdf = write_urdf(model, tmp_path / "again.urdf")
+    sdf = write_sdf(model, tmp_path / "again.sdf")
+    for one in (model, load(urdf), load(sdf)):
         plant = build_robot(one, time_step=0).plant
         context = plant.CreateDefaultContext()
         plant.GetJointByName("j").set_angle(context, 0.7)
         matrices.append(plant.CalcMassMatrix(context))
-    np.testing.assert_allclose(*matrices, atol=1e-9)
+    for matrix in matrices[1:]:
+        np.testing.assert_allclose(matrix, matrices[0], atol=1e-9)
 
 
 def test_a_free_base_without_mass_stays_free(tmp_path):
@@ -234,6 +238,8 @@ def test_what_is_refused(tmp_path):
         write_mjcf("brick", tmp_path / "brick.urdf")
     with pytest.raises(FileProblem, match=r"needs the ending \.urdf"):
         write_urdf("brick", tmp_path / "brick.xml")
+    with pytest.raises(FileProblem, match=r"needs the ending \.sdf"):
+        write_sdf("brick", tmp_path / "brick.urdf")
     with pytest.raises(InvalidInput, match="time step must be > 0"):
         write_mjcf("brick", tmp_path / "brick.xml", time_step=0)
     assert not list(tmp_path.iterdir())
@@ -255,7 +261,7 @@ _LINK = """<link name="{}"><inertial><origin xyz="0 0 0.1"/><mass value="1"/>
 
 def test_springs_between_points_and_ball_joints(tmp_path):
     """They fly in MuJoCo as in Drake, where a bushing keeps ball joints what they are;
-    in the URDF, too."""
+    in the URDF and the SDF, too."""
     tag, links = "drake:linear_spring_damper", "".join(map(_LINK.format, "abcd"))
     ends = {"body_A": 'name="a"', "body_B": 'name="b"'}
     says = {"p_AP": "0.1 0 0", "p_BQ": "0 0.1 0", "free_length": 0.2}
@@ -283,22 +289,27 @@ def test_springs_between_points_and_ball_joints(tmp_path):
     ours = bench.drake_flight(model, throw, 0.1)
     path = write_mjcf(model, tmp_path / "chain.xml", time_step=bench.STEP)
     by_mujoco = bench.mujoco_flight(path, throw, 0.1)
-    again = load(write_urdf(model, tmp_path / "again.urdf"))
-    by_urdf = bench.drake_flight(again, throw, 0.1)
     assert bench.distance(ours, by_mujoco) < 1e-4
-    assert bench.distance(ours, by_urdf) < 1e-6
+    for again in (
+        write_urdf(model, tmp_path / "again.urdf"),
+        write_sdf(model, tmp_path / "again.sdf"),
+    ):
+        assert bench.distance(ours, bench.drake_flight(load(again), throw, 0.1)) < 1e-6
     theirs = mujoco.MjModel.from_xml_path(str(path))
     assert list(theirs.jnt_type).count(mujoco.mjtJoint.mjJNT_BALL) == 1
     assert theirs.ntendon == 1
 
 
 def test_joints_that_follow_others(tmp_path):
-    """The linkage swings by its weight in MuJoCo as in Drake, and its URDF says the
-    same couplers."""
+    """The linkage swings by its weight in MuJoCo as in Drake, and its URDF and SDF say
+    the same couplers."""
     model = linkage(tmp_path)
-    again = load(write_urdf(model, tmp_path / "again.urdf"))
-    assert again.couplers == model.couplers
-    assert again.summary.actuators == ("j",)
+    for again in (
+        load(write_urdf(model, tmp_path / "again.urdf")),
+        load(write_sdf(model, tmp_path / "again.sdf")),
+    ):
+        assert again.couplers == model.couplers
+        assert again.summary.actuators == ("j",)
     path = write_mjcf(model, tmp_path / "linkage.xml", time_step=1e-4)
     theirs = mujoco.MjModel.from_xml_path(str(path))
     data = mujoco.MjData(theirs)
@@ -358,3 +369,63 @@ def test_loops_by_frames_that_meet(name, tmp_path):
     assert again.summary.independent_rows == model.summary.independent_rows
     assert again.summary.loop_gap < 1e-9
     assert set(again.summary.actuators) == set(model.summary.actuators)
+
+
+def test_an_sdf_keeps_what_stands_in_the_world(tmp_path):
+    """Shapes of the world, a link that its joint calls the parent, servos, rotors, and
+    a joint with the name of a link, which SDF does not take."""
+    (tmp_path / "arm.urdf").write_text(
+        """<robot name="arm"><link name="world"><collision name="floor"><geometry>
+        <box size="1 1 0.1"/></geometry></collision></link>
+        <link name="a"><inertial><mass value="1"/><inertia ixx="0.1" iyy="0.1" izz="0.1"
+        ixy="0" ixz="0" iyz="0"/></inertial></link>
+        <joint name="a" type="revolute"><parent link="world"/><child link="a"/>
+        <origin xyz="0 0 1"/><axis xyz="0 1 0"/><limit lower="-1" upper="2" effort="3"
+        velocity="4"/><dynamics damping="0.5"/></joint>
+        <transmission name="t"><type>transmission_interface/SimpleTransmission</type>
+        <joint name="a"><hardwareInterface>EffortJointInterface</hardwareInterface>
+        </joint><actuator name="m"><mechanicalReduction>1</mechanicalReduction>
+        <drake:gear_ratio value="10"/><drake:rotor_inertia value="0.01"/>
+        <drake:controller_gains p="20" d="2"/></actuator></transmission></robot>"""
+    )
+    with pytest.warns(DrakebotsWarning, match="other names in SDF: a -> a_2"):
+        again = load(write_sdf(tmp_path / "arm.urdf", tmp_path / "arm.sdf"))
+    plant = plain_robot(again).plant
+    joint, motor = plant.GetJointByName("a_2"), plant.GetJointActuatorByName("a_2")
+    assert joint.position_lower_limits() == [-1] and joint.position_upper_limits() == [
+        2
+    ]
+    assert joint.velocity_upper_limits() == [4] and joint.default_damping() == 0.5
+    assert motor.effort_limit() == 3
+    gains = motor.get_controller_gains()
+    assert (gains.p, gains.d) == (20, 2)
+    reflected = motor.default_rotor_inertia() * motor.default_gear_ratio() ** 2
+    assert reflected == pytest.approx(1.0)
+    floor = plant.GetBodyByName("surroundings")
+    assert len(plant.GetCollisionGeometriesForBody(floor)) == 1
+    assert plant.IsAnchored(floor)
+
+
+@pytest.mark.parametrize("kind", ["revolute", "prismatic"])
+def test_a_joint_may_name_what_it_carries_as_its_parent(tmp_path, kind):
+    """Drake turns it round, and so does who writes it: the motion is the same."""
+    links = "".join(map(_LINK.format, "abc"))
+    joints = "".join(
+        f"""<joint name="{name}" type="{kind}"><parent link="{parent}"/>
+        <child link="{child}"/><origin xyz="0.1 0 0.2" rpy="0.3 0.2 0.1"/>
+        <axis xyz="0 1 1"/><limit lower="-1" upper="2" velocity="9"/></joint>"""
+        for name, parent, child in (("first", "a", "b"), ("turned", "c", "b"))
+    )
+    (tmp_path / "three.urdf").write_text(f'<robot name="t">{links}{joints}</robot>')
+    model = load(tmp_path / "three.urdf")
+    throw = bench.Throw(
+        spin=np.array([1.0, 2.0, 3.0]), rates={"first": 2.0, "turned": -1.0}
+    )
+    ours = bench.drake_flight(model, throw, 0.1)
+    path = write_mjcf(model, tmp_path / "t.xml", time_step=bench.STEP)
+    assert bench.distance(ours, bench.mujoco_flight(path, throw, 0.1)) < 1e-5
+    for again in (
+        write_urdf(model, tmp_path / "again.urdf"),
+        write_sdf(model, tmp_path / "again.sdf"),
+    ):
+        assert bench.distance(ours, bench.drake_flight(load(again), throw, 0.1)) < 1e-9
