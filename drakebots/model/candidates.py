@@ -146,9 +146,10 @@ def _chosen(found: list[FootCandidate], tall: float, free: bool) -> list[FootCan
     if lowest.height > _LOW * tall:
         # The legs do not hang in this pose: only pairs that could reach the ground.
         feet = [f for f in feet if f.named or (f.mirrored and f.reaches)]
-    # An animal's fingers are feet where it stands on them.
-    ground = max((foot.height for foot in feet), default=-np.inf) + _STAND * tall
-    feet += [f for f in found if f not in feet and f.mirrored and f.height < ground]
+    # An animal's fingers are feet where it stands on them; whoever lies does not stand.
+    heights = [foot.height for foot in feet] or [np.inf]
+    low, high = min(heights) - _NEAR * tall, max(heights) + _STAND * tall
+    feet += [f for f in found if f not in feet and f.mirrored and low < f.height < high]
     feet = [f for f in feet if not any(_is_above(f, g, tall) for g in feet)]
     base = min((foot.height for foot in feet), default=0.0)
     return [

@@ -188,6 +188,18 @@ def test_hands_a_head_and_a_tail_are_no_feet(tmp_path):
     assert by_name["head"].height > by_name["left_fore"].height > 0.05
 
 
+@pytest.mark.parametrize(("below", "feet"), [(0.0, 4), (0.02, 4), (0.15, 2)])
+def test_fingers_are_feet_where_the_robot_stands_on_them(tmp_path, below, feet):
+    """A robot that lies, its fingers lower than its toes, does not stand on them."""
+    legs = [leg(n, *CORNERS[n], end=sole_end) for n in ("RL", "RR")]
+    legs = [text.replace("tarsus", "toe") for text in legs]
+    for n in ("FL", "FR"):
+        arm = leg(n, *CORNERS[n], end=no_end, down=f"{-0.25 - below}")
+        legs.append(arm.replace(f"{n}_shank", f"{n}_finger"))
+    bodies = {foot.body for foot in load(urdf(tmp_path, trunk(), *legs)).feet}
+    assert {"RL_toe", "RR_toe"} <= bodies and len(bodies) == feet
+
+
 def test_a_link_without_a_shape_counts_by_its_name_or_as_a_leaf_frame(tmp_path):
     model = load(quadruped(tmp_path, lambda n: empty_end(n, "FOOT")))
     assert len(model.feet) == 4
