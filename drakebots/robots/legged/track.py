@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from time import monotonic
 from typing import Annotated
 
 import numpy as np
@@ -46,7 +47,7 @@ from drakebots.multibody import (
 )
 from drakebots.results import Result
 from drakebots.robots.legged.reference import LOADED, Reference, reference
-from drakebots.robots.legged.whole_body import Feedback, WholeBody
+from drakebots.robots.legged.whole_body import Feedback, Servos, WholeBody
 from drakebots.trajopt.contact_implicit import ContactSystem
 from drakebots.trajopt.locomotion import base_axes
 
@@ -75,9 +76,10 @@ class Tracking:
     ground: ContactModel = Sap()
     """Contact model: Sap (Drake's, on stiff ground) or Hard (time stepping with hard
     contact)."""
-    feedback: Feedback = WholeBody()
+    feedback: Feedback | None = None
     """Feedback: WholeBody (a quadratic program over torques and forces, with steps that
-    correct errors) or Servos (springs and dampers at the joints)."""
+    correct errors) or Servos (springs and dampers at the joints); by default WholeBody,
+    and Servos where the robot fails by it and not by them."""
     terrain: Terrain | None = None
     """The ground; by default the plan's."""
     friction: Annotated[float | None, non_negative()] = None
@@ -105,9 +107,11 @@ class Tracking:
             )
 
 
-@timed("load")
 def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
     """Executes a plan; returns what was reached even when cut short.
+
+    Without a feedback it is the better of two runs: the second by servos, if the first
+    failed.
 
     The result is a success if the robot did not fall, kept its loops closed, and made
     at least half of the planned stride or turn, or ended less than the height of its
@@ -121,6 +125,22 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
         UnknownName, ModelProblem: when the plan's model is not there any more.
         InvalidInput: for a plan of another model.
     """
+    start, feedback = monotonic(), problem.feedback or WholeBody()
+    done = _executed(replace(problem, feedback=feedback), progress)
+    if problem.feedback is not None or done.verdict is not Verdict.FAILED:
+        return done
+    left = None
+    if problem.time_limit is not None:
+        left = max(problem.time_limit - (monotonic() - start), 1e-3)
+    second = replace(problem, feedback=Servos(), time_limit=left)
+    again = _executed(second, progress)
+    first = done.message.partition(";")[0]
+    said = f"{again.message}; by servos, since by whole-body control {first}"
+    return replace(again, message=said) if again.ok else done
+
+
+@timed("load")
+def _executed(problem: Tracking, progress: Progress | None) -> Result:
     run = _Run(problem, replace(model_of(problem.plan), sprung=True))
     period = run.every * run.plant.time_step
     return run.simulate(progress, duration=run.duration, log_period=period)

@@ -1,5 +1,8 @@
 """Plans executed: on both grounds, pushed, late, by servos alone, and refused."""
 
+import sys
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -56,6 +59,33 @@ def test_a_standing_plan_stands(standing, ground):
     moved = np.ptp(run.data.base_position.values, axis=0)
     assert moved.max() < 1e-3
     assert run.metrics["slip_m"] < 2e-3
+
+
+def test_servos_take_over_where_whole_body_control_fails(standing, monkeypatch):
+    """Without a feedback the better of two runs counts, with one only its own."""
+    stands, tried = track(Tracking(standing, cycles=1)), []
+    module = sys.modules["drakebots.robots.legged.track"]
+
+    def executed(problem, progress):
+        name = type(problem.feedback).__name__
+        tried.append((name, problem.time_limit))
+        verdict, message = outcomes[name]
+        return replace(stands, verdict=verdict, message=message)
+
+    monkeypatch.setattr(module, "_executed", executed)
+    fell = Verdict.FAILED, "fell at 2 s; 1 of 5 cycles"
+    outcomes = {"WholeBody": fell, "Servos": (Verdict.SUCCESS, "5 of 5 cycles")}
+    run = track(Tracking(standing, time_limit=60.0))
+    assert run.ok
+    assert run.message.startswith("5 of 5 cycles; by servos, since by whole-body")
+    assert run.message.endswith("fell at 2 s")
+    (_, whole), (_, rest) = tried
+    assert whole == 60.0 and 0 < rest < 60.0
+    assert not track(Tracking(standing, feedback=WholeBody())).ok and len(tried) == 3
+    outcomes["Servos"] = Verdict.FAILED, "fell at 1 s"
+    assert track(Tracking(standing)).message == fell[1] and len(tried) == 5
+    outcomes["WholeBody"] = Verdict.INTERRUPTED, "interrupted"
+    assert track(Tracking(standing)).message == "interrupted" and len(tried) == 6
 
 
 @pytest.mark.long
