@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         SUNK,
         Finding,
         asked,
+        carried,
         drifted,
         fall,
         fell_at,

@@ -51,6 +51,10 @@ MISSED, HALF = 0.2, 0.5
 """Share of what was asked that is missed: a fifth is a whole stride in five; with half
 of a stride, feet that should stay slide as far as the robot goes by them."""
 
+ON_FEET = 0.1
+"""Share of its weight that a walker's feet may miss in the mean; forces that jump
+from step to step, sampled every 5 ms, miss up to 0.04."""
+
 SATURATED = 0.1
 """Share of the time for which a motor is at its limit, and answers to nothing."""
 
@@ -192,6 +196,13 @@ def drifted(
     one that is pushed may step aside."""
     said, fails = f"{words} {distance:.2g} m", np.inf if pushed else size
     return Finding("drift", float(distance), "m", NARROW * size, fails, said)
+
+
+def carried(share: float) -> Finding:
+    """The finding of the share of its weight that a robot's feet carry in the mean of a
+    walk; what they do not, other parts do that drag on the ground."""
+    words = f"its feet carry {share:.0%} of its weight"
+    return Finding("weight not on feet", abs(1 - share), "1", ON_FEET, ON_FEET, words)
 
 
 def moving(

@@ -32,6 +32,7 @@ from drakebots.multibody import (
     Terrain,
     asked,
     build_robot,
+    carried,
     drifted,
     fall,
     floats,
@@ -292,6 +293,10 @@ class _Run(ControlRun):
         elif self.end.ok:
             words = "it misses the plan's end by"
             found.append(drifted(figures["end_error_m"], plan.height, words))
+        if self.end.ok and plan.periodic and "z" in self.axes:
+            weight = self.model.summary.mass * gravity(self.robot.plant)
+            load = data.foot_force.values[:, :, 2].sum(axis=1).mean()
+            found.append(carried(float(load / weight)))
         if self.end.ok and not plan.periodic and abs(plan.turn) > TURN:
             share = 1 + np.radians(figures["yaw_drift_deg"]) / plan.turn
             words = f"it makes {share:.0%} of its turn"

@@ -61,6 +61,20 @@ def test_a_standing_plan_stands(standing, ground):
     assert run.metrics["slip_m"] < 2e-3
 
 
+def test_a_belly_that_carries_is_no_success(standing, tmp_path):
+    """What its feet do not carry, a block under the trunk does."""
+    height = standing.data.base_position.values[0, 2]
+    block = f"""<link name="trunk"><collision><origin xyz="0 0 {-height / 2}"/>
+        <geometry><box size="0.1 0.1 {height + 0.02}"/></geometry></collision>"""
+    text = quadruped_urdf(hip_roll=True).replace('<link name="trunk">', block, 1)
+    dragging = standing_plan(written(tmp_path, "quadruped", text))
+    plan = replace(standing, provenance=dragging.provenance)
+    run = track(Tracking(plan, cycles=5, feedback=Servos()))
+    assert not run.ok and "its feet carry" in run.message
+    load = run.data.foot_force.values[:, :, 2].sum(axis=1).mean()
+    assert load < 0.9 * WEIGHT
+
+
 def test_servos_take_over_where_whole_body_control_fails(standing, monkeypatch):
     """Without a feedback the better of two runs counts, with one only its own."""
     stands, tried = track(Tracking(standing, cycles=1)), []
