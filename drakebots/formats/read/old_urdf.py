@@ -85,21 +85,22 @@ def old_urdf_reading(
         units: of the file's numbers; angles are in radians.
         findings: takes parts that refer to nothing as problems.
     """
+    for element in root.iter():
+        if element.tag.startswith("drake:") and element.tag != "drake:joint":
+            findings.note("not read in a URDF of old Drake", f"<{element.tag}>")
     robot = _Robot(root, units, findings)
     for part in parts:
         robot.read_force(part) if part.tag == "force_element" else robot.read_loop(part)
-    found, length = [*robot.loops], units.length
-    for loop in loops:
-        ends = {end: getattr(loop, end) * length for end in ("p_AP", "p_BQ")}
-        found.append(replace(loop, **ends))
+    L = units.length
+    cut = (replace(loop, p_AP=L * loop.p_AP, p_BQ=L * loop.p_BQ) for loop in loops)
     joints = robot.model.joints.values()
     order = [joint.name for joint in joints if joint.actuated]
-    if order != list(robot.driven):
+    if order != robot.driven:
         line = "actuators are in the order of the joints, not of the transmissions"
         findings.note(line, ", ".join(order))
     return Reading(
         model_sdf(robot.model),
-        loops=tuple(found),
+        loops=(*robot.loops, *cut),
         couplers=tuple(joint.coupler for joint in joints if joint.coupler),
         feet=tuple(robot.feet()),
         kind="old Drake",
@@ -108,7 +109,7 @@ def old_urdf_reading(
 
 def _numbers(element: ET.Element | None, key: str, default: str) -> np.ndarray:
     text = default if element is None else element.get(key, default)
-    return np.array(floats(text.replace(",", " ")))
+    return np.array(floats(text.replace(",", " ")) or [])
 
 
 class _Robot:
@@ -117,7 +118,7 @@ class _Robot:
     def __init__(self, root: ET.Element, units: Scaling, findings: Findings):
         self.units, self.findings = units, findings
         self.model, self.loops = SdfModel(root.get("name", "")), list[Loop]()
-        self.driven = dict(self._driven(root))
+        self.driven = list(self._driven(root))
         named = [m for m in root.iter("material") if m.find("color") is not None]
         self.colors = {m.get("name"): m.find("color") for m in reversed(named)}
         for link in root.findall("link"):
@@ -129,7 +130,8 @@ class _Robot:
             place = frame.get("name", ""), frame.get("link", ""), self._pose(frame)
             self.model.frames.append(place)
 
-    def _driven(self, root: ET.Element) -> Iterator[tuple[str, bool]]:
+    def _driven(self, root: ET.Element) -> Iterator[str]:
+        """The joints with motors, in the order of the transmissions."""
         for element in root.findall("transmission"):
             joint = element.find("joint")
             name = "" if joint is None else joint.get("name", "")
@@ -140,7 +142,7 @@ class _Robot:
                 continue
             if floats(element.findtext("mechanicalReduction", "1")) != [1.0]:
                 self.findings.note("Drake ignores <mechanicalReduction>", name)
-            yield name, True
+            yield name
 
     def _pose(self, element: ET.Element | None) -> SdfPose:
         p, rpy = (_numbers(element, key, "0 0 0") for key in ("xyz", "rpy"))
@@ -170,23 +172,24 @@ class _Robot:
     def _shape(self, element: ET.Element, name: str) -> SdfGeometry:
         holder, material = element.find("geometry"), element.find("material")
         shape, unit, rgba = holder[0], self.units.length, None
-        if shape.tag == "mesh":
+        tag = shape.tag.removeprefix("drake:")
+        if tag == "mesh":
             scale = np.broadcast_to(_numbers(shape, "scale", "1") * unit, 3)
             values = {"uri": named_file(shape), "scale": scale}
         else:
-            keys = SIZES.get(shape.tag, ("radius",))
+            keys = SIZES.get(tag, ("radius",))
             values = {key: _numbers(shape, key, "") * unit for key in keys}
             if not all(x.size and (x >= 0).all() for x in values.values()):
                 self.findings.problem(
                     f"{name}: a <{shape.tag}> needs {', '.join(keys)}, none below 0"
                 )
-        if shape.tag == "sphere":
+        if tag == "sphere":
             values["radius"] = np.maximum(values["radius"], FOOT_RADIUS)
         if material is not None and element.tag == "visual":
             color = material.find("color")
             color = self.colors.get(material.get("name")) if color is None else color
             rgba = None if color is None else _numbers(color, "rgba", "")
-        pose, tag = self._pose(element.find("origin")), shape.tag.removeprefix("drake:")
+        pose = self._pose(element.find("origin"))
         return SdfGeometry(element.tag, name, pose, tag, values, rgba)
 
     def feet(self) -> Iterator[Point]:

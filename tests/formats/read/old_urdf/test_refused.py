@@ -87,6 +87,13 @@ BAD = {
         "prismatic",
     ),
     "negative radius": (one_link(sphere('radius="-1"')), "<sphere>"),
+    "an ellipsoid": (
+        one_link(
+            f"{INERTIAL}<visual><geometry><drake:ellipsoid a='1' b='1' c='1'/>"
+            "</geometry></visual>"
+        ),
+        "needs radii",
+    ),
     "no radius": (one_link(sphere()), "needs radius"),
     "malformed": (TINY[:-10], "XML"),
     "duplicate attribute": (swap("<frame", '<frame name="x"'), "XML"),
@@ -104,6 +111,10 @@ BAD = {
 }
 
 MENDED = {
+    "drake's own tag": (
+        one_link(INERTIAL, beside="<drake:collision_filter_group name='g'/>"),
+        "not read in a URDF of old Drake: <drake:collision_filter_group>",
+    ),
     "unknown tag": (swap("<frame", "<fram"), "<fram>"),
     "unknown tag in link": (one_link("<sensor/>"), "Drake ignores: <sensor>"),
     "foreign namespace": (one_link('<x:mass xmlns:x="y"/>'), "Drake ignores: <x:mass>"),
