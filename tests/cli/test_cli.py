@@ -346,17 +346,18 @@ def test_ctrl_c_keeps_what_was_reached(tmp_path):
 
 
 def test_a_model_is_exported(tmp_path, capsys):
-    """Both formats at once; and what a model or a result has not is refused."""
+    """All formats at once; and what a model or a result has not is refused."""
     argv = ["export", "skinned_leg", "--mjcf", str(tmp_path / "leg.xml"), "--json"]
-    assert main([*argv, "--urdf", str(tmp_path / "leg.urdf"), "--friction", "0.5"]) == 0
-    assert len(last_json(capsys.readouterr().out)["files"]) == 2
+    argv += ["--urdf", str(tmp_path / "leg.urdf"), "--sdf", str(tmp_path / "leg.sdf")]
+    assert main([*argv, "--friction", "0.5"]) == 0
+    assert len(last_json(capsys.readouterr().out)["files"]) == 3
     assert 'name="ground"' in (tmp_path / "leg.xml").read_text()
 
 
 @pytest.mark.parametrize(
     ("argv", "text"),
     [
-        (["brick"], "--mjcf, --urdf"),
+        (["brick"], "--mjcf, --urdf, --sdf"),
         (["brick", "--csv", "x.csv"], "--csv does not apply to a model"),
         (["brick", "--mjcf", "x.urdf"], "needs the ending .xml"),
         (["brick", "--urdf", "x.urdf", "--friction", "1"], "--friction does not apply"),
