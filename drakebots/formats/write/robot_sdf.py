@@ -1,10 +1,10 @@
 """Writes a model as SDF, for Drake, Gazebo and whoever else reads it.
 
 Links keep their frames. A joint of several degrees of freedom becomes several joints,
-with massless links between. Springs, limits and dampings of joints are SDF's own.
-Loops, joints that follow others, bushings, springs between points, rotors, gains of
-servos, friction and links that do not collide are in Drake's tags, which other tools
-pass over.
+with massless links between, which Gazebo may refuse. Springs, limits and dampings of
+joints are SDF's own. Loops, joints that follow others, bushings, springs between
+points, rotors, gains of servos, friction and links that do not collide are in Drake's
+tags, which other tools pass over.
 """
 
 from __future__ import annotations
