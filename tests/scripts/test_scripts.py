@@ -67,12 +67,12 @@ def test_hamr_walk(capsys):
 
 @pytest.mark.long
 def test_hamr_motions(capsys):
-    """HAMR walks backwards as planned, within what its drive can give."""
+    """HAMR walks backwards from rest, within what its drive can give."""
     found = load_script("hamr_motions").main(["--quick"])
     assert last_json(capsys.readouterr().out) == found
     (row,) = found["motions"]
     assert row["planned"] and row["executed"]
-    assert row["stride_share"] == pytest.approx(1.0, abs=0.1)
+    assert 0.7 < row["stride_share"] < 1.2
     assert 0 < row["lowest_V"] < 112 < row["highest_V"] < 225
 
 
