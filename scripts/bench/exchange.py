@@ -1,6 +1,7 @@
-"""Every model in the air: MuJoCo on the MJCF, and Drake on the URDF, beside Drake.
+"""Models written for others and read back: MuJoCo on the MJCF, Drake on URDF and SDF.
 
-    python scripts/bench/exchange.py [--quick]
+    python scripts/bench/exchange.py [--quick]       # every model in the air
+    python scripts/bench/exchange.py a.urdf b.xml    # robots of others, by their SDF
 
 Each robot is thrown, with its joints moving and its motors pushing, and flies for 0.1 s
 in steps of 0.1 ms (Drake's discrete plant, MuJoCo's `implicitfast`). Joints of robots
@@ -8,12 +9,19 @@ with loops start at rest, since loops allow few rates: HAMR's motors move them, 
 voxel robot is thrown with a spin that bends it. Compared are the centres of mass of
 all bodies at ten times, relative to the size of the robot.
 
-JSON: mujoco_worst_distance, urdf_worst_distance.
+Of files, or of lists of files (.txt), each robot is compared with what its SDF reads
+back as, in a random state: mass matrix, bias and forces of springs relative to their
+largest entry; and what else `differs`: degrees of freedom, limits, motors, feet, loops,
+couplings, collision shapes. A file that does not load is counted as that.
+
+JSON: mujoco_worst_distance, urdf_worst_distance, sdf_worst_distance; of files
+robots_same, robots_loaded, robots.
 """
 
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,18 +30,21 @@ import mujoco
 import numpy as np
 from measurement import Measurement, figure
 from pydrake.math import RigidTransform
-from pydrake.multibody.tree import BodyIndex, ModelInstanceIndex
+from pydrake.multibody.tree import BodyIndex, ModelInstanceIndex, MultibodyForces
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
 
 from drakebots import load
 from drakebots.cli.output import one_line_errors, print_rows
+from drakebots.core.errors import DrakebotsError, DrakebotsWarning
 from drakebots.formats import write_mjcf, write_sdf, write_urdf
 from drakebots.model import Model, available_models
 from drakebots.multibody import build_robot
 
 STEP, SAMPLES = 1e-4, 10
 TARGET = 1e-4
+SAME = 1e-9
+"""Relative difference of what is the same."""
 SPIN = {"voxel": 20.0}
 """Largest rates of the base about its axes [rad/s], where not 1."""
 PUSH = {"hamr": 0.05}
@@ -188,10 +199,86 @@ def compare(name: str, folder: Path, duration: float = 0.1) -> dict[str, object]
     }
 
 
+def dynamics(model: Model) -> dict[str, np.ndarray]:
+    """What a robot is in a random state, which its loops do not hold, in SI."""
+    plant, rng = build_robot(model, time_step=0).plant, np.random.default_rng(0)
+    context = plant.CreateDefaultContext()
+    q = rng.uniform(-0.5, 0.5, plant.num_positions())
+    for body in map(plant.get_body, plant.GetFloatingBaseBodies()):
+        start = body.floating_positions_start()
+        q[start : start + 4] /= np.linalg.norm(q[start : start + 4])
+    plant.SetPositions(context, q)
+    plant.SetVelocities(context, rng.normal(size=plant.num_velocities()))
+    forces = MultibodyForces(plant)
+    plant.CalcForceElementsContribution(context, forces)
+    motors = {}
+    for actuator in map(plant.get_joint_actuator, plant.GetJointActuatorIndices()):
+        rotor = actuator.default_rotor_inertia() * actuator.default_gear_ratio() ** 2
+        motors[int(actuator.joint().velocity_start())] = actuator.effort_limit(), rotor
+    return {
+        "mass_matrix": plant.CalcMassMatrix(context),
+        "bias": plant.CalcBiasTerm(context),
+        "springs": forces.generalized_forces(),
+        "lower": plant.GetPositionLowerLimits(),
+        "upper": plant.GetPositionUpperLimits(),
+        "speed": plant.GetVelocityUpperLimits(),
+        "motors": np.array([(at, *motors[at]) for at in sorted(motors)]),
+        "feet": np.array([foot.p_BF for foot in model.feet]),
+        "loops": np.array(len(model.loops)),
+        "couplers": np.array(len(model.couplers)),
+        "shapes": np.array(plant.num_collision_geometries()),
+    }
+
+
+def read_back(path: Path, folder: Path) -> dict[str, object]:
+    """The row of a file: what its SDF says otherwise than the file."""
+    found: dict[str, object] = {"robot": path.stem, "loaded": True, "differs": []}
+    try:
+        model = load(path)
+    except DrakebotsError:
+        return found | {"loaded": False}
+    ours = dynamics(model)
+    theirs = dynamics(load(write_sdf(model, folder / "robot.sdf")))
+    for name, value in ours.items():
+        if value.shape != theirs[name].shape:
+            found["differs"].append(name)
+        elif name in ("mass_matrix", "bias", "springs"):
+            error = np.abs(value - theirs[name]).max(initial=0.0)
+            found[name] = float(error / max(np.abs(value).max(initial=0.0), 1e-12))
+            found["differs"] += [name] * (not found[name] < SAME)
+        elif not np.allclose(value, theirs[name], rtol=SAME, atol=SAME):
+            found["differs"].append(name)
+    return found
+
+
+def listed(paths: Sequence[Path]) -> list[Path]:
+    """The files, and those that lists among them (.txt) name, a line each."""
+    found = []
+    for path in paths:
+        is_list = path.suffix == ".txt"
+        found += map(Path, path.read_text().split("\n")) if is_list else [path]
+    return [path for path in found if path.name]
+
+
+def robots_of_others(parser: Measurement, files: Sequence[Path]) -> dict:
+    """Prints and returns the rows of files."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DrakebotsWarning)
+        rows = [read_back(path, Path(folder)) for path in files]
+    print_rows("robots from their SDF: relative differences", rows)
+    loaded = [row for row in rows if row["loaded"]]
+    same = sum(not row["differs"] for row in loaded)
+    result = {"robots_same": figure(same, target=len(loaded))}
+    return parser.report(result | {"robots_loaded": len(loaded), "robots": rows})
+
+
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
     parser = Measurement(__doc__, quick="two models, 10 ms")
+    parser.add_argument("files", nargs="*", type=Path, help="robots, or lists of them")
     args = parser.parse_args(argv)
+    if args.files:
+        return robots_of_others(parser, listed(args.files))
     names = ["hamr", "skinned_leg"] if args.quick else available_models()
     with tempfile.TemporaryDirectory() as folder:
         rows = [

@@ -220,19 +220,22 @@ def _check_values(element: ET.Element, owner: str, findings: Findings) -> None:
 
 _NOT_FINITE = re.compile(r"(?<![\w.])[-+]?(nan|inf|infinity)(?![\w.])", re.IGNORECASE)
 
+_LOOKED_AT = 200
+"""Of longer lists of numbers, as of a mesh, so many are looked at."""
+
 
 def _check_numbers(where: str, text: str, findings: Findings) -> None:
-    text = text[:2_000]
-    match = _NOT_FINITE.search(text)
+    words = text.split()[:_LOOKED_AT]
+    match = _NOT_FINITE.search(" ".join(words))
     # libsdformat's default limits are written inf, and Drake's rods are infinitely
     # stiff; only there it has a meaning.
     meant = ("lower", "upper", "effort", "velocity", "limit", "constraint_stiffness")
     if match and not ("inf" in match[1].lower() and any(k in where for k in meant)):
         findings.problem(f"{where} is {match[0]}; give a finite number")
-    for token in text.split():
+    for word in words:
         try:
-            value = float(token)
+            value = float(word)
         except ValueError:
             return
         if math.isinf(value) and not match:
-            findings.problem(f"{where}: {token} is too large for a number")
+            findings.problem(f"{where}: {word[:20]} is too large for a number")

@@ -120,6 +120,7 @@ class _Robot:
         self.model, self.loops = SdfModel(root.get("name", "")), list[Loop]()
         self.driven = list(self._driven(root))
         named = [m for m in root.iter("material") if m.find("color") is not None]
+        # Of several colors of a name the first counts.
         self.colors = {m.get("name"): m.find("color") for m in reversed(named)}
         for link in root.findall("link"):
             if link.get("name") != WORLD:

@@ -31,8 +31,11 @@ from pydrake.geometry import Convex, Mesh, Rgba, Role
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import CoulombFriction
 from pydrake.multibody.tree import (
+    Joint,
+    JointIndex,
     LinearBushingRollPitchYaw,
     RigidBody,
+    world_index,
 )
 from pydrake.systems.framework import DiagramBuilder
 
@@ -185,8 +188,9 @@ class Writer:
         found = find_body(self.plant, body) if isinstance(body, str) else body
         return self.by_body[int(found.index())]
 
-    X_LB = staticmethod(lambda part: RigidTransform())
-    """Pose of a part's body in its link of the document."""
+    def X_LB(self, part: Part) -> RigidTransform:
+        """Pose of a part's body in its link of the document."""
+        return RigidTransform()
 
     def description(self) -> dict[str, dict[str, Any]]:
         """Feet, points and loops in the frames of the links."""
@@ -293,8 +297,12 @@ def read_parts(robot: Robot, path: Path | None = None) -> list[Part]:
     plant = robot.plant
     springs, rotors = joint_springs(plant), rotor_inertias(plant)
     parts = {int(body.index()): Part(body) for body in bodies_of(plant)}
+    turned = _turned(joints_of(plant))
     for joint in joints_of(plant):
-        ends, frames = _directed(plant, joint)
+        ends = [joint.parent_body(), joint.child_body()]
+        frames = [joint.frame_on_parent(), joint.frame_on_child()]
+        if is_turned := joint.index() in turned:
+            ends, frames = ends[::-1], frames[::-1]
         parent, part = (parts[int(body.index())] for body in ends)
         part.parent, part.joint = parent, joint
         parent.children.append(part)
@@ -304,10 +312,11 @@ def read_parts(robot: Robot, path: Path | None = None) -> list[Part]:
             continue
         part.X_PF, part.X_BM = (frame.GetFixedPoseInBodyFrame() for frame in frames)
         if joint.type_name() == "weld":
-            part.X_PF = part.X_PF @ joint.X_FM()
+            X_FM = joint.X_FM()
+            part.X_PF = part.X_PF @ (X_FM.inverse() if is_turned else X_FM)
         else:
             part.steps = _steps(joint, springs, rotors)
-            if ends[0].index() != joint.parent_body().index():
+            if is_turned:
                 # R(axis, q) from the parent to the child is R(-axis, q) backwards.
                 part.steps = [replace(s, axis=-s.axis) for s in reversed(part.steps)]
     _add_forms(robot, parts, path)
@@ -317,18 +326,20 @@ def read_parts(robot: Robot, path: Path | None = None) -> list[Part]:
     return order
 
 
-def _directed(plant, joint):
-    """The bodies and the frames of a joint, first those nearer to the world.
-
-    A file may name the body that a joint carries as its parent.
-    """
-    ends = [joint.parent_body(), joint.child_body()]
-    frames = [joint.frame_on_parent(), joint.frame_on_child()]
-    moved = joint.num_velocities() and plant.GetBodiesKinematicallyAffectedBy(
-        [joint.index()]
-    )
-    is_turned = bool(moved) and ends[0].index() in moved
-    return (ends[::-1], frames[::-1]) if is_turned else (ends, frames)
+def _turned(joints: Sequence[Joint]) -> set[JointIndex]:
+    """The joints whose child is nearer to the world: files may name as the parent what
+    a joint carries, and Drake turns it round."""
+    turned, reached, left = set(), {world_index()}, list(joints)
+    while left:
+        for joint in left:
+            ends = [joint.parent_body().index(), joint.child_body().index()]
+            if reached.intersection(ends):
+                break
+        left.remove(joint)
+        if ends[0] not in reached:
+            turned.add(joint.index())
+        reached.update(ends)
+    return turned
 
 
 def _steps(joint, springs, rotors: np.ndarray) -> list[Step]:

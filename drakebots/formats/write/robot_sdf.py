@@ -98,8 +98,9 @@ class _Writer(Writer):
         """The whole robot."""
         world, *parts = self.parts
         if world.forms:
-            self._link(world, self._own("surroundings"), "world", RigidTransform())
-            self._weld("world", "surroundings")
+            name = self._own("surroundings")
+            self._link(world, name, "world", RigidTransform())
+            self._weld("world", name)
         for part in parts:
             self._part(part)
         for coupler in self.robot.model.couplers:

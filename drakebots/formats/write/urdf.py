@@ -87,8 +87,6 @@ def write_urdf(
 class _Writer(Writer):
     """Writes the parts of a robot as one URDF document."""
 
-    X_LB = staticmethod(lambda part: part.X_LB)
-
     def __init__(self, robot: Robot, parts: list[Part], path: Path):
         super().__init__(robot, parts)
         self.path = path
@@ -98,6 +96,10 @@ class _Writer(Writer):
             for motor in actuators_of(robot.plant)
         }
         self.frames = 0
+
+    def X_LB(self, part: Part) -> RigidTransform:
+        """That in the frame of the joint which carries it."""
+        return part.X_LB
 
     def document(self) -> ET.Element:
         """The whole robot."""

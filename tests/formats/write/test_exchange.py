@@ -409,23 +409,40 @@ def test_an_sdf_keeps_what_stands_in_the_world(tmp_path):
 @pytest.mark.parametrize("kind", ["revolute", "prismatic"])
 def test_a_joint_may_name_what_it_carries_as_its_parent(tmp_path, kind):
     """Drake turns it round, and so does who writes it: the motion is the same."""
-    links = "".join(map(_LINK.format, "abc"))
+    links = "".join(map(_LINK.format, "abcd"))
     joints = "".join(
         f"""<joint name="{name}" type="{kind}"><parent link="{parent}"/>
         <child link="{child}"/><origin xyz="0.1 0 0.2" rpy="0.3 0.2 0.1"/>
         <axis xyz="0 1 1"/><limit lower="-1" upper="2" velocity="9"/></joint>"""
         for name, parent, child in (("first", "a", "b"), ("turned", "c", "b"))
     )
-    (tmp_path / "three.urdf").write_text(f'<robot name="t">{links}{joints}</robot>')
-    model = load(tmp_path / "three.urdf")
+    joints += """<joint name="weld" type="fixed"><parent link="d"/><child link="c"/>
+        <origin xyz="0 0.1 0" rpy="0 0.4 0.2"/></joint>"""
+    (tmp_path / "four.urdf").write_text(f'<robot name="t">{links}{joints}</robot>')
+    model = load(tmp_path / "four.urdf")
     throw = bench.Throw(
         spin=np.array([1.0, 2.0, 3.0]), rates={"first": 2.0, "turned": -1.0}
     )
     ours = bench.drake_flight(model, throw, 0.1)
     path = write_mjcf(model, tmp_path / "t.xml", time_step=bench.STEP)
+    assert set(ours) == set("abcd")
     assert bench.distance(ours, bench.mujoco_flight(path, throw, 0.1)) < 1e-5
     for again in (
         write_urdf(model, tmp_path / "again.urdf"),
         write_sdf(model, tmp_path / "again.sdf"),
     ):
         assert bench.distance(ours, bench.drake_flight(load(again), throw, 0.1)) < 1e-9
+
+
+def test_robots_of_others_are_compared(tmp_path, capsys):
+    """A file, a list of files, and one that does not load."""
+    (tmp_path / "broken.urdf").write_text("<robot/>")
+    arm = foot(tmp_path).path
+    (tmp_path / "list.txt").write_text(f"{arm}\n{tmp_path / 'broken.urdf'}\n")
+    found = bench.main([str(tmp_path / "list.txt")])
+    assert found["robots_same"]["value"] == found["robots_loaded"] == 1
+    first, broken = found["robots"]
+    assert first["differs"] == [] and first["mass_matrix"] < 1e-9
+    assert not broken["loaded"]
+    model = load(arm)
+    assert (bench.dynamics(model)["mass_matrix"] != 0).any()
