@@ -111,12 +111,13 @@ class Tracking:
 def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
     """Executes a plan; returns what was reached even when cut short.
 
-    Without a feedback it is the better of two runs: the second by servos, if the first
-    failed.
+    Where the problem names no feedback and whole-body control fails, a second run is by
+    servos; it counts if it succeeds, and its message says so.
 
-    The result is a success if the robot did not fall, kept its loops closed, and made
-    at least half of the planned stride or turn, or ended less than the height of its
-    centre of mass from the plan's end (:mod:`drakebots.multibody.judging`).
+    The result is a success if the robot did not fall, kept its loops closed, carried
+    its weight on its feet, and made at least half of the planned stride or turn, or
+    ended less than the height of its centre of mass from the plan's end
+    (:mod:`drakebots.multibody.judging`).
 
     Args:
         problem: tracking problem.
@@ -142,6 +143,7 @@ def track(problem: Tracking, *, progress: Progress | None = None) -> Result:
 
 @timed("load")
 def _executed(problem: Tracking, progress: Progress | None) -> Result:
+    """One run, by the problem's feedback."""
     run = _Run(problem, replace(model_of(problem.plan), sprung=True))
     period = run.every * run.plant.time_step
     return run.simulate(progress, duration=run.duration, log_period=period)

@@ -11,10 +11,10 @@ python scripts/papers/hamr/hamr_motions.py --quick           # back, one cycle
     onto    a jump of 35 mm ahead, onto that step
 
 The planner's inputs are the actuators' forces; `lowest_V` and `highest_V` are the drive
-voltages that give them. Plans are executed in Drake's contact by
-whole-body control, which knows the whole state, unlike the controller of HAMR's gaits.
-`end_mm` and `end_deg` are between the ends of the run and of the plan; a walk has its
-share of the planned stride instead.
+voltages that give them. Plans are executed in Drake's contact by whole-body control,
+which knows the whole state, unlike the controller of HAMR's gaits. `executed` is the
+verdict, which asks for half of a turn or a stride; `end_mm` and `end_deg` are between
+the ends of the run and of the plan; a walk has its share of the stride instead.
 
 JSON: hamr_motions_planned, hamr_motions_executed, motions.
 """
@@ -103,12 +103,11 @@ def main(argv: Sequence[str] | None = None) -> dict:
     names, cycles = (["back"], 1) if args.quick else (args.only, 5)
     rows = [row(name, cycles) for name in names]
     print_rows(f"HAMR's motions, of 0 to {BIAS:g} V", rows)
-    done = {f"hamr_motions_{key}": sum(r[key] for r in rows) for key in _COUNTED}
-    result = {key: figure(value, target=len(rows)) for key, value in done.items()}
+    result = {
+        f"hamr_motions_{key}": figure(sum(row[key] for row in rows), target=len(rows))
+        for key in ("planned", "executed")
+    }
     return parser.report(result | {"motions": rows})
-
-
-_COUNTED = ("planned", "executed")
 
 
 if __name__ == "__main__":
