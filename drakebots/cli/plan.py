@@ -286,9 +286,9 @@ def export(args: argparse.Namespace) -> int:
     if not (args.mjcf or args.urdf or args.sdf):
         raise InvalidInput("say what to write of a model: --mjcf, --urdf, --sdf")
     if not args.urdf:
-        refuse(args, ("loops",), "another format; it is for --urdf")
+        refuse(args, ("loops",), "an export without --urdf")
     if not args.mjcf:
-        refuse(args, ("time_step", "friction"), "another format; it is for --mjcf")
+        refuse(args, ("time_step", "friction"), "an export without --mjcf")
     args.model, written = args.what, []
     model = load_model(args)
     how = chosen(args, Exporting)

@@ -29,7 +29,8 @@ find_browser = load_script("robot_zoo.browser").find_browser
 def test_bench_derivatives(monkeypatch):
     """Both Jacobians agree, or it ends; without gcc it interprets."""
     bench = load_script("derivatives")
-    monkeypatch.setattr(bench.shutil, "which", lambda name: None)
+    monkeypatch.setenv("XDG_CACHE_HOME", "set back after the benchmark sets it")
+    monkeypatch.setattr("shutil.which", lambda name: None)
     result = bench.main(["--quick"])
     assert result["twin_vs_autodiff_ratio"]["value"] > 1
     assert "compile_s" not in result
