@@ -14,8 +14,9 @@ back as, in a random state: mass matrix, bias and forces of springs relative to 
 largest entry; and what else `differs`: degrees of freedom, limits, motors, feet, loops,
 couplings, collision shapes. A file that does not load is counted as that.
 
-JSON: mujoco_worst_distance, urdf_worst_distance, sdf_worst_distance; of files
-robots_same, robots_loaded, robots.
+Of files the JSON has robots_same, robots_loaded and robots.
+
+JSON: mujoco_worst_distance, urdf_worst_distance, sdf_worst_distance.
 """
 
 from __future__ import annotations
