@@ -37,6 +37,6 @@ if TYPE_CHECKING:
     from drakebots.robots.hamr.reference import Reference, VoltageTable, export_voltages
     from drakebots.robots.hamr.refine import Refinement, refine
     from drakebots.robots.hamr.simulate import Simulation, build, hamr_ground, simulate
-    from drakebots.robots.hamr.track import Gains, Mismatch, Tracking, track
+    from drakebots.robots.hamr.track import Gains, Mismatch, Noise, Tracking, track
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -41,7 +41,7 @@ class Drive(Live, OnSurface):
             raise InvalidInput(f"live: {self.gait} does not repeat; choose a gait")
 
     def _simulation(self) -> Simulation:
-        own = {n: getattr(self, n) for n in ("gait", "surface", "friction")}
+        own = {n: getattr(self, n) for n in ("gait", "surface")}
         return Simulation(log_period=1.0, **own)
 
 

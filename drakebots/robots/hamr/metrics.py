@@ -11,6 +11,7 @@ import xarray as xr
 
 from drakebots.core.units import GRAVITY
 from drakebots.model import plane_rotation
+from drakebots.multibody import Terrain
 from drakebots.robots.hamr.gaits import Waveform
 from drakebots.robots.hamr.model import BIAS, LEGS, hamr_encoder
 from drakebots.robots.hamr.reference import Reference
@@ -35,6 +36,15 @@ class Rhythm:
     periodic: bool
     frequency: float
     ramp: float
+
+
+def above_ground(data: xr.Dataset, terrain: Terrain) -> xr.Dataset:
+    """The data with base and feet by their heights above the ground, as if flat."""
+    moved = {}
+    for name in ("base_position", "foot_position"):
+        p = moved[name] = data[name].copy()
+        p[..., 2] -= terrain.heights(p.values[..., 0], p.values[..., 1])
+    return data.assign(moved)
 
 
 # --- gaits ------------------------------------------------------------------

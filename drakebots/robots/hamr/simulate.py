@@ -15,7 +15,7 @@ Inside the diagram lengths are in mm, masses in g, times in ms, voltages in V.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,9 +43,11 @@ from drakebots.formats import load
 from drakebots.model import Model, driven_joints
 from drakebots.multibody import (
     Finding,
+    Flat,
     Ground,
     Logged,
     Robot,
+    Terrain,
     add_loggers,
     build_robot,
     fell_at,
@@ -59,7 +61,7 @@ from drakebots.multibody import (
 )
 from drakebots.results import Result, with_units
 from drakebots.robots.hamr.gaits import GaitSource, Waveform, gait_names, make_waveform
-from drakebots.robots.hamr.metrics import cycle_poses, gait_metrics
+from drakebots.robots.hamr.metrics import above_ground, cycle_poses, gait_metrics
 from drakebots.robots.hamr.model import (
     ACTUATORS,
     MODEL,
@@ -108,6 +110,8 @@ class HamrRun:
     """Seed of the noise and of the start's change."""
     time_limit: Annotated[float | None, positive("s")] = None
     """Limit of the wall time; what was reached is kept."""
+    terrain: Terrain = field(default_factory=Flat)
+    """Shape of the ground."""
 
     def __post_init__(self):
         if self.time_step > 1e-3:
@@ -249,7 +253,8 @@ def build(problem: Simulation) -> LoggedDiagram:
     """
     model = problem.model if isinstance(problem.model, Model) else load(problem.model)
     builder = DiagramBuilder()
-    step, ground = problem.time_step, hamr_ground(problem.mu)
+    step = problem.time_step
+    ground = replace(hamr_ground(problem.mu), terrain=problem.terrain)
     robot = build_robot(model, builder, time_step=step, scaling=MM_G_MS, ground=ground)
     unit = robot.scaling.time
     gait = builder.AddSystem(GaitSource(problem.waveform(), unit))
@@ -293,6 +298,8 @@ class HamrDiagramRun(DiagramRun):
         self.simulator = Simulator(built.diagram)
         self.context = self.simulator.get_mutable_context()
         built.place(self.context, problem.start_offset())
+        own = built.plant.GetMyMutableContextFromRoot(self.context)
+        built.robot.put_onto(own, problem.terrain)
         self.simulator.Initialize()
 
     def dataset(self) -> xr.Dataset:
@@ -304,7 +311,8 @@ class HamrDiagramRun(DiagramRun):
     def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
         height = parameters().number("stance")
         angles = tilt(data.base_rpy.values)
-        down = has_fallen(angles, data.base_position.values[:, 2] / height)
+        above = above_ground(data, self.problem.terrain).base_position.values[:, 2]
+        down = has_fallen(angles, above / height)
         fell = float(data.time.values[np.argmax(down)]) if down.any() else None
         planned = figures.get("planned_stride_mm")
         return [
@@ -329,7 +337,8 @@ class _Run(HamrDiagramRun):
 
     def dataset(self) -> xr.Dataset:
         data, waveform = super().dataset(), self.problem.waveform()
-        self._walk = gait_metrics(data, waveform, self.model.summary.mass)
+        over = above_ground(data, self.problem.terrain)
+        self._walk = gait_metrics(over, waveform, self.model.summary.mass)
         if waveform.periodic and self._walk["cycles"]:
             data = data.merge(cycle_poses(data, waveform))
         return data

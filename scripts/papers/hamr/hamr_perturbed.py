@@ -30,6 +30,7 @@ from drakebots.results import load_result
 from drakebots.robots.hamr import (
     Gains,
     Mismatch,
+    Noise,
     Tracking,
     stored_plan,
     stored_plans,
@@ -45,7 +46,7 @@ CASES = {
     "friction +20 %": {"mismatch": Mismatch(friction=1.2)},
     "stiffness -10 %": {"mismatch": Mismatch(stiffness=0.9)},
     "stiffness +10 %": {"mismatch": Mismatch(stiffness=1.1)},
-    "noise 50 um": {"mocap_noise": 50e-6},
+    "noise 50 um": {"noise": Noise(mocap=50e-6)},
     # The encoders do not see the twist: lower gains are stable (docs/evidence/hamr.md).
     "serial compliance": {
         "mismatch": Mismatch(serial_stiffness=1e-3),

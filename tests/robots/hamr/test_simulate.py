@@ -13,8 +13,11 @@ from pydrake.systems.framework import DiagramBuilder
 from drakebots import Ground, InvalidInput, UnknownName, build_robot, load
 from drakebots.core.run import Verdict
 from drakebots.core.units import MM_G_MS
+from drakebots.formats import terrain_of
+from drakebots.multibody import Slope
 from drakebots.results import load_result
 from drakebots.robots.hamr import Simulation, build, simulate
+from drakebots.robots.hamr.model import parameters
 from drakebots.robots.hamr.track import Tracking
 from drakebots.robots.hamr.track.track import build_tracking_diagram
 from tests.helpers.still_reference import still
@@ -61,6 +64,27 @@ def test_data_of_the_walk(walk):
     normal = data.foot_force.sel(axis="z").values
     assert normal.min() > -0.01 * normal.max()
     assert data.sizes["cycle_time"] == 3
+
+
+@pytest.mark.long
+def test_walks_up_a_slope(walk):
+    """It starts and ends as high above the ground as on a flat one, along its slope."""
+    slope = Slope(-np.radians(3))
+    run = simulate(Simulation(cycles=2, terrain=slope, surface=0.51))
+    assert run.ok and terrain_of(run) == slope
+    assert run.metrics["friction"] == 0.51
+    x, y, z = run.data.base_position.values.T
+    assert x[-1] - x[0] > 8e-3 and np.ptp(slope.heights(x, y)) > 4e-4
+    above = z - slope.heights(x, y)
+    # On flat ground its feet start 0.15 mm up.
+    stance = parameters().number("stance") - 1.5e-4
+    assert above[0] == pytest.approx(stance, abs=5e-5)
+    assert above[-1] == pytest.approx(above[0], abs=1e-3)
+    pitch = run.data.base_rpy.values[:, 1]
+    assert pitch[0] == pytest.approx(slope.angle)
+    assert np.abs(pitch - slope.angle).max() < 0.15
+    for name, near in {"height_mean_mm": 0.2, "clearance_min_mm": 0.5}.items():
+        assert run.metrics[name] == pytest.approx(walk.metrics[name], abs=near)
 
 
 def test_saved_walk_is_equal(walk, tmp_path):
@@ -143,7 +167,7 @@ def test_cannot_be_built(problem, kind, match):
 @pytest.mark.parametrize(
     "name, values",
     [
-        ("friction", [np.nan, -0.1, np.inf]),
+        ("surface", [np.nan, -0.1, np.inf]),
         ("cycles", [0, -1, 1.5]),
         ("start_error", [np.nan, -1e-9]),
         ("time_step", [0.0, -1e-4, np.nan, 2e-3]),

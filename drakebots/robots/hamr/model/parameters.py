@@ -10,7 +10,14 @@ from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import check_value, non_negative, one_of, optional, positive
+from drakebots.core.checks import (
+    Rule,
+    check_value,
+    non_negative,
+    one_of,
+    optional,
+    positive,
+)
 from drakebots.core.fields import checked
 from drakebots.core.units import si_factor
 from drakebots.formats import load
@@ -51,6 +58,12 @@ def surfaces() -> dict[str, float]:
 # --- the ground of a problem ------------------------------------------------
 
 
+def _surface(value: str | float) -> str | float:
+    """The rule of a surface."""
+    named = isinstance(value, str)
+    return (one_of("surface", surfaces()) if named else non_negative())(value)
+
+
 @checked(kw_only=True)
 class OnSurface:
     """A problem on a ground of some friction.
@@ -60,21 +73,19 @@ class OnSurface:
         InvalidInput: for a friction that is not >= 0.
     """
 
-    surface: Annotated[str, one_of("surface", surfaces())] = "card"
-    """Name of the ground's surface: teflon, card or sandpaper."""
-    friction: Annotated[float | None, non_negative()] = None
-    """Friction coefficient of the ground instead of the surface's."""
+    surface: Annotated[str | float, Rule(_surface, choices=tuple(surfaces()))] = "card"
+    """The ground's surface: teflon, card or sandpaper, or a friction coefficient."""
 
     @property
     def mu(self) -> float:
         """The friction coefficient."""
-        own = self.friction
-        return surfaces()[self.surface] if own is None else own
+        on = self.surface
+        return surfaces()[on] if isinstance(on, str) else on
 
     @property
     def ground_metrics(self) -> dict[str, str | float]:
         """Metrics of the ground: the surface's name and its coefficient."""
-        surface = self.surface if self.friction is None else "custom"
+        surface = self.surface if isinstance(self.surface, str) else "custom"
         return {"surface": surface, "friction": self.mu}
 
 

@@ -213,7 +213,8 @@ class GaitProblem(_PlanProblem):
     @property
     def name(self) -> str:
         """A name for reports."""
-        ground = self.surface if self.friction is None else f"mu {self.friction:g}"
+        on = self.surface
+        ground = on if isinstance(on, str) else f"mu {on:g}"
         return f"{self.gait} {self.frequency:g} Hz {ground}"
 
 

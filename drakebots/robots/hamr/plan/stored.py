@@ -190,8 +190,10 @@ def _folder() -> Path:
 def _problem(fields: Mapping[str, Any]) -> GaitProblem | JumpProblem:
     """The problem with these fields; a jump is the one that has a rise."""
     kept = {name: value for name, value in fields.items() if name not in _RUN_ONLY}
-    # Older plans do not say it.
+    # Older plans do not say it, and have friction in a field of its own.
     kept = {"integrator": "midpoint"} | kept
+    friction = kept.pop("friction", None)
+    kept |= {} if friction is None else {"surface": friction}
     return build(JumpProblem if "rise" in fields else GaitProblem, kept)
 
 

@@ -170,7 +170,7 @@ def simulated_jump(problem: JumpProblem) -> Guess:
 
 def _simulated(problem: GaitProblem | JumpProblem, **gait: Any) -> Result:
     """The simulation of an open-loop gait on a problem's ground."""
-    result = simulate(Simulation(friction=problem.mu, **gait))
+    result = simulate(Simulation(surface=problem.mu, **gait))
     if not result.ok:
         raise InvalidInput(f"the warm start's simulation ended: {result.message}")
     return result

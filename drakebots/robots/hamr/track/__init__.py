@@ -14,6 +14,6 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.robots.hamr.track.feedback import Gains
     from drakebots.robots.hamr.track.leg_map import build_leg_map
-    from drakebots.robots.hamr.track.track import Mismatch, Tracking, track
+    from drakebots.robots.hamr.track.track import Mismatch, Noise, Tracking, track
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -19,7 +19,7 @@ The plant is in mm, g, ms; voltages are in V, and what the rig measures is in SI
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -33,9 +33,9 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress
 from drakebots.core.stages import timed
 from drakebots.core.units import MM_G_MS
-from drakebots.multibody import Robot, SteppedPlant, add_loggers, build_robot
+from drakebots.multibody import Flat, Robot, SteppedPlant, add_loggers, build_robot
 from drakebots.results import Result, with_units
-from drakebots.robots.hamr.metrics import tracking_metrics
+from drakebots.robots.hamr.metrics import above_ground, tracking_metrics
 from drakebots.robots.hamr.model import LEGS, hamr_variant, parameters
 from drakebots.robots.hamr.reference import (
     CHASSIS,
@@ -90,6 +90,16 @@ class Mismatch:
     with it: at 1e-3 N m/rad, kp <= 10e3 and kd <= 5 were measured to be stable."""
 
 
+@checked("noise")
+class Noise:
+    """Standard deviations of what the rig measures."""
+
+    encoder: Annotated[float, non_negative("A")] = 0.0
+    """Of the encoders' currents."""
+    mocap: Annotated[float, non_negative("m")] = 0.0
+    """Of the markers' coordinates."""
+
+
 @checked()
 class Tracking(HamrRun):
     """A plan to execute, and the circumstances.
@@ -115,10 +125,8 @@ class Tracking(HamrRun):
     after: Annotated[float, non_negative("s")] = 0.03
     """Time to go on after the end of a plan that is not periodic, with its last
     voltages and legs held: a jump's apex may come late."""
-    encoder_noise: Annotated[float, non_negative("A")] = 0.0
-    """Standard deviation of the encoders' currents."""
-    mocap_noise: Annotated[float, non_negative("m")] = 0.0
-    """Standard deviation of the markers' coordinates."""
+    noise: Noise = Noise()
+    """Noise of what the rig measures."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -128,6 +136,8 @@ class Tracking(HamrRun):
                 f"serial stiffness {serial:g} N m/rad is too stiff for a time step of "
                 f"{step:g} s; use at most {MAX_SERIAL / step**2:.2g} N m/rad"
             )
+        if self.contact == "stepping" and self.terrain != Flat():
+            raise InvalidInput('hard contact ("stepping") knows flat ground only')
         _ = self.reference
 
     @cached_property
@@ -207,10 +217,10 @@ def build_tracking_diagram(problem: Tracking) -> TrackingDiagram:
     unit, plan = robot.scaling, problem.reference
     command = Command(plan, problem.ramp_cycles * plan.duration)
     controller = builder.AddSystem(LegController(command, problem.gains, unit.time))
-    noise = {"noise": problem.encoder_noise, "seed": problem.seed}
+    noise = {"noise": problem.noise.encoder, "seed": problem.seed}
     ports = add_drive(builder, robot, plant, controller, **noise)
     # The frames' noise must differ from the encoders'.
-    noise = {"noise": problem.mocap_noise, "seed": problem.seed + 1}
+    noise = {"noise": problem.noise.mocap, "seed": problem.seed + 1}
     frames = builder.AddSystem(MotionCapture(robot, **noise))
     estimator = builder.AddSystem(LegEstimator(unit.time))
     ports |= {
@@ -246,7 +256,7 @@ def _build_robot(
         robot = build_robot(model, time_step=0, **how)
         plant = builder.AddSystem(SteppedPlant(robot, step, friction=friction))
         return robot, plant, plant.GetOutputPort("contact")
-    ground = hamr_ground(friction)
+    ground = replace(hamr_ground(friction), terrain=problem.terrain)
     robot = build_robot(model, builder, time_step=step, ground=ground, **how)
     return robot, robot.plant, contact_port(robot)
 
@@ -274,7 +284,8 @@ class _Run(HamrDiagramRun):
     def metrics(self, data: xr.Dataset) -> dict:
         """Figures of the walk, beside those of its plan."""
         problem, plan = self.problem, self.problem.reference
-        figures = tracking_metrics(data, plan, problem.start, self.model.summary.mass)
+        over, mass = above_ground(data, problem.terrain), self.model.summary.mass
+        figures = tracking_metrics(over, plan, problem.start, mass)
         return super().metrics(data) | {
             **figures,
             "reference": plan.name,

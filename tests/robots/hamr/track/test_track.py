@@ -9,12 +9,12 @@ import pytest
 
 from drakebots import InvalidInput, UnknownName, build_robot, load
 from drakebots.core.run import Verdict
-from drakebots.multibody import TimeStepper
+from drakebots.multibody import Slope, TimeStepper
 from drakebots.results import load_result
 from drakebots.robots.hamr import Simulation, simulate
 from drakebots.robots.hamr.model import hamr_variant
 from drakebots.robots.hamr.reference import recorded_reference
-from drakebots.robots.hamr.track import Gains, Mismatch, Tracking, track
+from drakebots.robots.hamr.track import Gains, Mismatch, Noise, Tracking, track
 from tests.helpers.still_reference import still
 
 pytestmark = pytest.mark.long
@@ -74,8 +74,7 @@ def test_other_springs_and_noise(plan):
             ramp=1,
             gains=Gains(kp=10e3, kd=2.0),
             mismatch=Mismatch(stiffness=0.5, serial_stiffness=1e-3),
-            mocap_noise=2e-5,
-            encoder_noise=1e-6,
+            noise=Noise(mocap=2e-5, encoder=1e-6),
         )
     )
     assert soft.ok
@@ -127,9 +126,9 @@ def test_odd_period_counts_every_cycle(plan):
         ({"cycles": 1.5}, InvalidInput, "cycles"),
         ({"seed": -1}, InvalidInput, "seed"),
         ({"ramp": np.nan}, InvalidInput, "ramp"),
-        ({"mocap_noise": -1e-6}, InvalidInput, "mocap_noise"),
         ({"time_step": 0.0}, InvalidInput, "time_step"),
         ({"time_step": 2e-3}, InvalidInput, "cannot resolve"),
+        ({"contact": "stepping", "terrain": Slope(0.1)}, InvalidInput, "flat ground"),
         ({"mismatch": Mismatch(serial_stiffness=0.1)}, InvalidInput, "too stiff"),
     ],
 )
@@ -145,6 +144,7 @@ def test_tracking_refuses(change, error, words):
         (Gains, {"kp": -1.0}, "kp must be"),
         (Gains, {"kd": np.nan}, "kd must be"),
         (Gains, {"kf": np.inf}, "kf must be"),
+        (Noise, {"mocap": -1e-6}, "noise: mocap"),
         (Mismatch, {"friction": -0.1}, "mismatch: friction"),
         (Mismatch, {"stiffness": 0.0}, "mismatch: stiffness"),
     ],
