@@ -5,7 +5,6 @@ python scripts/make_quads.py beetle cow
 python scripts/make_quads.py --table         # compare the models as they are
 python scripts/make_quads.py --masses        # what their masses are made of
 python scripts/make_quads.py --pictures      # draw and describe them as they are
-python scripts/make_quads.py --trim          # trim their links to their skins anew
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +22,6 @@ from made_files import with_schema
 
 from drakebots.cli.output import one_line_errors
 from drakebots.cli.progress import progress_bar
-from drakebots.core.errors import InvalidInput
 from drakebots.core.files import replacing
 from drakebots.design import (
     JOINTS,
@@ -35,28 +31,11 @@ from drakebots.design import (
     table1_template,
     write_design,
 )
-from drakebots.design.bracing import (
-    Through,
-    glue_distance,
-    through_skin,
-    trim_to_skin,
-    with_plates,
-)
-from drakebots.design.file import yaml_text
-from drakebots.design.geometry import Surface
 from drakebots.design.pipeline import SEEN
-from drakebots.design.skeleton import (
-    Trimmed,
-    link_meshes,
-    skeleton_sdf,
-)
 from drakebots.design.skin import SOFT, in_folds
 from drakebots.design.table1 import GLUE, MASSES, SIZES, VERTICES, WEIGHTS
 from drakebots.fem.material import SILICONE
 from drakebots.fem.mesh import (
-    TetMesh,
-    connected_pieces,
-    read_mesh,
     surface_triangles,
 )
 from drakebots.model import package_root
@@ -251,97 +230,6 @@ Made by `python scripts/make_quads.py {name}`. Try `drakebots show {name} --json
     return text
 
 
-LARGEST = 1e-3
-"""Largest mass that --trim takes from a solid [kg]: the plans of the models hold for
-their masses."""
-
-
-def wall_surfaces(mesh: TetMesh) -> tuple[Surface, Surface]:
-    """The inner and the outer surface of a wall, both with their normals outward.
-
-    Args:
-        mesh: tets of a wall around one cavity, such as the skin of a robot in a file.
-
-    Raises:
-        InvalidInput: unless its boundary is a closed surface within another one.
-    """
-    f, x = surface_triangles(mesh), mesh.vertices
-    part = connected_pieces(f, len(x))[1][f[:, 0]]
-    pieces = [Surface(x, f[part == k]) for k in np.unique(part)]
-    pieces.sort(key=lambda piece: piece.volume)
-    if len(pieces) != 2 or pieces[0].volume >= 0:
-        raise InvalidInput(f"skin: its boundary has {len(pieces)} pieces, not two")
-    inner, outer = pieces
-    return _compact(Surface(x, inner.triangles[:, ::-1])), _compact(outer)
-
-
-def _compact(surface: Surface) -> Surface:
-    """A surface without the vertices that it does not use."""
-    used, triangles = np.unique(surface.triangles, return_inverse=True)
-    return Surface(surface.vertices[used], triangles.reshape(-1, 3))
-
-
-def trim(name: str) -> tuple[Through, ...]:
-    """Trims the links of a model to its skin as it is, which stays as it is.
-
-    A solid that would lose more than LARGEST stays whole, and so do all plates; only
-    the links that are trimmed are written.
-
-    Returns:
-        what still passes the skin.
-    """
-    folder, template = package_root() / name, table1_template(name)
-    mesh = read_mesh(folder / "skin.vtu")
-    inner, outer = wall_surfaces(mesh)
-    whole = with_plates(template.skeleton(), inner, gap=template.build.gap).skeleton
-    trimmed = trim_to_skin(whole, inner, template.build)
-    links = []
-    for before, after in zip(whole.links, trimmed.links):
-        pairs = zip(before.solids, after.solids)
-        kept = [a if b.mass - a.mass <= LARGEST else b for b, a in pairs]
-        links.append(replace(after, solids=tuple(kept)))
-        lost = 1e3 * (before.mass - links[-1].mass)
-        if lost > 0:
-            print(f"  {before.name}: {lost:.2f} g of {1e3 * before.mass:.0f} g trimmed")
-    skeleton = replace(whole, links=tuple(links))
-    through = through_skin(skeleton, inner, outer)
-    for file, text in link_meshes(skeleton).items():
-        if file.endswith("_trimmed.obj"):
-            with replacing(folder / file) as part:
-                part.write_text(text)
-    cut = {link.name for link, _ in skeleton.solids(Trimmed)}
-    path = folder / f"{name}.sdf"
-    text = _with_links(path.read_text(), skeleton_sdf(skeleton), cut)
-    with replacing(path) as part:
-        part.write_text(text)
-    glue = read_skin(folder / f"{name}.skin.yaml").glue
-    glue = {link: np.array(ids) for link, ids in glue.items()}
-    raw = yaml.safe_load((folder / "params.yaml").read_text())
-    raw["measured"] |= {
-        "glue_to_plate_m": glue_distance(skeleton, mesh.vertices, glue),
-        "skeleton_mass_kg": skeleton.mass,
-        "mass_kg": skeleton.mass + raw["measured"]["skin_mass_kg"],
-        "trimmed_parts": len(skeleton.solids(Trimmed)),
-        "through_skin": [row.figures() for row in through],
-    }
-    with replacing(folder / "params.yaml") as part:
-        part.write_text(yaml_text(raw))
-    write_readme(name)
-    return through
-
-
-def _with_links(text: str, other: str, names: set[str]) -> str:
-    """An SDF whose links of some names are those of another SDF."""
-    root, new = ET.fromstring(text), ET.fromstring(other)
-    wanted = {link.get("name"): link for link in new.iter("link")}
-    model = root.find("model")
-    for k, node in enumerate(model):
-        if node.tag == "link" and node.get("name") in names:
-            model[k] = wanted[node.get("name")]
-    ET.indent(root)
-    return '<?xml version="1.0"?>\n' + ET.tostring(root, "unicode") + "\n"
-
-
 def write_readme(name: str) -> None:
     """Writes the README of a model into its folder."""
     with replacing(package_root() / name / "README.md") as part:
@@ -368,21 +256,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="store_true",
         help="write pictures and READMEs of the models as they are, design nothing",
     )
-    parser.add_argument(
-        "--trim",
-        action="store_true",
-        help="trim the links of the models to their skins as they are, mesh nothing",
-    )
     args = parser.parse_args(argv)
     names = args.names or list(JOINTS)
-    if args.trim:
-        for name in names:
-            print(name)
-            for row in trim(name):
-                depth, volume = 1e3 * row.inner.depth, 1e6 * row.inner.volume
-                part = f"{row.link}/{row.solid}"
-                print(f"  {part} passes by {depth:.2f} mm, {volume:.3f} cm^3")
-        return 0
     if args.masses:
         print(*masses(names), sep="\n")
         return 0

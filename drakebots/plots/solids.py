@@ -30,6 +30,8 @@ _ELEVATION = 15.0
 """Elevation of the camera [degrees]."""
 _FINE = 2
 """Samples of a pixel along each side."""
+_ROUND = 0.8
+"""Least cosine between a triangle's normal and that of its corners on round skin."""
 _SMALL = 0.3
 """Zoom at which a solid is no higher than a picture half as high as wide."""
 
@@ -134,11 +136,20 @@ def _faces(solid: Solid, largest: float) -> tuple[np.ndarray, np.ndarray]:
         vertices, triangles = subdivided(vertices, triangles, largest, max_iter=12)
     corners = vertices[triangles]
     a, b, c = np.moveaxis(corners, 1, 0)
-    normals = np.cross(b - a, c - a)
-    normals /= np.linalg.norm(normals, axis=1, keepdims=True) + 1e-30
-    light = 0.45 + 0.55 * np.clip(normals @ _KEY, 0, 1) + 0.1 * normals[:, 2]
+    normals = _unit(np.cross(b - a, c - a))
+    # Lit as round where neighbours meet at small angles.
+    around = np.zeros_like(vertices)
+    np.add.at(around, triangles, normals[:, None])
+    round_ = _unit(around[triangles].sum(axis=1))
+    is_edge = (normals * round_).sum(axis=1) < _ROUND
+    facing = np.where(is_edge[:, None], normals, round_)
+    light = 0.45 + 0.55 * np.clip(facing @ _KEY, 0, 1) + 0.1 * facing[:, 2]
     given = np.broadcast_to(solid.colour, vertices.shape)
     colours = given[triangles].mean(axis=1) * light[:, None]
     elevation = np.radians(_ELEVATION)
     seen = normals @ [0, -np.cos(elevation), np.sin(elevation)] > -0.3
     return corners[seen], np.clip(colours, 0, 1)[seen]
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-30)

@@ -12,18 +12,16 @@ from pydrake.multibody.plant import AddMultibodyPlantSceneGraph
 from pydrake.multibody.tree import BodyIndex
 from pydrake.systems.framework import DiagramBuilder
 
-from drakebots.design import JOINTS
+from drakebots.design import JOINTS, design_robot, table1_problem
 from drakebots.design.bracing.sections import inside_of
 from drakebots.design.geometry import Surface, distances, to_manifold
 from drakebots.design.table1 import GLUE, MASSES, SIZES, VERTICES, WEIGHTS
 from drakebots.fem.material import SILICONE
 from drakebots.fem.mesh import tet_quality
-from drakebots.model import package_root
+from drakebots.model import bodies_of, package_root
 from drakebots.skin import SkinSimulation, simulate_skinned
 from drakebots.skin.file import load_skinned
-from tests.helpers.scripts import load_script
-
-wall_surfaces = load_script("make_quads").wall_surfaces
+from tests.helpers.wall_surfaces import wall_surfaces
 
 NAMES = tuple(JOINTS)
 
@@ -78,9 +76,23 @@ def test_glue_is_where_the_skin_lies(robot):
     assert np.abs(away).max() < 1e-6
 
 
+@pytest.mark.slow
+def test_the_model_is_what_the_design_gives_today(robot):
+    """Skin, glue and masses of the stored robot are those of its design, made anew."""
+    design = design_robot(table1_problem(robot.model.name))
+    mesh, stored = design.shell.mesh, robot.mesh
+    np.testing.assert_array_equal(mesh.tets, stored.tets)
+    np.testing.assert_allclose(mesh.vertices, stored.vertices, atol=1e-9)
+    for link, ids in design.glue.items():
+        assert set(ids) == set(robot.skin.glue[link])
+    masses = {link.name: link.mass for link in design.skeleton.links}
+    for body in bodies_of(robot.plant)[1:]:
+        assert body.default_mass() == pytest.approx(masses[body.name()], rel=1e-6)
+
+
 @pytest.mark.long
 def test_what_is_drawn_of_the_links_lies_within_the_skin(robot):
-    """All but the torso's box of the monster, which its plans hold for."""
+    """All of it: bays, foot plates and boxes are trimmed to it."""
     inner, _ = wall_surfaces(robot.mesh)
     body = inside_of(inner)
     through = {}
@@ -89,10 +101,6 @@ def test_what_is_drawn_of_the_links_lies_within_the_skin(robot):
         if out.volume() > 1e-3:
             points = out.refine_to_length(1.5).to_mesh64().vert_properties
             through[name] = distances(inner, points[:, :3] / 1e3).max()
-    if robot.model.name == "monster":
-        frame = [depth for name, depth in through.items() if "frame_" in name]
-        assert max(frame) == pytest.approx(5.4e-3, abs=1e-4)
-        through = {k: depth for k, depth in through.items() if "frame_" not in k}
     assert max(through.values(), default=0.0) < 5e-5
 
 

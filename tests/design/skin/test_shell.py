@@ -19,9 +19,7 @@ from drakebots.design.geometry import (
 from drakebots.design.skin.fold import Fold
 from drakebots.design.skin.shell import FLOOR, shell_mesh
 from drakebots.fem.mesh import TetMesh, check_mesh, surface_triangles, tet_quality
-from tests.helpers.scripts import load_script
-
-wall_surfaces = load_script("make_quads").wall_surfaces
+from tests.helpers.wall_surfaces import wall_surfaces
 
 R, WALL = 0.05, 4e-3
 
