@@ -19,7 +19,14 @@ from __future__ import annotations
 import numpy as np
 
 from drakebots.control.stage import turn_columns, turn_rows, turns
-from drakebots.core.kernels import add_at, njit, product, solved, transposed
+from drakebots.core.kernels import (
+    add_at,
+    njit,
+    product,
+    solved,
+    t_product,
+    transposed,
+)
 
 PASSES = 5
 """Times that a step is solved again within limits; the last is clipped."""
@@ -260,6 +267,32 @@ def misses(values, effort, f, contact, relaxed):
 
 
 @njit(cache=True)
+def worst(rows, slide, nv, slip):
+    """The largest rows of :func:`misses`, infinite for NaN: of dynamics [N m, N], of
+    normals [1], of friction, over w [N], and of loops [m].
+
+    Args:
+        rows: as from there.
+        slide: p of every interval (N, 2 nc).
+        nv, slip: number of velocities, and speed [m/s].
+    """
+    loops = nv + 3 * (slide.shape[1] // 2)
+    most = np.zeros(4)
+    for k in range(len(rows)):
+        for i in range(rows.shape[1]):
+            size, kind, axis = abs(rows[k, i]), 0, (i - nv) % 3
+            if i >= loops:
+                kind = 3
+            elif i >= nv:
+                p = slide[k, 2 * ((i - nv) // 3) :]
+                kind = 1 if axis == 2 else 2
+                if kind == 2:
+                    size /= np.sqrt(p[0] ** 2 + p[1] ** 2 + slip**2)
+            most[kind] = max(most[kind], size if size == size else np.inf)
+    return most
+
+
+@njit(cache=True)
 def _by_ends(bases, h, E, V, s):
     """x'V x/2 + s'x of x = (d1, v1), v1 = (E1 d1 - E0 d0) / h, as a quadratic of d1 and
     d0: W11, W10 and W00 (nv, nv), w1 and w0 (nv,)."""
@@ -310,40 +343,66 @@ def _ahead(bases, h, steps, x, u):
 
 
 @njit(cache=True)
-def _back(bases, h, steps, costs, V, s):
+def _price(bases, h, E, V, s, x):
+    """Slope of x'V x/2 + s'x by d of x = (d, v), which moves v by E1 / h (nv,)."""
+    slope, nv = product(V, x), len(x) // 2
+    rate = np.empty((nv, 1))
+    for i in range(nv):
+        rate[i, 0] = (slope[nv + i] + s[nv + i]) / h
+    turn_rows(bases, E.transpose(0, 2, 1), rate)
+    for i in range(nv):
+        rate[i, 0] += slope[i] + s[i]
+    return rate[:, 0].copy()
+
+
+@njit(cache=True)
+def _back(bases, h, steps, costs, V, s, into):
     """What is to be paid from the start of one interval, by what is from its end (V and
-    s); its gains K and k0; and what is to be paid by d+: W11, W10 and w1."""
-    (A, b, c, E), (Q, q, R, r) = steps, costs
+    s), and its gains: with W of :func:`_by_ends` and Z = W11 A + (W10, 0),
+
+        K = H^-1 S,   H = b'W11 b + R,   S = b'Z,   V- = A'Z + (W10, 0)'A - S'K + Q + W00
+
+    Args:
+        into: V-, s-, K and k0 at the start; are written.
+    """
+    (A, b, c, E), (Q, q, R, r), (V_0, s_0, K, k0) = steps, costs, into
     (nv, nu), nx = b.shape, A.shape[1]
     W11, W10, W00, w1, w0 = _by_ends(bases, h, E, V, s)
-    Bt, At = transposed(b), transposed(A)
-    BW = product(Bt, W11)
-    half, H, S = product(W11, A), product(BW, b), product(BW, A)
-    Wc, from_start = product(W11, c), product(transposed(W10), c)
-    add_at(S, 0, 0, product(Bt, W10), 1.0)
+    Z, H, Wc = product(W11, A), t_product(b, product(W11, b)), product(W11, c)
     for i in range(nv):
         Wc[i] += w1[i]
-        for j in range(nx):
-            half[i, j] *= 0.5
-    add_at(half, 0, 0, W10, 1.0)
-    T, ahead, t = product(At, half), product(At, Wc), product(Bt, Wc)
-    both = np.zeros((nu, nx + 1))
-    add_at(both, 0, 0, S, 1.0)
+        for j in range(nv):
+            Z[i, j] += W10[i, j]
+    S, t, both = t_product(b, Z), product(Wc, b), np.empty((nu, nx + 1))
     for i in range(nu):
         H[i, i] += R[i]
         t[i] += r[i]
         both[i, nx] = t[i]
-    gain = solved(H, both)
-    K, k0 = gain[:, :nx].copy(), gain[:, nx].copy()
-    back = product(transposed(K), t)
-    add_at(T, 0, 0, product(transposed(S), K), -0.5)
-    V = T + transposed(T)
-    s = q + ahead - back
+        for j in range(nx):
+            both[i, j] = S[i, j]
+    both = solved(H, both)
+    for i in range(nu):
+        k0[i] = both[i, nx]
+        for j in range(nx):
+            K[i, j] = both[i, j]
+    # Half of A'W11 A on either side of the sum with its transpose.
     for i in range(nv):
-        s[i] += from_start[i] + w0[i]
-    add_at(V, 0, 0, Q, 1.0)
-    add_at(V, 0, 0, W00, 1.0)
-    return (V, s), (K, k0), (W11, W10, w1)
+        for j in range(nv):
+            Z[i, j] = 0.5 * (Z[i, j] + W10[i, j])
+            Z[i, nv + j] *= 0.5
+    T, saved = t_product(A, Z), t_product(S, K)
+    ahead, back, started = product(Wc, A), product(t, K), product(c, W10)
+    for i in range(nx):
+        s_0[i] = q[i] + ahead[i] - back[i]
+        for j in range(nx):
+            T[i, j] -= 0.5 * saved[i, j]
+    for i in range(nx):
+        for j in range(nx):
+            V_0[i, j] = T[i, j] + T[j, i] + Q[i, j]
+    for i in range(nv):
+        s_0[i] += started[i] + w0[i]
+        for j in range(nv):
+            V_0[i, j] += W00[i, j]
 
 
 @njit(cache=True)
@@ -395,23 +454,21 @@ def regulate(bases, h, steps, Q, q, R, r, low, high):
     nx = 2 * nv
     held, kept = np.zeros((N, nu), np.bool_), np.zeros((N, nu))
     free, moved, pull = b.copy(), c.copy(), r.copy()
-    V, s = Q.copy(), q.copy()
-    by_end, by_start = np.empty((N, nv, nv)), np.empty((N, nv, nv))
-    offsets, K, k0 = np.empty((N, nv)), np.empty((N, nu, nx)), np.empty((N, nu))
+    V, s = np.empty_like(Q), np.empty_like(q)
+    V[N], s[N] = Q[N], q[N]
+    K, k0 = np.empty((N, nu, nx)), np.empty((N, nu))
     x, u, p = np.zeros((N + 1, nx)), np.empty((N, nu)), np.empty((N, nv))
     last = N - 1
     for _ in range(PASSES + 1):
         for k in range(last, -1, -1):
             at = A[k], free[k], moved[k], E[k]
             costs = Q[k], q[k], R[k], pull[k]
-            paid, gains, ends = _back(bases, h, at, costs, V[k + 1], s[k + 1])
-            (V[k], s[k]), (K[k], k0[k]) = paid, gains
-            by_end[k], by_start[k], offsets[k] = ends
+            into = V[k], s[k], K[k], k0[k]
+            _back(bases, h, at, costs, V[k + 1], s[k + 1], into)
         for k in range(N):
             u[k] = -k0[k] - product(K[k], x[k])
             x[k + 1] = _ahead(bases, h, (A[k], free[k], moved[k], E[k]), x[k], u[k])
-            p[k] = product(by_end[k], x[k + 1, :nv]) + offsets[k]
-            p[k] += product(by_start[k], x[k, :nv])
+            p[k] = _price(bases, h, E[k], V[k + 1], s[k + 1], x[k + 1])
             for i in range(nu):
                 if held[k, i]:
                     u[k, i] = kept[k, i]

@@ -26,6 +26,7 @@ from drakebots.control.riccati import (
     multipliers,
     regulate,
     steps_of_forces,
+    worst,
 )
 from drakebots.control.stage import Stage, cost_model, cost_value, difference, retract
 from drakebots.core.checks import RANGES, array, check_value
@@ -94,6 +95,8 @@ class MpcSolver:
         self._relaxed = np.full(problem.knots, self.barrier / (length * weight))
         self._weights = self._arrays(problem.cost)
         self._limits, self._places = self._room()
+        self._efforts = plant.GetEffortLowerLimits(), plant.GetEffortUpperLimits()
+        self._state = [array((sizes[name],)) for name in ("nq", "nv")]
         self._rows, self._slopes = (
             _Mapped(f, problem.knots) for f in self._stage.functions
         )
@@ -112,8 +115,7 @@ class MpcSolver:
 
     def effort_limits(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper limits of the efforts (nu,) [N m, N]; maybe infinite."""
-        plant = self.problem.robot.plant
-        return plant.GetEffortLowerLimits(), plant.GetEffortUpperLimits()
+        return self._efforts
 
     # --- solving -----------------------------------------------------------------
 
@@ -143,14 +145,16 @@ class MpcSolver:
                 the range of numbers, or a reference of another shape.
         """
         began = thread_time()  # of this processor: other work does not count
-        q = check_value("mpc: q", q, array((self._sizes["nq"],)))
-        v = check_value("mpc: v", v, array((self._sizes["nv"],)))
+        q = check_value("mpc: q", q, self._state[0])
+        v = check_value("mpc: v", v, self._state[1])
         wanted = self._wanted(reference, time, q, v)
         count = iterations or (self.problem.iterations if warm else STEPS)
 
         def plan(start, ladder, falls=False):
-            found = self._climb(start, wanted, ladder, count, falls)
-            return self._plan(*found, wanted, time, began)
+            # Points that are far off, and steps much too long, may overflow.
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = self._climb(start, wanted, ladder, count, falls)
+                return self._plan(*found, wanted, time, began)
 
         if warm is not None:
             return plan(self._shifted(warm, time, q, v), LADDER[-1:])
@@ -184,21 +188,21 @@ class MpcSolver:
         answer, out = reference(time, q, v), []
         weights = self._arrays(answer[2]) if len(answer) > 2 else self._weights
         for name, values, size in zip("qv", answer[:2], ("nq", "nv")):
-            values = np.array(values, float)
+            full, values = np.empty((n, sizes[size])), np.asarray(values, float)
             try:
-                values = np.array(np.broadcast_to(values, (n, sizes[size])))
+                full[:] = values
             except ValueError as error:
                 raise InvalidInput(
                     f"mpc: reference {name} must be {n} x {sizes[size]} numbers, got "
                     f"{' x '.join(map(str, values.shape))}"
                 ) from error
-            if not is_measurement(values, values):
+            if not (np.abs(full) < RANGES[""][1]).all():
                 # The merits of steps would overflow, and compare as nothing.
                 raise InvalidInput(
                     f"mpc: reference {name} at {time:g} s must be finite numbers, "
                     f"none larger than {RANGES[''][1]:g}"
                 )
-            out.append(values)
+            out.append(full)
         return tuple(out), weights
 
     def _arrays(self, cost: MpcCost) -> tuple:
@@ -227,11 +231,12 @@ class MpcSolver:
         knots = self._between(plan, np.minimum(at, N))
         knots[0] = q
 
+        first = np.minimum(at[:-1], N - 1)
+        low = np.minimum(first.astype(int), N - 2)
+        share = (first - low)[:, None]
+
         def on_intervals(values):
             values = values.reshape(N, -1)
-            first = np.clip(at[:-1], 0, N - 1)
-            low = np.minimum(first.astype(int), N - 2)
-            share = (first - low)[:, None]
             return (1 - share) * values[low] + share * values[low + 1]
 
         rates = self._rates(knots, v)
@@ -245,8 +250,10 @@ class MpcSolver:
         return retract(self._bases, plan.q[low], (at - low)[:, None] * d)
 
     def _rates(self, knots, v) -> np.ndarray:
-        d = difference(self._bases, knots[1:], knots[:-1])
-        return np.vstack([v, d / self.problem.step])
+        rates = np.empty((len(knots), len(v)))
+        rates[0] = v
+        rates[1:] = difference(self._bases, knots[1:], knots[:-1]) / self.problem.step
+        return rates
 
     def _evaluate(self, x: _Point, functions: _Mapped) -> tuple[np.ndarray, ...]:
         a = (x.v[1:] - x.v[:-1]) / self.problem.step
@@ -300,8 +307,7 @@ class MpcSolver:
     def _searched(self, x: _Point, wanted, relaxed, moves, miss, descent):
         """The iterate at a length at which the merit falls, and whether it is good."""
         missed, weights = miss
-        with np.errstate(over="ignore"):  # of a point that is far off
-            total = float(np.sum(weights * missed))
+        total = float(np.sum(weights * missed))
         merit = cost_value(*self._costed(x, wanted)) + total
         descent = descent - total
         best, length = None, 1.0
@@ -309,9 +315,8 @@ class MpcSolver:
             trial = self._moved(x, *(length * d for d in moves))
             values = self._evaluate(trial, self._rows)
             there = self._misses(trial, values, relaxed)
-            with np.errstate(over="ignore"):  # of a step much too long
-                value = cost_value(*self._costed(trial, wanted))
-                value += np.sum(weights * np.abs(there))
+            value = cost_value(*self._costed(trial, wanted))
+            value += np.sum(weights * np.abs(there))
             if value <= merit + 1e-4 * length * descent + 1e-12 * abs(merit):
                 return trial, True
             if np.isfinite(value) and (best is None or value < best[0]):
@@ -338,25 +343,14 @@ class MpcSolver:
         N, n = self.problem.knots, self._sizes
         values = self._evaluate(x, self._rows)
         rows = self._misses(x, values, self._relaxed)
-        ends = [n["nv"], n["nv"] + 3 * n["nc"]]
-        dynamics, contact, loops = np.split(rows, ends, axis=1)
-        contact = contact.reshape(N, n["nc"], 3)
-        p = values[2].reshape(N, n["nc"], 2)
-        w = np.sqrt((p**2).sum(2) + self.problem.slip**2)[:, :, None]
-
-        def most(values):
-            return float(np.abs(values).max(initial=0.0))
-
-        residuals = {
-            "dynamics": most(dynamics),
-            "contact": self._contact[0] * most(contact[:, :, 2]),
-            "friction": most(contact[:, :, :2] / w),
-            "loops": most(loops),
-        }
+        most = worst(rows, values[2], self._sizes["nv"], self.problem.slip)
+        names = "dynamics", "contact", "friction", "loops"
+        residuals = dict(zip(names, most.tolist()))
+        residuals["contact"] *= self._contact[0]
         cost = float(cost_value(*self._costed(x, wanted)))
         if gains is None:
             gains = np.zeros((N, n["nu"], 2 * n["nv"]))
-        finite = all(np.isfinite(a).all() for a in (x.q, x.v, x.tau, x.f, gains))
+        finite = np.isfinite(sum(a.sum() for a in (x.q, x.v, x.tau, x.f, gains)))
         near = residuals["dynamics"] < LOST * self._contact[1]
         return MpcPlan(
             time=float(time),
