@@ -281,9 +281,8 @@ class ReferenceMotion:
 
     def sample(self, times: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The reference at times (n,) for a robot that is at q at the first of them."""
-        after = times - times[0]
-        out = np.tile(self.q, (len(times), 1))
-        rates = np.zeros_like(out)
+        after, out = times - times[0], np.empty((len(times), len(self.q)))
+        out[:], rates = self.q, np.zeros_like(out)
         here = q[self._plane] - self.q[self._plane]
         where, speed = self._path(times, after, here)
         out[:, self._plane] += where
@@ -306,10 +305,12 @@ class ReferenceMotion:
         """Reference of the base in the plane, from its start, and its velocity."""
         if self._goal is None:
             yaw = self._turn * times if len(self._plane) == 2 else 0 * times
-            ahead = np.stack([np.cos(yaw), np.sin(yaw)], 1)[:, : len(self._plane)]
-            velocity = self._speed * ahead
-            steps = np.diff(after, prepend=after[0])[:, None]
-            return here + np.cumsum(steps * velocity, axis=0), velocity
+            velocity, where = np.empty((2, len(times), len(self._plane)))
+            for axis, ahead in zip(range(len(self._plane)), (np.cos, np.sin)):
+                velocity[:, axis] = self._speed * ahead(yaw)
+            where[0], steps = here, (after[1:] - after[:-1])[:, None]
+            where[1:] = here + np.cumsum(steps * velocity[1:], axis=0)
+            return where, velocity
         length = float(np.linalg.norm(self._goal))
         done = float(here @ self._ahead)
         # Slower towards the goal, as a robot that brakes in half a second.

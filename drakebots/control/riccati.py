@@ -174,9 +174,9 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
     N, nv = R.shape
     nu, nf, nl = B.shape[1], f.shape[1], loops.shape[1]
     nx, n = 2 * nv, nv + nl
-    A, b, c = np.zeros((N, nv, nx)), np.zeros((N, nv, nu)), np.zeros((N, nv))
+    A, b, c = np.empty((N, nv, nx)), np.empty((N, nv, nu)), np.empty((N, nv))
     E = np.empty((N, len(bases), 3, 3))
-    G, D = np.empty((N, nf, nx + 1)), np.zeros((N, nl, nx + nu + 1))
+    G, D = np.empty((N, nf, nx + 1)), np.empty((N, nl, nx + nu + 1))
     systems, C = np.empty((N, n, n)), np.empty((N, len(gap[0]), 3, 3))
     L, F, friction, slip = contact
     for k in range(N):
@@ -190,11 +190,15 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
             R[k], loops[k], slopes_k, B, tau[k], G[k], J, bases, E[k], h
         )
         step = solved(transposed(systems[k]), transposed(right))
-        add_at(A[k], 0, 0, step[:nv, :nx], 1.0)
-        add_at(b[k], 0, 0, step[:nv, nx : nx + nu], 1.0)
         for i in range(nv):
+            for j in range(nx):
+                A[k, i, j] = step[i, j]
+            for j in range(nu):
+                b[k, i, j] = step[i, nx + j]
             c[k, i] = step[i, nx + nu]
-        add_at(D[k], 0, 0, step[nv:], 1.0)
+        for i in range(nl):
+            for j in range(nx + nu + 1):
+                D[k, i, j] = step[nv + i, j]
     return (A, b, c, E), (G, D, systems, C)
 
 
@@ -360,12 +364,13 @@ def _back(bases, h, steps, costs, V, s, into):
     """What is to be paid from the start of one interval, by what is from its end (V and
     s), and its gains: with W of :func:`_by_ends` and Z = W11 A + (W10, 0),
 
-        K = H^-1 S,   H = b'W11 b + R,   S = b'Z,   V- = A'Z + (W10, 0)'A - S'K + Q + W00
+        K = H^-1 S,   H = b'W11 b + R,   S = b'Z,
+        V- = A'Z + (W10, 0)'A - S'K + W00 + the costs of the knot
 
     Args:
         into: V-, s-, K and k0 at the start; are written.
     """
-    (A, b, c, E), (Q, q, R, r), (V_0, s_0, K, k0) = steps, costs, into
+    (A, b, c, E), (Q, rates, q, R, r), (V_0, s_0, K, k0) = steps, costs, into
     (nv, nu), nx = b.shape, A.shape[1]
     W11, W10, W00, w1, w0 = _by_ends(bases, h, E, V, s)
     Z, H, Wc = product(W11, A), t_product(b, product(W11, b)), product(W11, c)
@@ -398,11 +403,12 @@ def _back(bases, h, steps, costs, V, s, into):
             T[i, j] -= 0.5 * saved[i, j]
     for i in range(nx):
         for j in range(nx):
-            V_0[i, j] = T[i, j] + T[j, i] + Q[i, j]
+            V_0[i, j] = T[i, j] + T[j, i]
     for i in range(nv):
         s_0[i] += started[i] + w0[i]
+        V_0[nv + i, nv + i] += rates[i]
         for j in range(nv):
-            V_0[i, j] += W00[i, j]
+            V_0[i, j] += W00[i, j] + Q[i, j]
 
 
 @njit(cache=True)
@@ -427,10 +433,11 @@ def _clip(bases, h, steps, x, u, K, low, high):
 
 
 @njit(cache=True)
-def regulate(bases, h, steps, Q, q, R, r, low, high):
-    """Steps x (N + 1, nx), u (N, nu) and gains K (N, nu, nx) of
+def regulate(bases, h, steps, Q, rates, q, R, r, low, high):
+    """Steps x (N + 1, nx), u (N, nu) and gains K (N, nu, nx) of x = (d, dv),
 
-        min sum_k x'Q x/2 + q'x + u'R u/2 + r'u,   x_0 = 0,   low <= u <= high,
+        min sum_k d'Q d/2 + dv'S dv/2 + q'x + u'R u/2 + r'u,
+        x_0 = 0,   low <= u <= high,
         x+ = (d+, v+),   d+ = A x + b u + c,   v+ = (E1 d+ - E0 d) / h
 
     A primal-dual active set: efforts that pass a limit are held at it, and held ones
@@ -441,7 +448,7 @@ def regulate(bases, h, steps, Q, q, R, r, low, high):
     Args:
         bases, h: see `stage`, and the step.
         steps: A, b, c and E, as from :func:`eliminate`.
-        Q, q: (N + 1, nx, nx) and (N + 1, nx).
+        Q, rates, q: (N + 1, nv, nv), the diagonal of S (N + 1, nv), and (N + 1, nx).
         R, r: diagonals (N, nu) and (N, nu).
         low, high: limits (N, nu).
 
@@ -454,15 +461,19 @@ def regulate(bases, h, steps, Q, q, R, r, low, high):
     nx = 2 * nv
     held, kept = np.zeros((N, nu), np.bool_), np.zeros((N, nu))
     free, moved, pull = b.copy(), c.copy(), r.copy()
-    V, s = np.empty_like(Q), np.empty_like(q)
-    V[N], s[N] = Q[N], q[N]
+    V, s = np.empty((N + 1, nx, nx)), np.empty_like(q)
+    V[N], s[N] = 0.0, q[N]
+    for i in range(nv):
+        V[N, nv + i, nv + i] = rates[N, i]
+        for j in range(nv):
+            V[N, i, j] = Q[N, i, j]
     K, k0 = np.empty((N, nu, nx)), np.empty((N, nu))
     x, u, p = np.zeros((N + 1, nx)), np.empty((N, nu)), np.empty((N, nv))
     last = N - 1
     for _ in range(PASSES + 1):
         for k in range(last, -1, -1):
             at = A[k], free[k], moved[k], E[k]
-            costs = Q[k], q[k], R[k], pull[k]
+            costs = Q[k], rates[k], q[k], R[k], pull[k]
             into = V[k], s[k], K[k], k0[k]
             _back(bases, h, at, costs, V[k + 1], s[k + 1], into)
         for k in range(N):

@@ -97,6 +97,7 @@ class MpcSolver:
         self._limits, self._places = self._room()
         self._efforts = plant.GetEffortLowerLimits(), plant.GetEffortUpperLimits()
         self._state = [array((sizes[name],)) for name in ("nq", "nv")]
+        self._known: _Point | None = None  # whose rows were found last
         self._rows, self._slopes = (
             _Mapped(f, problem.knots) for f in self._stage.functions
         )
@@ -218,10 +219,11 @@ class MpcSolver:
         empty = np.zeros((N, 3 * n["nc"])), np.zeros((N, n["nl"]))
         point = _Point(knots, rates, np.zeros((N, n["nu"])), *empty)
         if n["nc"]:
-            gap = self._evaluate(point, self._rows)[1]
+            gap = self._values(point)[1]
             most = self._contact[1] / n["nc"]
             near = np.maximum(gap, self.barrier / most)
             point.f[:, 2::3] = self.barrier / near
+            self._known = None
         return point
 
     def _shifted(self, plan: MpcPlan, time: float, q, v) -> _Point:
@@ -259,6 +261,10 @@ class MpcSolver:
         a = (x.v[1:] - x.v[:-1]) / self.problem.step
         return functions(x.q[1:], x.v[1:], a, x.f, x.l)
 
+    def _values(self, x: _Point) -> tuple[np.ndarray, ...]:
+        self._known = x
+        return self._evaluate(x, self._rows)
+
     def _step(self, x: _Point, wanted, relaxed):
         """One Newton step: the iterate or None, gains, and whether it is good."""
         out = self._evaluate(x, self._slopes)
@@ -280,7 +286,7 @@ class MpcSolver:
             y = np.abs(multipliers(price, systems, C, slopes[3]))
             moves = dx[:, : self._sizes["nv"]], du, *steps_of_forces(dx, du, G, D)
             miss = np.abs(now), 2 * y + y.mean(0)
-            descent = np.sum(model[1] * dx) + np.sum(model[3] * du)
+            descent = np.sum(model[2] * dx) + np.sum(model[4] * du)
             trial, good = self._searched(x, wanted, relaxed, moves, miss, descent)
             return trial, K, good
 
@@ -293,13 +299,14 @@ class MpcSolver:
     def _direction(self, x: _Point, model, steps, damping: float):
         """Steps, gains and prices within the limits of efforts, with a Hessian larger
         by a share of its diagonal; None where there are none."""
-        Q, g, R, r = model
-        low, high = (limit - x.tau for limit in self.effort_limits())
+        Q, rates, g, R, r = model
+        low, high = (limit - x.tau for limit in self._efforts)
         if damping:
-            Q, R = Q + damping * np.abs(Q) * np.eye(Q.shape[1]), (1 + damping) * R
+            Q = Q + damping * np.abs(Q) * np.eye(Q.shape[1])
+            rates, R = (1 + damping) * rates, (1 + damping) * R
         at = self._bases, self.problem.step, steps
         try:
-            found = regulate(*at, Q, g, R, r, low, high)
+            found = regulate(*at, Q, rates, g, R, r, low, high)
         except np.linalg.LinAlgError:
             return None
         return found if all(np.isfinite(d).all() for d in found[:2]) else None
@@ -313,7 +320,7 @@ class MpcSolver:
         best, length = None, 1.0
         for _ in range(self.problem.trials):
             trial = self._moved(x, *(length * d for d in moves))
-            values = self._evaluate(trial, self._rows)
+            values = self._values(trial)
             there = self._misses(trial, values, relaxed)
             value = cost_value(*self._costed(trial, wanted))
             value += np.sum(weights * np.abs(there))
@@ -341,7 +348,7 @@ class MpcSolver:
 
     def _plan(self, x: _Point, gains, ok, wanted, time, began) -> MpcPlan:
         N, n = self.problem.knots, self._sizes
-        values = self._evaluate(x, self._rows)
+        values = self._rows.found if x is self._known else self._values(x)
         rows = self._misses(x, values, self._relaxed)
         most = worst(rows, values[2], self._sizes["nv"], self.problem.slip)
         names = "dynamics", "contact", "friction", "loops"
@@ -411,7 +418,8 @@ class _Mapped:
     """A CasADi function of all intervals at once, without copies.
 
     Arguments are rows (N, n); an output (rows, columns) is returned transposed, as
-    (N, columns, rows), and (N, rows) where it is a column.
+    (N, columns, rows), and (N, rows) where it is a column. `found` is what it returned
+    last.
     """
 
     def __init__(self, function, count: int):
@@ -419,16 +427,16 @@ class _Mapped:
         self._buffer, self._run = self._function.buffer()
         sizes = [function.size_in(i)[0] for i in range(function.n_in())]
         self._inputs = [np.zeros((count, n)) for n in sizes]
-        self._outputs = []
+        shapes = []
         for i in range(function.n_out()):
             rows, columns = function.size_out(i)
             vector = columns == 1 and i < 4
-            shape = (count, rows) if vector else (count, columns, rows)
-            self._outputs.append(np.zeros(shape))
+            shapes.append((count, rows) if vector else (count, columns, rows))
+        self.found = tuple(np.zeros(shape) for shape in shapes)
         for i, values in enumerate(self._inputs):
             if values.size:
                 self._buffer.set_arg(i, memoryview(values))
-        for i, values in enumerate(self._outputs):
+        for i, values in enumerate(self.found):
             # CasADi writes an output's nonzeros, and asks for no more room than that.
             if values.size != self._function.nnz_out(i):
                 name = self._function.name_out(i)
@@ -440,4 +448,4 @@ class _Mapped:
         for place, values in zip(self._inputs, arguments):
             place[:] = values
         self._run()
-        return tuple(self._outputs)
+        return self.found

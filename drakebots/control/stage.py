@@ -327,13 +327,17 @@ def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
     """The Gauss-Newton model of :func:`cost_value` about (q, v, tau).
 
     Returns:
-        Q (N + 1, 2 nv, 2 nv) and q (N + 1, 2 nv) by steps (d, dv) of the knots;
-        diagonals R and r (N, nu) by efforts.
+        the Hessian by steps d of the knots (N + 1, nv, nv), its diagonal by dv (N + 1,
+        nv), the slope by both (N + 1, 2 nv); diagonals R and r (N, nu) by efforts.
     """
     N, nv = len(tau), v.shape[1]
     P, V, effort, T, W, walls = weights
     low, high = limits
-    Q, g = np.zeros((N + 1, 2 * nv, 2 * nv)), np.zeros((N + 1, 2 * nv))
+    Q, S, g = (
+        np.zeros((N + 1, nv, nv)),
+        np.zeros((N + 1, nv)),
+        np.zeros((N + 1, 2 * nv)),
+    )
     R, r = np.empty_like(tau), np.empty_like(tau)
     error = difference(bases, q, wanted[0])
     for k in range(1, N + 1):
@@ -341,7 +345,7 @@ def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
         for j in range(nv):
             p, s = (h * P[j], h * V[j]) if k < N else (T[j], W[j])
             pull[j, 0], weighed[j, j] = p * error[k, j], p
-            Q[k, nv + j, nv + j] = s
+            S[k, j] = s
             g[k, nv + j] = s * (v[k, j] - wanted[1][k, j])
         E = turns(bases, error[k])
         turn_columns(bases, E, weighed)
@@ -358,4 +362,4 @@ def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
     for k in range(N):
         for i in range(tau.shape[1]):
             r[k, i], R[k, i] = h * effort[i] * tau[k, i], h * effort[i]
-    return Q, g, R, r
+    return Q, S, g, R, r

@@ -133,7 +133,7 @@ def product(A, B):
 
 @njit(cache=True)
 def t_product(A, B):
-    """A' B of two matrices; BLAS reads A as it is, faster than a B that is to be turned."""
+    """A' B of two matrices, of which BLAS turns none, as it would for A B'."""
     return A.T @ B
 
 

@@ -303,7 +303,7 @@ def test_cost_model_is_the_costs_gradient():
     def of(function, q=q, v=v, tau=tau):
         return function(BASE, h, q, v, tau, wanted, weights, limits, places)
 
-    Q, g, R, r = of(cost_model)
+    Q, S, g, R, r = of(cost_model)
     zero = np.zeros(8)
     for k in range(N + 1):
 
@@ -320,10 +320,11 @@ def test_cost_model_is_the_costs_gradient():
         slopes = np.r_[_central(moved, zero), _central(faster, zero)]
         np.testing.assert_allclose(g[k], slopes if k else 0 * slopes, atol=2e-7)
         assert np.linalg.eigvalsh(Q[k]).min() > -1e-12
+        assert (S[k] >= 0).all()
     flat = _central(lambda u: of(cost_value, tau=u.reshape(N, 2)), tau.ravel())
     np.testing.assert_allclose(r.ravel(), flat, atol=1e-7)
     bend = _central(
-        lambda u: of(cost_model, tau=u.reshape(N, 2))[3].ravel(), tau.ravel()
+        lambda u: of(cost_model, tau=u.reshape(N, 2))[4].ravel(), tau.ravel()
     )
     np.testing.assert_allclose(R.ravel(), np.diag(bend), rtol=1e-6)
 
@@ -347,6 +348,7 @@ def test_steps_within_limits_are_the_quadratic_programs(bases):
     b, c = rng.normal(size=(N, nv, nu)), rng.normal(size=(N, nv))
     E = 0.5 * rng.normal(size=(N, len(bases), 3, 3))
     Q = np.array([np.diag(rng.uniform(0.5, 1, 2 * nv)) for _ in range(N + 1)])
+    by_parts = Q[:, :nv, :nv].copy(), Q.diagonal(axis1=1, axis2=2)[:, nv:].copy()
     q, R, r = rng.normal(size=(N + 1, 2 * nv)), np.full((N, nu), 0.3), np.zeros((N, nu))
     limit = np.full((N, nu), 0.4)
 
@@ -364,7 +366,7 @@ def test_steps_within_limits_are_the_quadratic_programs(bases):
         return total
 
     for low, high in ((-1e9 * limit, 1e9 * limit), (-limit, limit)):
-        problem = bases, h, (A, b, c, E), Q, q, R, r, low, high
+        problem = bases, h, (A, b, c, E), *by_parts, q, R, r, low, high
         x, u, K, _ = regulate(*problem)
         best = minimize(
             lambda u: cost(u.reshape(N, nu)),
