@@ -18,7 +18,6 @@ from drakebots.core.kernels import njit
 from drakebots.core.units import GRAVITY_W
 from drakebots.fem.assembly.elements import ElementGroup, Space, build_space, folding
 from drakebots.fem.assembly.kernels import (
-    add_energy,
     add_force,
     add_gradients,
     add_tangent,
@@ -184,7 +183,7 @@ def build_model(
 
 
 def _points(model: FemModel):
-    """The quadrature points of each group, as :func:`add_energy` takes them."""
+    """The quadrature points of each group, as :func:`add_force` takes them."""
     for group, row in zip(model.space.groups, model.rows):
         of_group = group.nodes, group.gradients, group.weights, row
         yield (*of_group, model.kinds, model.table)
@@ -215,17 +214,18 @@ def as_forces(model: FemModel, forces: np.ndarray) -> np.ndarray:
 
 def elastic_energy(model: FemModel, x: np.ndarray) -> float:
     """int Psi(F) dV [J]; infinite where a material forbids an inverted tet."""
-    x = as_positions(model, x)
-    return sum(add_energy(x, points) for points in _points(model))
+    return _energy_and_force(model, x)[0]
 
 
 def elastic_force(model: FemModel, x: np.ndarray) -> np.ndarray:
     """-d energy/dx (N, 3) [N]; NaN at tets whose energy is infinite."""
+    return _energy_and_force(model, x)[1]
+
+
+def _energy_and_force(model: FemModel, x: np.ndarray) -> tuple[float, np.ndarray]:
     x = as_positions(model, x)
     force = np.zeros_like(x)
-    for points in _points(model):
-        add_force(x, points, force)
-    return force
+    return sum(add_force(x, points, force) for points in _points(model)), force
 
 
 def force_and_tangent(

@@ -147,11 +147,14 @@ def to_rotations(F):
 
 
 @njit(cache=True)
-def add_energy(x, points):
-    """Elastic energy of a group [J]; infinite where a material forbids F.
+def add_force(x, points, force):
+    """force (N, 3) -= sum w P dN/dX: the elastic force on the nodes [N].
 
-    Its quadrature points are nodes (m, k), gradients (m, q, k, 3), weights (m, q) and
-    materials' rows (m,) of its tets, and kinds and coefficients of the materials.
+    Quadrature points are nodes (m, k), gradients (m, q, k, 3), weights (m, q) and
+    materials' rows (m,) of a group's tets, and kinds and coefficients of the materials.
+
+    Returns:
+        The elastic energy of the group [J]; infinite where a material forbids F.
     """
     nodes, grads, weights, row, kinds, table = points
     F, P, T = np.empty((3, 3)), np.empty((3, 3)), np.empty((9, 9))
@@ -159,24 +162,11 @@ def add_energy(x, points):
     for e in range(len(nodes)):
         kind, c = kinds[row[e]], table[row[e]]
         for q in range(weights.shape[1]):
-            gradient_of(x, nodes[e], grads[e, q], F)
-            total += weights[e, q] * stress_tangent(kind, c, F, P, T, False)
-        if total == np.inf:
-            break
-    return total
-
-
-@njit(cache=True)
-def add_force(x, points, force):
-    """force (N, 3) -= sum w P dN/dX: the elastic force on the nodes [N]."""
-    nodes, grads, weights, row, kinds, table = points
-    F, P, T = np.empty((3, 3)), np.empty((3, 3)), np.empty((9, 9))
-    for e in range(len(nodes)):
-        for q in range(weights.shape[1]):
-            G = grads[e, q]
+            G, w = grads[e, q], weights[e, q]
             gradient_of(x, nodes[e], G, F)
-            stress_tangent(kinds[row[e]], table[row[e]], F, P, T, False)
-            scatter_force(nodes[e], G, weights[e, q], P, force)
+            total += w * stress_tangent(kind, c, F, P, T, False)
+            scatter_force(nodes[e], G, w, P, force)
+    return total
 
 
 @njit(cache=True)
