@@ -14,7 +14,6 @@ import numpy as np
 from scipy.sparse import bsr_array, csr_array, sparray, triu
 
 from drakebots.core.errors import InvalidInput
-from drakebots.core.kernels import njit
 from drakebots.core.units import GRAVITY_W
 from drakebots.fem.assembly.elements import ElementGroup, Space, build_space, folding
 from drakebots.fem.assembly.kernels import (
@@ -80,14 +79,9 @@ def mass_values(
 
 
 def node_masses(space: Space, density: Sequence[np.ndarray]) -> np.ndarray:
-    """int rho N_a dV of each node (N,) [kg]."""
-    parts = []
-    for group, rho in zip(space.groups, density):
-        mass = rho * group.weights.sum(axis=1)
-        share = mass_reference(group.order).sum(axis=1)  # int N_a dV / V
-        if group.order == 2:
-            share = folding(group.nodes) @ share
-        parts.append(share * mass[:, None])
+    """int rho N_a dV of each node (N,) [kg]: sums over the rows of its masses."""
+    groups = zip(space.groups, density)
+    parts = [element_masses(group, rho).sum(axis=2) for group, rho in groups]
     return _at_nodes(space, parts)
 
 
@@ -383,21 +377,8 @@ class SymmetricPattern:
 
     def multiply(self, values: np.ndarray, x: np.ndarray) -> np.ndarray:
         """A x (n,) of the symmetric matrix with these upper values."""
-        return _multiply(self.indptr, self.indices, values, np.ascontiguousarray(x))
-
-
-@njit(cache=True)
-def _multiply(indptr, indices, values, x):
-    y = np.zeros(len(indptr) - 1)
-    for i in range(len(y)):
-        start = indptr[i]
-        total, xi = values[start] * x[i], x[i]
-        for p in range(start + 1, indptr[i + 1]):
-            j = indices[p]
-            total += values[p] * x[j]
-            y[j] += values[p] * xi
-        y[i] += total
-    return y
+        upper = self.upper(values)
+        return upper @ x + upper.T @ x - values[self.diagonal] * x
 
 
 def node_pattern(

@@ -19,7 +19,6 @@ import numpy as np
 
 from drakebots.core.checks import array, check_value, whole
 from drakebots.core.errors import InvalidInput, NoSolution
-from drakebots.core.kernels import njit
 from drakebots.core.units import GRAVITY_W
 from drakebots.fem.assembly import (
     FemModel,
@@ -115,17 +114,10 @@ def pinned(
     if not len(boundary.dofs):
         return values
     size = float(np.abs(values[pattern.diagonal]).mean())
-    out = values.copy()
-    _pin(pattern.indptr, pattern.indices, out, boundary.mask, size)
+    mask, lengths = boundary.mask, np.diff(pattern.indptr)
+    out = np.where(np.repeat(mask, lengths) | mask[pattern.indices], 0.0, values)
+    out[pattern.diagonal[boundary.dofs]] = size
     return out
-
-
-@njit(cache=True)
-def _pin(indptr, indices, values, mask, size):
-    for i in range(len(mask)):
-        for p in range(indptr[i], indptr[i + 1]):
-            if mask[i] or mask[indices[p]]:
-                values[p] = size if indices[p] == i else 0.0
 
 
 ARMIJO = 1e-4
