@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drakebots.core.kernels import njit
+from drakebots.core.kernels import dot, njit
 from drakebots.fem.material.energies import (
     LAST_INVARIANT,
     PSI_1,
@@ -31,20 +31,12 @@ def blocks_by_tangent(T, G, w, TG, Ke):
     for b in range(k):
         for i in range(9):
             for l in range(3):  # noqa: E741
-                TG[i, l] = w * (
-                    T[i, 3 * l] * G[b, 0]
-                    + T[i, 3 * l + 1] * G[b, 1]
-                    + T[i, 3 * l + 2] * G[b, 2]
-                )
+                TG[i, l] = w * dot(T[i, 3 * l :], G[b])
         for a in range(b + 1):
             p = a * k - a * (a - 1) // 2 + b - a
             for i in range(3):
                 for l in range(3):  # noqa: E741
-                    Ke[p, i, l] += (
-                        G[a, 0] * TG[3 * i, l]
-                        + G[a, 1] * TG[3 * i + 1, l]
-                        + G[a, 2] * TG[3 * i + 2, l]
-                    )
+                    Ke[p, i, l] += dot(G[a], TG[3 * i :, l])
 
 
 @njit(cache=True)
@@ -176,9 +168,7 @@ def scatter_force(ids, G, w, P, force):
         n = ids[a]
         if n >= 0:
             for i in range(3):
-                force[n, i] -= w * (
-                    P[i, 0] * G[a, 0] + P[i, 1] * G[a, 1] + P[i, 2] * G[a, 2]
-                )
+                force[n, i] -= w * dot(P[i], G[a])
 
 
 @njit(cache=True)
@@ -253,7 +243,7 @@ def mean_stresses(x, nodes, grads, row, kinds, table, out):
             mean = 0.0
             for i in range(3):
                 for j in range(3):
-                    s[i, j] = P[i, 0] * F[j, 0] + P[i, 1] * F[j, 1] + P[i, 2] * F[j, 2]
+                    s[i, j] = dot(P[i], F[j])
                 mean += s[i, i] / 3
             square = 0.0
             for i in range(3):

@@ -54,10 +54,7 @@ def determinant(F):
 @njit(cache=True)
 def invariants(F):
     """I1 and J of F (3, 3)."""
-    one = 0.0
-    for i in range(3):
-        one += F[0, i] * F[0, i] + F[1, i] * F[1, i] + F[2, i] * F[2, i]
-    return one, determinant(F)
+    return dot(F[0], F[0]) + dot(F[1], F[1]) + dot(F[2], F[2]), determinant(F)
 
 
 @njit(cache=True)
@@ -146,11 +143,8 @@ def signed_svd(F, U, s, V):
     for _ in range(30):
         off = 0.0
         for p, q in ((0, 1), (0, 2), (1, 2)):
-            x, y, z = 0.0, 0.0, 0.0
-            for k in range(3):
-                x += A[k, p] * A[k, p]
-                y += A[k, q] * A[k, q]
-                z += A[k, p] * A[k, q]
+            u, v = A[:, p], A[:, q]
+            x, y, z = dot(u, u), dot(v, v), dot(u, v)
             size = np.sqrt(x) * np.sqrt(y)
             if size == 0.0 or abs(z) <= 1e-16 * size:
                 continue
@@ -166,7 +160,7 @@ def signed_svd(F, U, s, V):
         if off < 1e-15:
             break
     for i in range(3):
-        s[i] = np.sqrt(A[0, i] ** 2 + A[1, i] ** 2 + A[2, i] ** 2)
+        s[i] = np.sqrt(dot(A[:, i], A[:, i]))
     low, top = np.argmin(s), np.argmax(s)
     if s[top] == 0.0:
         U[:, :] = V
@@ -184,10 +178,8 @@ def signed_svd(F, U, s, V):
             e -= (e @ n) * n
             U[:, i] = e / np.sqrt(e @ e)
     # The last column by the cross product: its stretch carries the sign.
-    for k in range(3):
-        a, b = (k + 1) % 3, (k + 2) % 3
-        U[k, low] = U[a, p] * U[b, q] - U[b, p] * U[a, q]
-    s[low] = U[0, low] * A[0, low] + U[1, low] * A[1, low] + U[2, low] * A[2, low]
+    U[0, low], U[1, low], U[2, low] = cross(U[:, p], U[:, q])
+    s[low] = dot(U[:, low], A[:, low])
 
 
 @njit(cache=True)
@@ -266,9 +258,7 @@ def stretch_tangent(U, s, V, psi, H, T):
     top = max(abs(s[0]), max(abs(s[1]), abs(s[2]))) + 1e-300
     for a in range(3):
         for k in range(9):
-            R[4 * a, k] = (
-                H[a, 0] * modes[0, k] + H[a, 1] * modes[4, k] + H[a, 2] * modes[8, k]
-            )
+            R[4 * a, k] = dot(H[a], modes[::4, k])
     for a in range(2):
         for b in range(a + 1, 3):
             total, gap = s[a] + s[b], s[a] - s[b]
