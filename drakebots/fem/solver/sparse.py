@@ -48,27 +48,19 @@ class SciPyEngine(Engine):
     def __init__(self, pattern, kept):
         super().__init__(pattern, kept)
         self._inner = np.setdiff1d(np.arange(pattern.size), self.kept)
-        self._lu = self._schur = None
 
     def factor(self, values):
-        self._schur = None
         full = self.pattern.full(values)
-        if len(self.kept):
-            rows = full[self._inner]
-            self._cross = rows[:, self.kept].toarray()
-            self._corner = full[self.kept][:, self.kept].toarray()
-            full = rows[:, self._inner]
+        rows = full[self._inner]
         try:
-            self._lu = symmetric_lu(full.tocsc())
+            self._lu = symmetric_lu(rows[:, self._inner].tocsc())
         except RuntimeError as error:
             raise SolverProblem(f"scipy solver: {error}") from error
-
-    @property
-    def schur(self):
-        if self._schur is None:
-            S = self._corner - self._cross.T @ self._lu.solve(self._cross)
-            self._schur = (S + S.T) / 2
-        return self._schur
+        if len(self.kept):
+            self._cross = rows[:, self.kept].toarray()
+            corner = full[self.kept][:, self.kept].toarray()
+            S = corner - self._cross.T @ self._lu.solve(self._cross)
+            self.schur = (S + S.T) / 2
 
     def reduce(self, b):
         if not len(self.kept):
