@@ -20,7 +20,12 @@ import numpy as np
 
 from drakebots.core.errors import InvalidInput
 from drakebots.fem.assembly import FemModel
-from drakebots.fem.mesh import connected_pieces, enclosed_volume, surface_triangles
+from drakebots.fem.mesh import (
+    area_normals,
+    connected_pieces,
+    enclosed_volume,
+    surface_triangles,
+)
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,7 @@ class Cavity:
 
     def slope(self, x: np.ndarray) -> np.ndarray:
         """dV/dx (N, 3) [m^2], the force of a unit pressure."""
-        corners, out = x[self.triangles], np.zeros_like(x)
-        for k in range(3):
-            across = np.cross(corners[:, k - 2], corners[:, k - 1]) / 6
-            np.add.at(out, self.triangles[:, k], across)
-        return out
+        return area_normals(x, self.triangles) / 6
 
     def curvature(self, x: np.ndarray, size: int) -> np.ndarray:
         """d2V/dx2 as upper values of the skin's matrix (size,) [m]."""

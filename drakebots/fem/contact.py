@@ -26,7 +26,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import check, checked
 from drakebots.core.kernels import dot, minus, njit
 from drakebots.fem.assembly import FemModel
-from drakebots.fem.mesh import surface_triangles
+from drakebots.fem.mesh import area_normals, surface_triangles
 
 MAX_CELLS = 2_000_000
 """Largest number of cells of the search grid."""
@@ -305,8 +305,8 @@ class SurfaceContact:
         distance = np.linalg.norm(gap, axis=1)
         # On an edge or a corner the mean normal of the triangles around it shows which
         # side is outside (Baerentzen and Aanaes 2005).
-        corners = self.triangles[triangles]
-        around = np.einsum("ck,ckj->cj", weights, self._normals(other)[corners])
+        normals = area_normals(other, self.triangles)[self.triangles[triangles]]
+        around = np.einsum("ck,ckj->cj", weights, normals)
         around = np.where((weights > 0).all(axis=1)[:, None], normal, around)
         side = np.einsum("ij,ij->i", gap, around)
         # Outside, the force acts along the gap, which on an edge or a corner is not the
@@ -319,12 +319,6 @@ class SurfaceContact:
         keep = depth > 0
         found = points, triangles, weights, depth, push
         return Contacts(*(each[keep] for each in found))
-
-    def _normals(self, vertices):
-        a, b, c = (vertices[self.triangles[:, k]] for k in range(3))
-        face = np.repeat(np.cross(b - a, c - a), 3, axis=0)
-        ids, n = self.triangles.ravel(), len(vertices)
-        return np.stack([np.bincount(ids, along, n) for along in face.T], axis=1)
 
 
 def self_contact(

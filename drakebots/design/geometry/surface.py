@@ -22,7 +22,12 @@ from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.files import replacing, with_ending
 from drakebots.core.kernels import cross, dot, minus, njit
 from drakebots.fem import MAX_CELLS, triangle_grid
-from drakebots.fem.mesh import checked_arrays, connected_pieces, enclosed_volume
+from drakebots.fem.mesh import (
+    area_normals,
+    checked_arrays,
+    connected_pieces,
+    enclosed_volume,
+)
 
 UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
 """Units of length of a surface file, in metres."""
@@ -94,8 +99,7 @@ class Surface:
     @property
     def mean_normals(self) -> np.ndarray:
         """Unit means (n, 3) of the triangles' normals, weighted by their areas."""
-        normals = np.zeros_like(self.vertices)
-        np.add.at(normals, self.triangles.T, _cross(self))
+        normals = area_normals(self.vertices, self.triangles)
         return normals / np.linalg.norm(normals, axis=1, keepdims=True).clip(1e-300)
 
     def turned(self, forward: str, up: str) -> Surface:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         EDGES,
         FACES,
         TetMesh,
+        area_normals,
         box_mesh,
         cells_of_vertices,
         checked_arrays,
