@@ -389,8 +389,7 @@ def _geometry(body: GeckoPlant, positions: np.ndarray, held: np.ndarray):
     drift = np.zeros((len(positions), len(FEET)))
     for k, context in enumerate(contexts_along(body.plant, positions)):
         markers[k] = body.markers(context)
-        gap = suction.feet(context) - suction.anchors(context)
-        drift[k] = np.where(held[k], np.linalg.norm(gap, axis=1), 0.0)
+        drift[k] = suction.drift(context, held[k])
     return markers, drift, np.where(held, positions @ suction.twist_matrix.T, 0.0)
 
 

@@ -68,14 +68,13 @@ class SuctionFeet:
     """
 
     def __init__(self, plant: MultibodyPlant, bodies: Sequence[str], cup: Cup):
-        self.plant, self.cup = plant, cup
-        self.names = tuple(bodies)
+        self.plant = plant
         self.instance = plant.AddModelInstance("cups")
         self._feet, self._locks, self._twists, self._welds = [], [], [], []
         ball, here = UnitInertia.SolidSphere(cup.radius), RigidTransform()
         inertia = SpatialInertia(cup.mass, np.zeros(3), ball)
         gains = PdControllerGains(p=cup.stiffness, d=cup.damping)
-        for foot in self.names:
+        for foot in bodies:
             body = find_body(plant, foot)
             base, top = (
                 plant.AddRigidBody(f"{foot}_{part}", self.instance, inertia)
@@ -94,7 +93,7 @@ class SuctionFeet:
         plant.set_gravity_enabled(self.instance, False)
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self._feet)
 
     def place(self, context: Context, held: np.ndarray) -> None:
         """Sets the feet that are fixed at first.
@@ -103,9 +102,8 @@ class SuctionFeet:
             context: context of the plant, with the robot in its pose.
             held: whether each foot is fixed (F,) of bool.
         """
-        for k in range(len(self)):
-            self._release(context, k)
-        self.hold(context, held)
+        for k, fixed in enumerate(held):
+            self._set(context, k, bool(fixed))
 
     def hold(self, context: Context, held) -> None:
         """Attaches the feet that should be fixed and are not; releases the others.
@@ -115,29 +113,22 @@ class SuctionFeet:
             held: whether each foot should be fixed (F,) of bool.
         """
         for k in np.flatnonzero(np.asarray(held, bool) != self.held(context)):
-            if held[k]:
-                self._attach(context, k)
-            else:
-                self._release(context, k)
+            self._set(context, k, bool(held[k]))
 
-    def _attach(self, context: Context, k: int) -> None:
-        X_WF = self._feet[k].EvalPoseInWorld(context)
+    def _set(self, context: Context, k: int, fixed: bool) -> None:
+        """Attaches a foot where it is, or releases it."""
         lock, twist = self._locks[k], self._twists[k]
-        lock.Unlock(context)
-        lock.set_translation(context, X_WF.translation()[:2])
-        lock.set_rotation(context, X_WF.rotation().ToRollPitchYaw().yaw_angle())
+        if fixed:
+            X_WF = self._feet[k].EvalPoseInWorld(context)
+            lock.Unlock(context)
+            lock.set_translation(context, X_WF.translation()[:2])
+            lock.set_rotation(context, X_WF.rotation().ToRollPitchYaw().yaw_angle())
         lock.Lock(context)  # also sets its velocities to zero
-        twist.set_angle(context, 0.0)
-        twist.set_angular_rate(context, 0.0)
-        self.plant.SetConstraintActiveStatus(context, self._welds[k], True)
-
-    def _release(self, context: Context, k: int) -> None:
-        self.plant.SetConstraintActiveStatus(context, self._welds[k], False)
-        self._locks[k].Lock(context)
         # The twist must not be locked: Drake 1.51 aborts when an actuator with
         # gains is on a locked joint.
-        self._twists[k].set_angle(context, 0.0)
-        self._twists[k].set_angular_rate(context, 0.0)
+        twist.set_angle(context, 0.0)
+        twist.set_angular_rate(context, 0.0)
+        self.plant.SetConstraintActiveStatus(context, self._welds[k], fixed)
 
     def held(self, context: Context) -> np.ndarray:
         """Whether each foot is fixed (F,) of bool."""
@@ -149,14 +140,16 @@ class SuctionFeet:
         poses = (foot.EvalPoseInWorld(context) for foot in self._feet)
         return np.array([X_WF.translation()[:2] for X_WF in poses])
 
-    def anchors(self, context: Context) -> np.ndarray:
-        """Positions of the anchors (F, 2) [m]: where fixed feet were attached."""
-        return np.array([lock.get_translation(context) for lock in self._locks])
+    def drift(self, context: Context, held: np.ndarray) -> np.ndarray:
+        """Distances of fixed feet from where they were attached (F,) [m]; others 0.
 
-    def drift(self, context: Context) -> np.ndarray:
-        """Distances of fixed feet from where they were attached (F,) [m]; others 0."""
-        gap = np.linalg.norm(self.feet(context) - self.anchors(context), axis=1)
-        return np.where(self.held(context), gap, 0.0)
+        Args:
+            context: context of the plant.
+            held: whether each foot is fixed (F,) of bool.
+        """
+        anchors = [lock.get_translation(context) for lock in self._locks]
+        gap = np.linalg.norm(self.feet(context) - anchors, axis=1)
+        return np.where(held, gap, 0.0)
 
     @property
     def twist_matrix(self) -> np.ndarray:
@@ -379,7 +372,7 @@ class Climb:
         calm = held & (self._over == 0)
         self._worst[calm] = np.maximum(self._worst[calm], used[calm])
         self._over[lost] = 0.0
-        slid = held & (suction.drift(context) > limits.slip)
+        slid = held & (suction.drift(context, held) > limits.slip)
         for k in (*np.flatnonzero(lost), *np.flatnonzero(slid & ~self._slid)):
             self._note("slip", time, FEET[k], shear[k], pull[k])
         self._slid = slid
