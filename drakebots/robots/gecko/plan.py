@@ -20,6 +20,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict, silent
 from drakebots.core.stages import spent, timed
+from drakebots.core.units import si_factor
 from drakebots.results import Result, provenance
 from drakebots.robots.gecko.engines import (
     CycleMotion,
@@ -28,7 +29,12 @@ from drakebots.robots.gecko.engines import (
     cycle_motion,
     motion_dataset,
 )
-from drakebots.robots.gecko.generator import COMPONENTS, Fit, MotionPolynomial
+from drakebots.robots.gecko.generator import (
+    COMPONENTS,
+    PAPER_UNITS,
+    Fit,
+    MotionPolynomial,
+)
 from drakebots.robots.gecko.model import MODEL, gecko, parameters
 
 KIND = "gecko.velocity_space"
@@ -178,10 +184,9 @@ def motion_of(result: Result, order: int | None = None) -> MotionPolynomial:
 
 def _in_paper_units(values: np.ndarray, title: str) -> dict[str, float]:
     """Numbers by component in the paper's units; the keys begin with a title."""
-    units = (("deg", np.degrees(1.0)), ("cm", 100.0), ("cm", 100.0))
     return {
-        f"{title}_{name}_{unit}": float(factor * value)
-        for name, (unit, factor), value in zip(COMPONENTS, units, values)
+        f"{title}_{name}_{unit}": float(value / si_factor(unit))
+        for (name, unit), value in zip(PAPER_UNITS.items(), values)
     }
 
 

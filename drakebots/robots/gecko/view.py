@@ -237,7 +237,8 @@ def draw_course(
         path = data.path.values
         ribbon(meshcat, f"{COURSE}/path", path, 0.006, _LAYER["path"], _PATH)
     for k, polygon in enumerate(obstacles_of(data)):
-        prism(meshcat, f"{COURSE}/obstacle/{k}", polygon, OBSTACLE_HEIGHT, _OBSTACLE)
+        place = f"{COURSE}/obstacle/{k}", [polygon], (0.0, 0.0)
+        prism(meshcat, *place, OBSTACLE_HEIGHT, _OBSTACLE)
     if "waypoint" in data:
         planned = np.vstack([walked[:1], data.waypoint.values])
         ribbon(meshcat, f"{COURSE}/planned", planned, 0.002, _LAYER["path"], _PATH)
@@ -292,19 +293,15 @@ def ribbon(meshcat: Meshcat, path: str, points, width: float, z: float, color) -
     meshcat.SetTriangleMesh(path, corners, faces, color)
 
 
-def prism(meshcat: Meshcat, path: str, polygon, height: float, color: Rgba) -> None:
-    """A polygon (m, 2) [m] with walls and a roof; it may be concave."""
-    _solid(meshcat, path, [np.asarray(polygon, float)], (0.0, 0.0), height, color)
-
-
 def number(meshcat: Meshcat, path: str, value: int, corner) -> None:
     """A flat number; its lower left corner is given (2,) [m]."""
     outlines = TextPath((0, 0), str(value), size=DIGIT / 0.73).to_polygons()
-    _solid(meshcat, path, outlines, corner, 2 * _LAYER["target"], _TARGET)
+    prism(meshcat, path, outlines, corner, 2 * _LAYER["target"], _TARGET)
 
 
-def _solid(meshcat: Meshcat, path: str, outlines, corner, height: float, color) -> None:
-    """Polygons, with holes, extruded from the ground."""
+def prism(meshcat: Meshcat, path: str, outlines, corner, height: float, color) -> None:
+    """Polygons (m, 2) [m], concave or with holes, extruded from the ground; they are
+    moved by the place of a corner (2,) [m]."""
     section = manifold3d.CrossSection(outlines, manifold3d.FillRule.EvenOdd)
     mesh = section.extrude(height).to_mesh()
     # Every triangle has its own corners: shared ones would be shaded as round.

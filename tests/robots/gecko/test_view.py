@@ -125,7 +125,8 @@ def test_a_concave_obstacle_has_a_whole_roof(turned):
     """The roof's area is the polygon's, for either orientation."""
     polygon = np.array([[0, 0], [4, 0], [4, 3], [2, 1], [0, 3], [1, 1]], float)
     scene = Meshes()
-    prism(scene, "obstacle", polygon[::-1] if turned else polygon, 0.1, None)
+    outline = polygon[::-1] if turned else polygon
+    prism(scene, "obstacle", [outline], (0.0, 0.0), 0.1, None)
     x, y = polygon.T
     area = abs((x * np.roll(y, -1) - np.roll(x, -1) * y).sum()) / 2
     assert scene.area_above(0.05) == pytest.approx(area)

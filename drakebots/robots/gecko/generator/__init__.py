@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from drakebots.robots.gecko.generator.motion import (
         COMPONENTS,
+        PAPER_UNITS,
         Fit,
         MotionPolynomial,
         PoseStepMotion,

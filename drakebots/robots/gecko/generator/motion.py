@@ -106,8 +106,8 @@ class MotionModel(Protocol):
 COMPONENTS = ("rotation", "forward", "left")
 """The components of a motion, in order: [rad], [m], [m]."""
 
-# The units of the paper's tables.
-_PAPER_UNITS = {"rotation": "deg", "forward": "cm", "left": "cm"}
+PAPER_UNITS = {"rotation": "deg", "forward": "cm", "left": "cm"}
+"""The components and their units in the paper's tables."""
 
 
 @checked("motion polynomial", eq=False)
@@ -179,7 +179,7 @@ class MotionPolynomial:
         used = np.abs(self.coefficients).max(axis=0) > 0
         table: dict[str, dict[str, float]] = {}
         for c, name in zip(self.coefficients, COMPONENTS):
-            unit = si_factor(_PAPER_UNITS[name])
+            unit = si_factor(PAPER_UNITS[name])
             table[name] = {
                 _monomial(i, j): float(c[i, j] * si_factor("deg") ** i / unit)
                 for i, j in np.argwhere(used)
