@@ -21,13 +21,17 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
 from drakebots.core.checks import between, check_value, positive, whole
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.run import Progress, silent
 from drakebots.lattice.pom.elastic import ElasticPOM
-from drakebots.lattice.pom.pom import Control, extension_rows, table
+from drakebots.lattice.pom.pom import (
+    Control,
+    bounded_controls,
+    extension_rows,
+    table,
+)
 from drakebots.lattice.shape import AXES, Lattice, Planes, axis_number, rigid_motions
 
 MOST_SETS = 20_000
@@ -212,11 +216,8 @@ class _Space:
         if np.linalg.cond(flex) > 1e9:
             return np.inf, np.zeros((len(self._w), len(chosen))), 0 * self._w
         effect = self._T[:, chosen] @ np.linalg.inv(flex) * -2.0
-        u = self._w @ np.linalg.pinv(effect, rcond=1e-9).T
-        over = (np.abs(u) > self.stroke).any(axis=1) & bounded
-        for pose in np.flatnonzero(over):
-            box = (-self.stroke, self.stroke)
-            u[pose] = lsq_linear(effect, self._w[pose], box, method="bvls").x
+        stroke = self.stroke if bounded else np.inf
+        _, u, _ = bounded_controls(effect, self._w, stroke, rcond=1e-9)
         reached = u @ effect.T
         return float(np.abs(reached - self._w).max()), u, reached
 

@@ -343,13 +343,14 @@ def inverse_kinematics(
     return Kinematics(u, model.displacements(u), u @ S.T, tuple(found))
 
 
-def bounded_controls(S: np.ndarray, w: np.ndarray, stroke):
+def bounded_controls(S: np.ndarray, w: np.ndarray, stroke, rcond: float = 1e-15):
     """Controls that come closest to w = S u, without bounds and within the strokes.
 
     Args:
         S: displacements of the targets per control (W, M).
         w: requested displacements (T, W).
         stroke: largest |u| of all controls, or of each (M,).
+        rcond: least singular value of S that counts, as a share of the largest.
 
     Returns:
         Unbounded controls (T, M), the smallest of equally good ones; controls within
@@ -362,7 +363,7 @@ def bounded_controls(S: np.ndarray, w: np.ndarray, stroke):
     if limit.shape not in ((), (S.shape[1],)) or not (limit >= 0).all():
         raise InvalidInput(f"stroke must be >= 0 m, one or one each, got {stroke}")
     limit = np.broadcast_to(limit, (S.shape[1],))
-    unbounded = w @ np.linalg.pinv(S).T
+    unbounded = w @ np.linalg.pinv(S, rcond=rcond).T
     u, free = unbounded.copy(), limit > 0
     # Bounds matter in few poses: only those go through the slower solver.
     for pose in np.flatnonzero((np.abs(u) > limit).any(axis=1)):

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import scipy.linalg as sla
@@ -272,7 +273,8 @@ def _plane(planes: Planes, index: int, field: np.ndarray) -> Mechanism:
 def _hanging(lattice: Lattice, near: np.ndarray) -> Iterator[Mechanism]:
     """Rotations of each part that a single node attaches, smallest parts first."""
     parts = []
-    looped = {tuple(pair) for square in _squares(lattice) for pair in _sides(square)}
+    sides = (0, 1), (0, 2), (1, 3), (2, 3)
+    looped = {(s[a], s[b]) for s in _squares(lattice) for a, b in sides}
     for i, (v, w, axis) in enumerate(near):
         if (v, w) in looped:
             continue
@@ -341,18 +343,11 @@ def _squares(lattice: Lattice) -> list[list[int]]:
     where = {tuple(v): i for i, v in enumerate(lattice.voxels.tolist())}
     squares = []
     for v in where:
-        for a, b in ((0, 1), (0, 2), (1, 2)):
-            steps = np.zeros((4, 3), int)
-            steps[1, a] = steps[2, b] = steps[3, a] = steps[3, b] = 1
-            corners = [where.get(tuple(c)) for c in (np.array(v) + steps).tolist()]
+        for a, b in combinations(np.eye(3, dtype=int), 2):
+            corners = [where.get(tuple(v + step)) for step in (0 * a, a, b, a + b)]
             if None not in corners:
                 squares.append(corners)
     return squares
-
-
-def _sides(square: list[int]) -> list[tuple[int, int]]:
-    s = square
-    return [(s[0], s[1]), (s[0], s[2]), (s[1], s[3]), (s[2], s[3])]
 
 
 def _reduced(columns: np.ndarray) -> np.ndarray:
