@@ -325,8 +325,7 @@ class Calibration:
         Raises:
             FileProblem: when it cannot be written; nothing is left behind.
         """
-        write_text(path, json.dumps(self.facts(), indent=2) + "\n")
-        return Path(path)
+        return write_text(path, json.dumps(self.facts(), indent=2) + "\n")
 
 
 def _rest(model: PlanesOfMotion, size: int) -> np.ndarray:

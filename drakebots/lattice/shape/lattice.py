@@ -322,8 +322,7 @@ def save_lattice(
         f'{{\n  "pitch": {json.dumps(lattice.pitch)},\n'
         f'  "voxels": [\n    {rows}\n  ]{made_of}\n}}\n'
     )
-    write_text(path, text)
-    return path
+    return write_text(path, text)
 
 
 def _json(text: str) -> Any:
