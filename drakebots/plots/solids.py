@@ -136,11 +136,11 @@ def _faces(solid: Solid, largest: float) -> tuple[np.ndarray, np.ndarray]:
         vertices, triangles = subdivided(vertices, triangles, largest, max_iter=12)
     corners = vertices[triangles]
     a, b, c = np.moveaxis(corners, 1, 0)
-    normals = _unit(np.cross(b - a, c - a))
+    normals = trimesh.util.unitize(np.cross(b - a, c - a))
     # Lit as round where neighbours meet at small angles.
     around = np.zeros_like(vertices)
     np.add.at(around, triangles, normals[:, None])
-    round_ = _unit(around[triangles].sum(axis=1))
+    round_ = trimesh.util.unitize(around[triangles].sum(axis=1))
     is_edge = (normals * round_).sum(axis=1) < _ROUND
     facing = np.where(is_edge[:, None], normals, round_)
     light = 0.45 + 0.55 * np.clip(facing @ _KEY, 0, 1) + 0.1 * facing[:, 2]
@@ -149,7 +149,3 @@ def _faces(solid: Solid, largest: float) -> tuple[np.ndarray, np.ndarray]:
     elevation = np.radians(_ELEVATION)
     seen = normals @ [0, -np.cos(elevation), np.sin(elevation)] > -0.3
     return corners[seen], np.clip(colours, 0, 1)[seen]
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / (np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-30)

@@ -48,7 +48,11 @@ def frame_times(
         slow: factor by which to play slower than these.
         frames_per_second: wanted; fewer when there would be too many frames.
         most: of frames.
+
+    Raises:
+        InvalidInput: as :func:`check_playback`.
     """
+    check_playback(slow=slow, frames_per_second=frames_per_second)
     length = slow * float(times[-1] - times[0])
     count = int(np.clip(np.ceil(length * frames_per_second - 1e-9) + 1, 2, most))
     return (count - 1) / length, np.linspace(times[0], times[-1], count)
@@ -187,12 +191,11 @@ def record_motion(
     require(data, "position", "motion to show", time=2)
     if slow is None:
         slow = max(1.0, 0.5 * float(result.metrics.get("frequency_hz", 0.0)))
-    check_playback(slow=slow, frames_per_second=frames_per_second)
     times = data.time.values
+    rate, samples = frame_samples(times, slow, frames_per_second, MAX_FRAMES)
     scene = make_scene(model or model_of(result), ground_height=0.0, port=port)
     q = positions_in_order(scene, data)
     draw_ground(scene, result)
-    rate, samples = frame_samples(times, slow, frames_per_second, MAX_FRAMES)
     scene.show(q[0])
     marks = [ContactMarks(scene, data)] if draw is None else draw(scene, data)
 

@@ -29,7 +29,6 @@ from drakebots.view.motion import (
     LOOKS,
     MAX_FRAMES,
     LoggedForces,
-    check_playback,
     draw_ground,
     frame_times,
     look_at_motion,
@@ -205,7 +204,6 @@ def record_skin(
         playback = {"frames_per_second": frames_per_second, "port": port}
         return record_motion(result, model=model, slow=slow, **playback)
     slow = 1.0 if slow is None else slow
-    check_playback(slow=slow, frames_per_second=frames_per_second)
     data = result.data
     require(data, _NEEDED, "skinned run to show")
     require(data, "", "motion to show", time=2, skin_time=2)
