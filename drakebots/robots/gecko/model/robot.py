@@ -55,9 +55,6 @@ FOOT_MARKERS = (0, 2, 3, 5)
 LEGS = (0, 1, 3, 4)
 """The legs among the limbs, in the order of the feet."""
 
-_LEG_SIGN = np.array([-1.0, 1.0, 1.0, -1.0])
-"""Sign of a leg's bending, by foot."""
-
 
 @checked("weights")
 class Weights:
@@ -176,10 +173,10 @@ class Pose:
     @property
     def foot_headings(self) -> np.ndarray:
         """Headings phi of the feet FL, FR, RL, RR (4,) [rad], eq. (2)."""
-        half = self.alpha[2] / 2
-        front, rear = self.heading - half, self.heading + half
-        legs = self.alpha[list(LEGS)]
-        return np.array([front, front, rear + np.pi, rear + np.pi]) + _LEG_SIGN * legs
+        directions, bends = limb_starts(self.alpha, self.heading)
+        # Feet of straight legs head forward in front, and backward in the rear.
+        turned = np.pi * np.array([-0.5, 0.5, 0.5, 1.5])
+        return (directions + bends)[list(LEGS)] + turned
 
 
 def pose_at(robot: Gecko, alpha, heading: float = 0.0, position=(0.0, 0.0)) -> Pose:
