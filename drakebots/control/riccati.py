@@ -23,6 +23,7 @@ from drakebots.core.kernels import (
     add_at,
     njit,
     product,
+    saddle,
     solved,
     t_product,
     transposed,
@@ -110,14 +111,13 @@ def _forces(contact, slide, f, J, S, bases, E, h, friction):
 
 
 @njit(cache=True)
-def _rows(R, loops, slopes, B, tau, G, J, bases, E, h):
-    """The linear system of one interval by (d1, dl), and its right sides by (d0, dv0),
+def _rows(R, slopes, B, tau, G, J, bases, E, h):
+    """The rows of dynamics of one interval by d1, and their right sides by (d0, dv0),
     u and 1; both transposed, as slopes are."""
-    Rd, Rv, mass, Cd = slopes
-    (nv, nu), nl = B.shape, len(loops)
+    Rd, Rv, mass = slopes
+    nv, nu = B.shape
     nx, one = 2 * nv, 2 * nv + nu
-    system = np.zeros((nv + nl, nv + nl))
-    right = np.zeros((one + 1, nv + nl))
+    system, right = np.empty((nv, nv)), np.empty((one + 1, nv))
     by_1, rate = np.empty((nv, nv)), 1 / h
     for j in range(nv):
         for i in range(nv):
@@ -132,15 +132,10 @@ def _rows(R, loops, slopes, B, tau, G, J, bases, E, h):
         for i in range(nv):
             system[j, i] = Rd[j, i] + by_1[j, i] + J_G[j, i]
             right[j, i] = by_0[j, i] - J_G[nv + j, i]
-        for i in range(nl):
-            system[j, nv + i] = Cd[j, i]
-            system[nv + i, j] = -Cd[j, i]
     for i in range(nv):
         for j in range(nu):
             right[nx + j, i] = B[i, j]
         right[one, i] = B_tau[i] - R[i] - J_G[nx, i]
-    for i in range(nl):
-        right[one, nv + i] = -loops[i]
     return system, right
 
 
@@ -165,19 +160,18 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
         A (N, nv, 2 nv), b (N, nv, nu), c (N, nv) and the blocks E (N, n, 3, 3) of
         `stage.turns`; and for :func:`steps_of_forces` and :func:`multipliers` G
         (N, 3 nc, 2 nv + 1) of df = -G (d+, d, 1), the loops' steps D (N, nl,
-        2 nv + nu + 1) by x, u and 1, the systems (N, nv + nl, nv + nl) that were
-        solved, transposed, and C (N, nc, 3, 3), by which forces of a foot answer to
-        its rows.
+        2 nv + nu + 1) by x, u and 1, the slopes of dynamics by d+ (N, nv, nv),
+        transposed, and C (N, nc, 3, 3), by which forces of a foot answer to its rows.
     """
     R, gap, slide, loops = values
     Rd, Rv, mass, feet, Sd, Cd = slopes
     N, nv = R.shape
     nu, nf, nl = B.shape[1], f.shape[1], loops.shape[1]
-    nx, n = 2 * nv, nv + nl
+    nx = 2 * nv
     A, b, c = np.empty((N, nv, nx)), np.empty((N, nv, nu)), np.empty((N, nv))
     E = np.empty((N, len(bases), 3, 3))
     G, D = np.empty((N, nf, nx + 1)), np.empty((N, nl, nx + nu + 1))
-    systems, C = np.empty((N, n, n)), np.empty((N, len(gap[0]), 3, 3))
+    systems, C = np.empty((N, nv, nv)), np.empty((N, len(gap[0]), 3, 3))
     L, F, friction, slip = contact
     for k in range(N):
         E[k] = turns(bases, h * v[k])
@@ -185,20 +179,17 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
         touch = contact_rows(gap[k], slide[k], f[k], scale, friction, slip)
         S = transposed(Sd[k])
         G[k], C[k] = _forces(touch, slide[k], f[k], J, S, bases, E[k], h, friction)
-        slopes_k = Rd[k], Rv[k], mass[k], Cd[k]
-        systems[k], right = _rows(
-            R[k], loops[k], slopes_k, B, tau[k], G[k], J, bases, E[k], h
-        )
-        step = solved(transposed(systems[k]), transposed(right))
+        slopes_k = Rd[k], Rv[k], mass[k]
+        H, right = _rows(R[k], slopes_k, B, tau[k], G[k], J, bases, E[k], h)
+        systems[k] = H
+        sides = transposed(Cd[k]), transposed(right), -loops[k]
+        step, D[k] = saddle(transposed(H), *sides)
         for i in range(nv):
             for j in range(nx):
                 A[k, i, j] = step[i, j]
             for j in range(nu):
                 b[k, i, j] = step[i, nx + j]
             c[k, i] = step[i, nx + nu]
-        for i in range(nl):
-            for j in range(nx + nu + 1):
-                D[k, i, j] = step[nv + i, j]
     return (A, b, c, E), (G, D, systems, C)
 
 
@@ -215,27 +206,28 @@ def steps_of_forces(x, u, G, D):
 
 
 @njit(cache=True)
-def multipliers(price, systems, C, feet):
+def multipliers(price, systems, C, feet, loops):
     """What each row of :func:`misses` (N, nv + 3 nc + nl) would cost, by what d+ does.
 
     Args:
         price: slopes of what is to be paid by d+ (N, nv).
         systems, C: as from :func:`eliminate`.
-        feet: J' of every interval (N, nv, 3 nc).
+        feet, loops: slopes of feet and of loops, transposed, of every interval
+            (N, nv, 3 nc), (N, nv, nl).
     """
     N, nv, nf = feet.shape
-    n = systems.shape[1]
-    out = np.empty((N, n + nf))
+    nl = loops.shape[2]
+    out, none = np.empty((N, nv + nf + nl)), np.zeros(nl)
     for k in range(N):
-        right = np.zeros((n, 1))
+        right = np.empty((nv, 1))
         for i in range(nv):
             right[i, 0] = -price[k, i]
-        by_row = solved(systems[k], right)
-        by_force = product(transposed(feet[k]), by_row[:nv])
+        by_row, by_loop = saddle(systems[k], transposed(loops[k]), right, none)
+        by_force = product(transposed(feet[k]), by_row)
         for i in range(nv):
             out[k, i] = by_row[i, 0]
-        for i in range(n - nv):
-            out[k, nv + nf + i] = by_row[nv + i, 0]
+        for i in range(nl):
+            out[k, nv + nf + i] = -by_loop[i, 0]
         for i in range(nf):
             foot, a = i // 3, i % 3
             total = 0.0

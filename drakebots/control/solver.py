@@ -52,6 +52,10 @@ DAMPING = 10.0
 """Share of the Hessian's diagonal that is added where a step is no good: efforts at
 their limits let the linear horizon run away, and a shorter step stays near it."""
 
+MORE = 6
+"""Newton steps further where a plan from the one before is none: the first plan of a
+light robot is far from an optimum, and two steps a solve never catch up."""
+
 STEPS = 12
 """Newton steps on every rung of the ladder by default."""
 
@@ -139,7 +143,8 @@ class MpcSolver:
             warm: the plan before, which is shifted to `time`; None to start from rest
                 at q, with contact that is hardened step by step.
             iterations: Newton steps, without `warm` on every rung of the ladder; None
-                for the problem's, without `warm` for STEPS.
+                for the problem's and, from a `warm` that leads to no plan, MORE; without
+                `warm` for STEPS.
 
         Raises:
             InvalidInput: for a state or a reference that is not finite or not within
@@ -151,21 +156,24 @@ class MpcSolver:
         wanted = self._wanted(reference, time, q, v)
         count = iterations or (self.problem.iterations if warm else STEPS)
 
-        def plan(start, ladder, falls=False):
+        def plan(start, ladder, count, falls=False):
             # Points that are far off, and steps much too long, may overflow.
             with np.errstate(over="ignore", invalid="ignore"):
                 found = self._climb(start, wanted, ladder, count, falls)
-                return self._plan(*found, wanted, time, began)
+                return found[0], self._plan(*found, wanted, time, began)
 
         if warm is not None:
-            return plan(self._shifted(warm, time, q, v), LADDER[-1:])
+            point, first = plan(self._shifted(warm, time, q, v), LADDER[-1:], count)
+            if first.ok or iterations:
+                return first
+            return min((plan(point, LADDER[-1:], MORE)[1], first), key=_badness)
         rest, found = self._rest(q, v), []
         # Where the merit may only fall, a plan cannot run away; but some are found only
         # by way of worse ones. Soft contact may throw a light robot up, to where
         # nothing holds it.
         tries = [(LADDER, True), (LADDER, False), (LADDER[-1:], False)]
         for ladder, falls in tries if self._sizes["nc"] else tries[-1:]:
-            found.append(plan(rest, ladder, falls))
+            found.append(plan(rest, ladder, count, falls)[1])
             missed = found[-1].residuals["dynamics"] / self._contact[1]
             if missed < UNSETTLED and (found[-1].ok or not falls):
                 return found[-1]
@@ -283,7 +291,7 @@ class MpcSolver:
                 return None, None, False
             dx, du, K, price = found
             G, D, systems, C = rest
-            y = np.abs(multipliers(price, systems, C, slopes[3]))
+            y = np.abs(multipliers(price, systems, C, slopes[3], slopes[5]))
             moves = dx[:, : self._sizes["nv"]], du, *steps_of_forces(dx, du, G, D)
             miss = np.abs(now), 2 * y + y.mean(0)
             descent = np.sum(model[2] * dx) + np.sum(model[4] * du)

@@ -24,6 +24,9 @@ RESTART = 10
 """After so many answers in a row that were not used, a plan is made from nothing: the
 one in force is then of another situation, and steps from it lead nowhere."""
 
+LATE = 0.25
+"""Largest share of the horizon that a solve may take: an answer starts from where it is
+then. HAMR trots with a solve of 14 ms, more than a step and 6 % of its horizon."""
 
 CLEAR = 10.0
 """Height of the base at which nothing touches the ground [m]."""
@@ -149,8 +152,7 @@ class Replanning:
         self._check_period()
 
     def _check_period(self) -> None:
-        """Times solves clear of the ground, the first of which compiles: with contact
-        they take no less."""
+        """Times solves clear of the ground, the first of which compiles."""
         p = self.problem
         if p.delay is not None:
             return
@@ -160,13 +162,14 @@ class Replanning:
             p.robot.set_base_pose(context, RigidTransform([0.0, 0.0, CLEAR]))
         q = p.robot.plant.GetPositions(context)
         v = np.zeros(p.robot.plant.num_velocities())
-        plan = self.solver.solve(q, v, standing)
-        plans = [self.solver.solve(q, v, standing, warm=plan) for _ in range(10)]
+        plan, count = self.solver.solve(q, v, standing), p.iterations
+        warm = {"warm": plan, "iterations": count}
+        plans = [self.solver.solve(q, v, standing, **warm) for _ in range(10)]
         least = p.slowness * min(plan.seconds for plan in plans)
-        if least > p.step:
+        if least > LATE * p.knots * p.step:
             raise InvalidInput(
-                f"mpc: a solve takes {least:.3g} s, longer than the horizon's step of "
-                f"{p.step:.3g} s; take fewer knots or a longer step"
+                f"mpc: a solve takes {least:.3g} s, of a horizon of "
+                f"{p.knots * p.step:.3g} s; take fewer knots or a longer step"
             )
         if least > p.period:
             LOG.warning(

@@ -5,6 +5,7 @@
     python scripts/bench/mpc.py --only quadruped --seeds 3
     python scripts/bench/mpc.py --only quadruped climb --feedback gains
     python scripts/bench/mpc.py --only self_righting --first 20     # other twenty seeds
+    python scripts/bench/mpc.py --only hamr    # eight goals, and the seeds
 
 A quadruped like MIT's Mini Cheetah trots at 0.4 m/s, ahead or turning, and takes a push
 of 0.1 s at a random time in a random direction, on ground and with masses that are off
@@ -15,6 +16,11 @@ several times what contact-implicit control does. `climb` has the quadruped trot
 m/s up a step of 6 cm, at a random distance, and not pushed; `self_righting` begins on
 its left side and has 8 s to get up and stand. Falls are counted over seeds that differ
 by far more than rounding (`seeds_differ_by`), so that a fall is a share of robots.
+
+HAMR-VI, 12 mm high, trots without a plan, its solves on the clock: the delay of each is
+what it took. It has 2 s for each of eight goals 45 to 60 mm ahead, which it reaches
+within a tenth of the way, and trots on or turns as it is pushed for 5 ms by a tenth of
+its weight, friction and masses off.
 
 A rate is that of the median solve; `ms` are of the processor time of the thread that
 solves, and the delay of an answer in the simulation is that time. `step_ms` is the
@@ -40,6 +46,7 @@ from measurement import Measurement
 from drakebots import load
 from drakebots.cli.output import print_rows
 from drakebots.control import FEEDBACK
+from drakebots.core.units import GRAVITY
 from drakebots.model import Model
 from drakebots.multibody import Step
 from drakebots.robots.legged import Control, Mpc, Push, Rigid, control
@@ -99,8 +106,8 @@ def quadruped(case: str, seeds: range, force: float, feedback: str, **more) -> d
     more |= {"period": 0.05} if controller is sampling else {"feedback": feedback}
     posed = [pushed(model, s, force, **more) for s in seeds]
     if controller is sampling:
-        return _falls(case, posed, [partial(sampling, seed=s) for s in seeds])
-    return _falls(case, posed, [controller] * len(posed))
+        return _falls(case, posed, [partial(sampling, seed=s) for s in seeds])[0]
+    return _falls(case, posed, [controller] * len(posed))[0]
 
 
 def climbing(model: Model, seed: int) -> Control:
@@ -123,7 +130,7 @@ def climb(seeds: range, feedback: str) -> dict:
     """Falls and times on the way up a step."""
     model = load("mini_cheetah")
     posed = (climbing(model, seed) for seed in seeds)
-    return _falls("climb", [_fed_back(p, feedback) for p in posed])
+    return _falls("climb", [_fed_back(p, feedback) for p in posed])[0]
 
 
 def lying(model: Model, seed: int) -> Control:
@@ -138,7 +145,7 @@ def self_righting(seeds: range, feedback: str) -> dict:
     """Robots that do not stand in the end, as falls, and when the others stood."""
     model = load("mini_cheetah")
     posed = (lying(model, seed) for seed in seeds)
-    return _falls("self_righting", [_fed_back(p, feedback) for p in posed])
+    return _falls("self_righting", [_fed_back(p, feedback) for p in posed])[0]
 
 
 def _fed_back(problem: Control, feedback: str) -> Control:
@@ -146,14 +153,17 @@ def _fed_back(problem: Control, feedback: str) -> Control:
     return replace(problem, controller=replace(problem.controller, feedback=feedback))
 
 
-def _falls(case: str, problems: Sequence[Control], controllers=repeat(None)) -> dict:
+def _falls(
+    case: str, problems: Sequence[Control], controllers=repeat(None)
+) -> tuple[dict, list]:
+    """The row of some runs, and the runs."""
     runs, began = [], time.process_time()
     for problem, controller in zip(problems, controllers):
         runs.append(control(problem, controller=controller))
         fell = runs[-1].metrics["fell"]
         print("F" if fell else ".", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    return _row(case, runs, time.process_time() - began)
+    return _row(case, runs, time.process_time() - began), runs
 
 
 def _row(case: str, runs: list, spent: float) -> dict:
@@ -192,10 +202,49 @@ OTHERS = {"climb": climb, "self_righting": self_righting}
 """Other tasks of the quadruped, by case."""
 
 
+def trotting(**more) -> Control:
+    """HAMR-VI at half the speed that its size would ask for, solves on the clock."""
+    plant = more.pop("plant", Rigid())
+    given = {
+        "gait": "trot",
+        "speed": 0.05,
+        "controller": Mpc(period=10e-3, iterations=3),
+    } | more
+    return Control("hamr", plant=replace(plant, time_step=1e-4), **given)
+
+
+def goals() -> dict:
+    """What HAMR misses of its eight goals."""
+    ahead, missed = np.linspace(0.045, 0.06, 8), []
+    posed = [trotting(goal=(x, 0.0), duration=2.0) for x in ahead]
+    row, runs = _falls("hamr_goals", posed)
+    for run, x in zip(runs, ahead):
+        place = run.data.base_position.values[-1, :2]
+        missed.append(np.linalg.norm(place - (x, 0.0)) / x)
+    reached = int(sum(share < 0.1 for share in missed))
+    return row | {"reached": reached, "missed": float(max(missed))}
+
+
+def hamr(seeds: range) -> dict:
+    """HAMR that trots, or turns by half a radian a second, and is pushed."""
+    model, posed = load("hamr"), []
+    force = 0.1 * GRAVITY * model.summary.mass
+    for seed in seeds:
+        random = np.random.default_rng(seed)
+        way = random.uniform(0, 2 * np.pi)
+        push = Push(force, random.uniform(0.3, 0.7), 5e-3, way)
+        turn, plant = (
+            float(random.choice([-0.5, 0.0, 0.5])),
+            _other(random, [-OFF, OFF]),
+        )
+        posed.append(trotting(turn=turn, pushes=(push,), plant=plant, duration=1.0))
+    return _falls("hamr", posed)[0]
+
+
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the benchmark; prints a table and one JSON object, and returns it."""
     parser = Measurement(__doc__, quick="a second of one quadruped, and the hopper")
-    parser.add_argument("--only", choices=[*CASES, *SPEEDS, *OTHERS], nargs="*")
+    parser.add_argument("--only", choices=[*CASES, *SPEEDS, *OTHERS, "hamr"], nargs="*")
     parser.add_argument("--seeds", type=int, default=20, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--push", type=float, default=50.0, help="force [N]")
@@ -206,7 +255,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     more = {}
     if args.quick:
         args.only, args.seeds, more = ["quadruped", "hopper"], 1, {"duration": 1.0}
-    wanted = args.only or [*CASES, *SPEEDS, *OTHERS]
+    wanted = args.only or [*CASES, *SPEEDS, *OTHERS, "hamr"]
     seeds = range(args.first, args.first + args.seeds)
     rows = {}
     for case in wanted:
@@ -214,10 +263,12 @@ def main(argv: Sequence[str] | None = None) -> dict:
             rows[case] = OTHERS[case](seeds, args.feedback)
         elif case in SPEEDS:
             rows[case] = speed(case)
+        elif case == "hamr":
+            rows |= {"hamr_goals": goals(), "hamr": hamr(seeds)}
         else:
             rows[case] = quadruped(case, seeds, args.push, args.feedback, **more)
     print_rows(
-        f"control; pushes of {args.push:g} N but for climb, self_righting",
+        f"control; pushes of {args.push:g} N but for climb, self_righting, hamr",
         list(rows.values()),
     )
     facts = {"push_N": args.push, "seeds": args.seeds, "first_seed": args.first}
@@ -232,6 +283,13 @@ def main(argv: Sequence[str] | None = None) -> dict:
         if case in OTHERS:
             name = "climbing_falls" if case == "climb" else f"{case}_falls"
             facts[f"{name}_of_20" if args.seeds == 20 else name] = row["falls"]
+        if case == "hamr_goals":
+            facts["hamr_goals_of_8"] = row["reached"]
+        if case == "hamr":
+            facts["hamr_falls_of_20" if args.seeds == 20 else "hamr_falls"] = row[
+                "falls"
+            ]
+            facts["hamr_hz"] = row["hz"]
         if case in CASES:
             name = "falls_of_20" + ("" if case == "quadruped" else f"_{case}")
             facts[name if args.seeds == 20 else f"{name}_seeds"] = row["falls"]

@@ -258,7 +258,7 @@ def test_eliminated_intervals_meet_the_linearised_rows(looped):
     effort = np.tile(tau @ B.T, (N, 1))
     now = misses(values, effort, np.tile(f, (N, 1)), *contact)
     price = rng.normal(size=(N, n["nv"]))
-    y = multipliers(price, systems, C, slopes[3])
+    y = multipliers(price, systems, C, slopes[3], slopes[5])
     np.testing.assert_allclose(y[0] @ now[0], price[0] @ c[0], rtol=1e-9)
     x, u = 1e-1 * rng.normal(size=2 * n["nv"]), 1e-1 * rng.normal(size=n["nu"])
     end = A[0] @ x + b[0] @ u + c[0]

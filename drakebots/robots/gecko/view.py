@@ -147,7 +147,7 @@ def record_gecko(
     for meaning, colour in _MEANINGS.items():
         stage.caption.add(colour, meaning)
     start = data.time.values[0]
-    play(stage, count / length, count, show, start=start, slow=slow)
+    play(stage, (count - 1) / length, count, show, start=start, slow=slow)
     stage.look_at_box(stage.low, stage.high, CAMERA)
     return stage
 

@@ -294,7 +294,7 @@ class Calibration:
 def saturate(alpha_ref, curve: Calibration | None = None) -> np.ndarray:
     """Reference angles (..., 5) [rad] limited to what the pressure can reach.
 
-    For the pose step: `walk(..., saturate=saturate)`.
+    `walk(..., limited=True)` of the pose step does so.
     """
     curve = curve or Calibration()
     return np.clip(alpha_ref, -curve.angle, curve.angle)
