@@ -143,8 +143,8 @@ class MpcSolver:
             warm: the plan before, which is shifted to `time`; None to start from rest
                 at q, with contact that is hardened step by step.
             iterations: Newton steps, without `warm` on every rung of the ladder; None
-                for the problem's and, from a `warm` that leads to no plan, MORE; without
-                `warm` for STEPS.
+                for the problem's, and MORE where these lead from `warm` to no plan;
+                without `warm` for STEPS.
 
         Raises:
             InvalidInput: for a state or a reference that is not finite or not within

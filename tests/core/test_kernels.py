@@ -92,7 +92,7 @@ def test_a_singular_matrix_is_refused():
 
 @given(st.integers(1, 12), st.integers(0, 8), st.integers(1, 5), st.integers(0, 99))
 def test_saddles_are_the_whole_systems(free, rows, sides, seed):
-    """Against NumPy on all rows; rows of any size, right sides but for one without e."""
+    """Against NumPy on all rows; rows of any size, right sides but one without e."""
     rng, n = np.random.default_rng(seed), free + rows
     H, B = rng.normal(size=(n, n)) + 3 * np.eye(n), rng.normal(size=(n, sides))
     C = rng.normal(size=(rows, n)) * 10.0 ** rng.uniform(-6, 6, size=(rows, 1))
