@@ -8,12 +8,14 @@ the next and v the difference quotients of q,
     + w_friction sum h psi'mu gam                       power lost in friction
     + w_loops sum |lam|^2 + w_slack sum s
 
-All terms but the friction term are the authors'. Without it the cheapest gaits
-shuffle: feet slide forward under little load. A plan can time that to the millisecond,
-but no execution repeats it (docs/evidence/hamr.md). Nothing feeds back the body's pose,
-so a gait must also be an orbit that holds by itself. Calm bodies hold better. A problem
-can request them by bounds of the tilt, by the cost w_rates int |rpy'|^2 dt, and by a
-`clearance` of the feet above the ground in the middle of their swings.
+The terms of friction and of loops' forces are ours, and the authors' of normal forces,
+|gam_k+1 - gam_k|^2, is left out; all others are theirs. Without that of friction the
+cheapest gaits shuffle: feet slide forward under little load. A plan can time that to
+the millisecond, but no execution repeats it (docs/evidence/hamr.md). Nothing feeds back
+the body's pose, so a gait must also be an orbit that holds by itself. Calm bodies hold
+better. A problem can request them by bounds of the tilt, by the cost w_rates int
+|rpy'|^2 dt, and by a `clearance` of the feet above the ground in the middle of their
+swings.
 
 In a jump the robot stands still for an interval, stores energy in its flexures by
 crouching, and leaves the ground. The last knot is the apex, where the centre of mass
