@@ -27,7 +27,7 @@ COUNTS = {
         "constraints": 0,
         "independent_rows": 0,
         "feet": 20,
-        "mass": 2.758270902768,
+        "mass": 2.758269794945,
     },
     "brick": {
         "velocities": 6,
@@ -47,7 +47,7 @@ COUNTS = {
         "constraints": 0,
         "independent_rows": 0,
         "feet": 20,
-        "mass": 3.866244611478,
+        "mass": 3.866244647001,
     },
     "gecko": {
         "velocities": 38,
@@ -87,7 +87,7 @@ COUNTS = {
         "constraints": 0,
         "independent_rows": 0,
         "feet": 20,
-        "mass": 5.189111889442,
+        "mass": 5.189107684495,
     },
     "mini_cheetah": {
         "velocities": 18,
@@ -117,7 +117,7 @@ COUNTS = {
         "constraints": 0,
         "independent_rows": 0,
         "feet": 20,
-        "mass": 6.210940527354,
+        "mass": 6.2095208125,
     },
     "skinned_leg": {
         "velocities": 2,
