@@ -282,7 +282,8 @@ class ReferenceMotion:
     def sample(self, times: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The reference at times (n,) for a robot that is at q at the first of them."""
         after, out = times - times[0], np.empty((len(times), len(self.q)))
-        out[:], rates = self.q, np.zeros_like(out)
+        out[:] = self.q
+        rates = np.zeros_like(out)
         here = q[self._plane] - self.q[self._plane]
         where, speed = self._path(times, after, here)
         out[:, self._plane] += where
@@ -308,8 +309,9 @@ class ReferenceMotion:
             velocity, where = np.empty((2, len(times), len(self._plane)))
             for axis, ahead in zip(range(len(self._plane)), (np.cos, np.sin)):
                 velocity[:, axis] = self._speed * ahead(yaw)
-            where[0], steps = here, (after[1:] - after[:-1])[:, None]
-            where[1:] = here + np.cumsum(steps * velocity[1:], axis=0)
+            steps = np.diff(after)[:, None] * velocity[1:]
+            where[0] = here
+            where[1:] = here + np.cumsum(steps, axis=0)
             return where, velocity
         length = float(np.linalg.norm(self._goal))
         done = float(here @ self._ahead)

@@ -5,8 +5,9 @@ the steps of its ends, df = -(g + G1 d1 + G0 d0), and what remains of the dynami
 
     (A1 + J'G1) d1 - C'dl = -(A0 + J'G0) d0 + M/h dv0 + B du - r - J'g,    C d1 = -c,
 
-one linear system of nv + nl rows, gives d+ = A x + b u + c for the steps x = (d, dv) of
-a knot and u of the efforts; velocities follow from both ends, dv+ = (E1 d+ - E0 d) / h.
+one linear system, of nv - nl rows once loops are eliminated, gives d+ = A x + b u + c
+for the steps x = (d, dv) of a knot and u of the efforts; velocities follow from both
+ends, dv+ = (E1 d+ - E0 d) / h.
 The rest is the linear-quadratic regulator's backward and forward sweep, so a step costs
 O(N nv^3), and its gains are the plan's feedback.
 

@@ -53,8 +53,8 @@ DAMPING = 10.0
 their limits let the linear horizon run away, and a shorter step stays near it."""
 
 MORE = 6
-"""Newton steps further where a plan from the one before is none: the first plan of a
-light robot is far from an optimum, and two steps a solve never catch up."""
+"""Newton steps that a solve goes on for where its plan could not be used: the first
+plan of a light robot is far from an optimum, and two steps a solve never catch up."""
 
 STEPS = 12
 """Newton steps on every rung of the ladder by default."""
@@ -142,9 +142,9 @@ class MpcSolver:
             time: of the measurement [s].
             warm: the plan before, which is shifted to `time`; None to start from rest
                 at q, with contact that is hardened step by step.
-            iterations: Newton steps, without `warm` on every rung of the ladder; None
-                for the problem's, and MORE where these lead from `warm` to no plan;
-                without `warm` for STEPS.
+            iterations: Newton steps, without `warm` on every rung of the ladder. None
+                for STEPS without `warm`, and with it for the problem's, and MORE where
+                the plan is not ok after these.
 
         Raises:
             InvalidInput: for a state or a reference that is not finite or not within
@@ -270,6 +270,7 @@ class MpcSolver:
         return functions(x.q[1:], x.v[1:], a, x.f, x.l)
 
     def _values(self, x: _Point) -> tuple[np.ndarray, ...]:
+        """The rows at an iterate, which are kept until those of another are found."""
         self._known = x
         return self._evaluate(x, self._rows)
 

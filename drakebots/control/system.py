@@ -24,9 +24,9 @@ RESTART = 10
 """After so many answers in a row that were not used, a plan is made from nothing: the
 one in force is then of another situation, and steps from it lead nowhere."""
 
-LATE = 0.25
-"""Largest share of the horizon that a solve may take: an answer starts from where it is
-then. HAMR trots with a solve of 14 ms, more than a step and 6 % of its horizon."""
+LONGEST = 0.25
+"""Largest share of the horizon that a solve may take: what is over when its answer
+takes effect was planned in vain. HAMR trots with solves of 6 % of its horizon."""
 
 CLEAR = 10.0
 """Height of the base at which nothing touches the ground [m]."""
@@ -166,10 +166,10 @@ class Replanning:
         warm = {"warm": plan, "iterations": count}
         plans = [self.solver.solve(q, v, standing, **warm) for _ in range(10)]
         least = p.slowness * min(plan.seconds for plan in plans)
-        if least > LATE * p.knots * p.step:
+        if least > LONGEST * p.knots * p.step:
             raise InvalidInput(
-                f"mpc: a solve takes {least:.3g} s, of a horizon of "
-                f"{p.knots * p.step:.3g} s; take fewer knots or a longer step"
+                f"mpc: a solve takes {least:.3g} s, longer than {LONGEST:g} of the "
+                f"horizon of {p.knots * p.step:.3g} s; take fewer knots or longer steps"
             )
         if least > p.period:
             LOG.warning(

@@ -319,7 +319,7 @@ def test_robots_that_cannot_be_controlled(tmp_path, hopper):
         MpcProblem(still)
     with pytest.raises(InvalidInput, match="sliders has no feet; name them"):
         MpcProblem(build_robot(written(tmp_path, "sliders", SLIDERS)))
-    with pytest.raises(InvalidInput, match=r"of a horizon of 0\.0001 s"):
+    with pytest.raises(InvalidInput, match=r"of the horizon of 0\.0001 s"):
         ContactImplicitMpc(_problem(hopper, step=1e-5))
 
 

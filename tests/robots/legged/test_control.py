@@ -211,7 +211,7 @@ def test_answers_that_come_too_late_are_said():
 def test_problems_refuse():
     with pytest.raises(UnknownName, match="servos"):
         Mpc(feedback="lqr")
-    with pytest.raises(InvalidInput, match="of a horizon of"):
+    with pytest.raises(InvalidInput, match="of the horizon of"):
         control(Control(MONOPOD, controller=Mpc(step=1e-5)))
 
 

@@ -193,7 +193,8 @@ def _problem(fields: Mapping[str, Any]) -> GaitProblem | JumpProblem:
     # Older plans do not say it, and have friction in a field of its own.
     kept = {"integrator": "midpoint"} | kept
     friction = kept.pop("friction", None)
-    kept |= {} if friction is None else {"surface": friction}
+    if friction is not None:
+        kept["surface"] = friction
     return build(JumpProblem if "rise" in fields else GaitProblem, kept)
 
 

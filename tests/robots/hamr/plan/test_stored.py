@@ -17,6 +17,7 @@ from drakebots.core.errors import (
 from drakebots.results import load_result
 from drakebots.robots import names_stored_plan, warn_if_failed
 from drakebots.robots.hamr.plan import open_plan, store_plan, stored_plan, stored_plans
+from drakebots.robots.hamr.plan.programs import gait_program, hamr_system
 from drakebots.robots.hamr.plan.stored import plan_path
 from drakebots.robots.hamr.reference import as_reference
 from drakebots.trajopt.contact_implicit import audit
@@ -96,6 +97,16 @@ def test_every_problem_is_kept_with_its_plan():
     for name in GAITS:
         problem = open_plan(plan_path(name))[0]
         assert name == f"{problem.frequency:g}hz_{problem.surface}"
+
+
+def test_an_older_plan_may_have_a_friction_of_its_own(tmp_path):
+    problem, *_, arrays = open_plan(plan_path("10hz_card"))
+    posed, rest = replace(problem, surface=0.51), np.zeros(hamr_system().nq)
+    _, program = gait_program(posed, rest)
+    older = {"frequency": 10.0, "surface": "teflon", "friction": 0.51}
+    path = tmp_path / "older.npz"
+    save_checkpoint(path, program, arrays["x"], problem=json.dumps(older))
+    assert open_plan(path)[0].surface == 0.51
 
 
 def test_the_jump_is_a_result():
