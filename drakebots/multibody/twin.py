@@ -44,7 +44,6 @@ from drakebots.multibody.twin_joints import (
     JointMotion,
     joint_motion,
     joint_rates,
-    joint_velocities,
     velocities_are_rates,
     without_rounding,
 )
@@ -133,15 +132,6 @@ class Twin:
             a, b = joint_slices(link.joint)
             if a.stop > a.start:
                 out[a] = joint_rates(link.joint, q[a], v[b])
-        return out
-
-    def velocities(self, q: ca.SX, qdot: ca.SX) -> ca.SX:
-        """v = N+(q) qdot (nv,)."""
-        out = ca.SX.zeros(self.nv)
-        for link in self.links:
-            a, b = joint_slices(link.joint)
-            if b.stop > b.start:
-                out[b] = joint_velocities(link.joint, q[a], qdot[a])
         return out
 
     @property

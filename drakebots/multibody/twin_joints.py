@@ -80,26 +80,9 @@ def _rpy_rates(rpy: ca.SX, w: ca.SX) -> ca.SX:
     return ca.vertcat(t, -sy * w[0] + cy * w[1], sp * t + w[2])
 
 
-def _rpy_velocity(rpy: ca.SX, rates: ca.SX) -> ca.SX:
-    """The angular velocity in F from rpy rates; inverse of `_rpy_rates`."""
-    sp, cp = ca.sin(rpy[1]), ca.cos(rpy[1])
-    sy, cy = ca.sin(rpy[2]), ca.cos(rpy[2])
-    return ca.vertcat(
-        cp * cy * rates[0] - sy * rates[1],
-        cp * sy * rates[0] + cy * rates[1],
-        -sp * rates[0] + rates[2],
-    )
-
-
 def _quaternion_rates(quat: ca.SX, w: ca.SX) -> ca.SX:
     s, r = quat[0], quat[1:4]
     return 0.5 * ca.vertcat(-ca.dot(w, r), s * w + ca.cross(w, r))
-
-
-def _quaternion_velocity(quat: ca.SX, rates: ca.SX) -> ca.SX:
-    s, r = quat[0], quat[1:4]
-    square = ca.dot(quat, quat)
-    return 2 * (s * rates[1:4] - r * rates[0] + ca.cross(r, rates[1:4])) / square
 
 
 _ZERO = ca.SX.zeros(3)
@@ -193,13 +176,13 @@ def joint_motion(joint, q: ca.SX, v: ca.SX) -> JointMotion:
     return _MOTIONS[kind](joint, q, v)
 
 
-_ROTATIONS: dict[str, tuple[Callable, Callable, int]] = {
-    "ball_rpy": (_rpy_rates, _rpy_velocity, 3),
-    "rpy_floating": (_rpy_rates, _rpy_velocity, 3),
-    "quaternion_floating": (_quaternion_rates, _quaternion_velocity, 4),
+_ROTATIONS: dict[str, tuple[Callable, int]] = {
+    "ball_rpy": (_rpy_rates, 3),
+    "rpy_floating": (_rpy_rates, 3),
+    "quaternion_floating": (_quaternion_rates, 4),
 }
 """Joints whose first three velocities are an angular velocity: how to convert it to
-rates and back, and the number of positions of the rotation."""
+rates, and the number of positions of the rotation."""
 
 
 def velocities_are_rates(joint) -> bool:
@@ -211,13 +194,5 @@ def joint_rates(joint, q: ca.SX, v: ca.SX) -> ca.SX:
     """qdot = N(q) v of one joint."""
     if velocities_are_rates(joint):
         return v
-    rates, _, n = _ROTATIONS[joint.type_name()]
+    rates, n = _ROTATIONS[joint.type_name()]
     return ca.vertcat(rates(q[:n], v[:3]), v[3:])
-
-
-def joint_velocities(joint, q: ca.SX, qdot: ca.SX) -> ca.SX:
-    """v = N+(q) qdot of one joint."""
-    if velocities_are_rates(joint):
-        return qdot
-    _, velocity, n = _ROTATIONS[joint.type_name()]
-    return ca.vertcat(velocity(q[:n], qdot[:n]), qdot[n:])
