@@ -11,9 +11,7 @@ the manual: Gill, Murray, Saunders, Wong, User's Guide for SNOPT Version 7, sect
 
 from __future__ import annotations
 
-import difflib
 import math
-import numbers
 import os
 import re
 import tempfile
@@ -31,8 +29,8 @@ from pydrake.solvers import (
     SolverOptions,
 )
 
-from drakebots.core.checks import check_value, one_of
-from drakebots.core.errors import InvalidInput
+from drakebots.core.checks import between, check_value, instance, one_of
+from drakebots.core.errors import InvalidInput, UnknownName
 from drakebots.core.run import is_ending
 from drakebots.trajopt.program import Program
 from drakebots.trajopt.solvers.ipopt_exact import DEFAULTS as IPOPT_DEFAULTS
@@ -338,6 +336,7 @@ level, Violation limit
 numbers or change the problem (maximize, feasible point) are left out."""
 
 _BY_KEY = {name.lower(): name for name in OPTIONS}
+_TEXT, _NUMBER = instance(str, "a text"), between(-math.inf, math.inf)
 
 
 def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -346,26 +345,16 @@ def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
     Case and repeated blanks do not matter.
 
     Raises:
-        InvalidInput: for an unknown name, with similar ones, and for a value that
-            is not a number where SNOPT needs one: it would read a text as 0.
+        UnknownName: for an unknown name.
+        InvalidInput: for a value that is not a number where SNOPT needs one: it would
+            read a text as 0.
     """
     out = {}
-    for name, value in options.items():
-        key = " ".join(str(name).lower().split())
-        if key not in _BY_KEY:
-            close = difflib.get_close_matches(key, _BY_KEY, n=3, cutoff=0.5)
-            near = ", ".join(repr(_BY_KEY[c]) for c in close)
-            hint = (
-                f"did you mean {near}?" if near else "see the User's Guide, section 7"
-            )
-            raise InvalidInput(f"SNOPT has no option {str(name)!r}; {hint}")
-        name = _BY_KEY[key]
-        if name in TEXTS:
-            wanted, fits = "a text", isinstance(value, str)
-        else:
-            real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-            wanted, fits = "a number", real and math.isfinite(value)
-        if not fits:
-            raise InvalidInput(f"SNOPT's option {name!r} takes {wanted}, got {value!r}")
+    for given, value in options.items():
+        name = _BY_KEY.get(" ".join(str(given).lower().split()))
+        if name is None:
+            raise UnknownName("option of SNOPT", given, OPTIONS)
+        rule = _TEXT if name in TEXTS else _NUMBER
+        value = check_value(f"SNOPT's option {name!r}", value, rule)
         out[name] = int(value) if name.startswith("Total") else value
     return out

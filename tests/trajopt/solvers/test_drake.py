@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from drakebots.core.errors import InvalidInput, UnknownName
+from drakebots.core.errors import DrakebotsError, InvalidInput, UnknownName
 from drakebots.trajopt.solvers import (
     drake_solvers,
     ipopt_exact,
@@ -94,11 +94,11 @@ def test_log_of_linear_programs():
     "solver, options, message",
     [
         ("snopt", {"Major iteration limt": 3}, "did you mean 'Major iterations limit'"),
-        ("snopt", {"Foo": 3}, "SNOPT has no option 'Foo'"),
-        ("snopt", {"Major iterations limit": "a"}, "takes a number, got 'a'"),
-        ("snopt", {"Scale option": None}, "takes a number, got None"),
-        ("snopt", {"Major step limit": np.nan}, "takes a number, got nan"),
-        ("snopt", {"QPSolver": 1}, "takes a text, got 1"),
+        ("snopt", {"Foo": 3}, "unknown option of SNOPT 'Foo'"),
+        ("snopt", {"Major iterations limit": "a"}, "within -inf..inf, got 'a'"),
+        ("snopt", {"Scale option": None}, "within -inf..inf, got None"),
+        ("snopt", {"Major step limit": np.nan}, "within -inf..inf, got nan"),
+        ("snopt", {"QPSolver": 1}, "must be a text, got 1"),
         ("snopt", {"QPSolver": "blah"}, "QPSolver=blah"),
         ("snopt", {"Total real workspace": 3}, "smaller than the minimum"),
         ("ipopt", {"max_itr": 3}, "max_itr"),
@@ -107,7 +107,7 @@ def test_log_of_linear_programs():
     ],
 )
 def test_options_are_checked(solver, options, message):
-    with pytest.raises(InvalidInput, match=message) as error:
+    with pytest.raises(DrakebotsError, match=message) as error:
         solve_drake(chain(), START, solver=solver, options=options)
     assert "\n" not in str(error.value)
 
