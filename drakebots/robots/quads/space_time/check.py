@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import linprog
+from scipy.optimize import least_squares, linprog
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import GRAVITY
@@ -41,8 +42,8 @@ FOOT, COM, FLAT, POSTURE = 1.0, 0.5, 1e-2, 1e-4
 """Square roots of the weights [1/m, 1/m, 1, 1]: a tilt of a sole of 0.1 rad costs as
 much as a foot 1 mm off."""
 
-ITERATIONS, FIRST = 40, 300
-"""Largest number of iterations per pose, and of the first pose."""
+MOST = 300
+"""Largest number of evaluations per pose."""
 
 LIMIT_GAP = 1e-3
 """Distance that poses keep from joint limits [rad], for interior-point solvers."""
@@ -92,9 +93,18 @@ def nearest_poses(
         posture[quad.coordinates.index(name)] = 0.1
     rest_com = quad.com(quad.rest, d.reshape(1, -1, 10))[0]
 
-    def evaluate(q):
-        value, J = function(q, d)
+    @lru_cache(maxsize=1)  # values and slopes are asked for one after the other
+    def posed(q: bytes):
+        value, J = function(np.frombuffer(q), d)
         return value.full().ravel(), J.full()
+
+    def misses(q, target, nominal):
+        off = posed(q.tobytes())[0] - target
+        return np.concatenate([weights * off, posture * (q - nominal)])
+
+    def slopes(q, *_):
+        J = posed(q.tobytes())[1]
+        return np.vstack([weights[:, None] * J, np.diag(posture)])
 
     q, last, poses, miss = None, 0, [], []
     for i in steps:
@@ -106,59 +116,20 @@ def nearest_poses(
         feet, normals = motion.feet[i, order].ravel(), np.tile([0.0, 0.0, 1.0], nf)
         target = np.concatenate([feet, normals, motion.com[i]])
         if q is None:
-            q = np.clip(nominal, low, high)
+            q = nominal
         else:
             # The base of the first guess moves along with the COM.
             q = q.copy()
             q[:3] += motion.com[i] - motion.com[last]
             q[3] += motion.heading[i] - motion.heading[last]
         last = i
-        most = FIRST if i == steps[0] else ITERATIONS
-        targets = ((weights, target), (posture, nominal))
-        q, value = _solve(evaluate, q, targets, (low, high), most)
-        off = (value - target)[: 3 * nf].reshape(nf, 3)
+        how = {"method": "dogbox", "bounds": (low, high), "args": (target, nominal)}
+        how |= {"max_nfev": MOST, "ftol": 1e-7}
+        q = least_squares(misses, np.clip(q, low, high), slopes, **how).x
+        off = quad.foot_positions(q)[0] - motion.feet[i, order]
         poses.append(q)
         miss.append(np.linalg.norm(off, axis=1))
     return Poses(steps, np.array(poses), np.array(miss))
-
-
-def _solve(evaluate, q, targets, bounds, most: int):
-    """Minimizes |w (value(q) - target)|^2 + |p (q - nominal)|^2 within bounds.
-
-    Returns:
-        q and value(q).
-    """
-    (weights, target), (posture, nominal) = targets
-    low, high = bounds
-
-    def cost(q, value):
-        miss, turn = weights * (value - target), posture * (q - nominal)
-        return np.sum(miss**2) + np.sum(turn**2)
-
-    value, J = evaluate(q)
-    best, damping = cost(q, value), 1e-8
-    for _ in range(most):
-        A = weights[:, None] * J
-        gradient = A.T @ (weights * (value - target)) + posture**2 * (q - nominal)
-        free = ~(((q <= low) & (gradient > 0)) | ((q >= high) & (gradient < 0)))
-        H = A[:, free].T @ A[:, free] + np.diag(posture[free] ** 2 + damping)
-        step = np.zeros_like(q)
-        step[free] = -np.linalg.solve(H, gradient[free])
-        step *= min(1.0, 0.5 / max(np.abs(step[3:]).max(), 1e-12))
-        trial = np.clip(q + step, low, high)
-        trial_value, trial_J = evaluate(trial)
-        trial_cost = cost(trial, trial_value)
-        if trial_cost < best:
-            small = best - trial_cost < 1e-12 + 1e-7 * best
-            q, value, J, best = trial, trial_value, trial_J, trial_cost
-            damping = max(damping / 10, 1e-10)
-            if small:
-                break
-        else:
-            damping *= 10
-            if damping > 1.0:
-                break
-    return q, value
 
 
 # --- contact forces and torques that a given motion needs --------------------------
