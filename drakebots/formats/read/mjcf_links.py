@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from pydrake.common.eigen_geometry import Quaternion
-from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
+from pydrake.math import RigidTransform, RotationMatrix
 
 from drakebots.core.errors import InvalidInput, ModelProblem
 from drakebots.core.lazy import late
@@ -210,8 +210,8 @@ def sdf_model(tree: Tree, name: str, efforts: dict[str, float]) -> SdfModel:
     for site in range(tree.model.nsite):
         body, given = int(tree.model.site_bodyid[site]), tree.model.site(site).name
         if given and body in tree.links and body:
-            frame = tree.take(given, "site", is_ours=True)
-            sdf.frames.append((frame, tree.links[body], _pose(tree.pose("site", site))))
+            frame, X = tree.take(given, "site", is_ours=True), tree.pose("site", site)
+            sdf.frames.append((frame, tree.links[body], SdfPose.of(X)))
     sdf.filters += _family_filters(tree) + _mask_filters(tree) + _excluded(tree)
     return sdf
 
@@ -224,25 +224,20 @@ def _add_body(sdf: SdfModel, tree: Tree, body: int, efforts: dict[str, float]) -
     for joint in joints[:-1]:
         # Before its joints move, all links of a body have its frame.
         between = tree.take(f"{name}_{joint.kind}", is_ours=True)
-        _place(sdf, SdfLink(between, 0.0, SdfPose(), np.zeros((3, 3)), []), parent, X)
+        sdf.place(SdfLink(between), parent, X)
         sdf.joints[joint.name] = _joint(tree, joint, parent, between, efforts)
         parent, X = between, RigidTransform()
     moments, _ = principal_inertia(np.diag(model.body_inertia[body]))
-    com = _pose(transform(model.body_ipos[body], model.body_iquat[body]))
+    com = SdfPose.of(transform(model.body_ipos[body], model.body_iquat[body]))
     shapes = _geometries(tree, body)
     mass = float(model.body_mass[body])
-    _place(sdf, SdfLink(name, mass, com, np.diag(moments), shapes), parent, X)
+    sdf.place(SdfLink(name, mass, com, np.diag(moments), shapes), parent, X)
     if joints:
         joint = joints[-1]
         sdf.joints[joint.name] = _joint(tree, joint, parent, name, efforts)
     elif not is_free:
         weld = tree.take(f"{parent}_welds_to_{name}", is_ours=True)
         sdf.joints[weld] = SdfJoint(weld, "fixed", parent, name)
-
-
-def _place(sdf: SdfModel, link: SdfLink, parent: str, X: RigidTransform) -> None:
-    link.pose, link.relative_to = _pose(X), None if parent == "world" else parent
-    sdf.links[link.name] = link
 
 
 def _joint(
@@ -271,10 +266,6 @@ def _joint(
     )
 
 
-def _pose(X: RigidTransform) -> SdfPose:
-    return SdfPose(X.translation(), RollPitchYaw(X.rotation()).vector())
-
-
 # --- shapes ---
 
 
@@ -299,7 +290,7 @@ def _geometries(tree: Tree, body: int) -> list[SdfGeometry]:
             if not values:
                 tree.left_out[f"shapes of type {shape}"] += 1
                 break
-            made = SdfGeometry(kind, f"{name}_{kind}", _pose(X_BG), shape, values)
+            made = SdfGeometry(kind, f"{name}_{kind}", SdfPose.of(X_BG), shape, values)
             if kind == "visual":
                 made = replace(made, rgba=_color(tree, geom))
             else:

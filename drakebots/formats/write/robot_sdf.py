@@ -13,7 +13,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from pydrake.math import RigidTransform, RollPitchYaw
+from pydrake.math import RigidTransform
 from pydrake.multibody.tree import LinearBushingRollPitchYaw, LinearSpringDamper
 
 from drakebots.core.errors import DrakebotsWarning, some
@@ -138,7 +138,7 @@ class _Writer(Writer):
             child = part.name
             if step is not part.steps[-1]:
                 child = self._own(f"{part.name}_{step.name}")
-                self._place(_empty(child), parent, X)
+                self.sdf.place(SdfLink(child), parent, X)
             else:
                 self._link(part, child, parent, X)
             self._joint(part, step, parent, child)
@@ -148,17 +148,13 @@ class _Writer(Writer):
             if not part.is_free:
                 self._weld(parent, part.name)
 
-    def _place(self, link: SdfLink, parent: str, X: RigidTransform) -> None:
-        link.pose, link.relative_to = _pose(X), None if parent == "world" else parent
-        self.sdf.links[link.name] = link
-
     def _link(self, part: Part, name: str, parent: str, X: RigidTransform) -> None:
-        link = _empty(name)
+        link = SdfLink(name)
         if part.parent is not None:
             link.mass, p_BC, link.inertia = part.inertia()
             link.com = SdfPose(p_BC)
         link.geometries = [self._shape(form) for form in part.forms]
-        self._place(link, parent, X)
+        self.sdf.place(link, parent, X)
 
     def _shape(self, form: Form) -> SdfGeometry:
         sizes, names = shape_sizes(form.shape), _SIZES.get(form.kind, ())
@@ -173,7 +169,7 @@ class _Writer(Writer):
         return SdfGeometry(
             "visual" if is_drawn else "collision",
             form.name,
-            _pose(form.X_BG),
+            SdfPose.of(form.X_BG),
             tag,
             values,
             form.rgba,
@@ -222,18 +218,10 @@ class _Writer(Writer):
             for end, F in (("frameA", bushing.frameA()), ("frameC", bushing.frameC())):
                 says[end] = self._own(f"bushing_{end}")
                 link, X = self.part(F.body()).name, F.GetFixedPoseInBodyFrame()
-                self.sdf.frames.append((says[end], link, _pose(X)))
+                self.sdf.frames.append((says[end], link, SdfPose.of(X)))
             says |= bushing_constants(bushing)
             self.sdf.elements.append(("linear_bushing_rpy", says))
 
     def _ends(self, bodies, points) -> dict[str, object]:
         (A, B), (p, q) = (self.part(body).name for body in bodies), points
         return {"body_A": A, "p_AP": p, "body_B": B, "p_BQ": q}
-
-
-def _empty(name: str) -> SdfLink:
-    return SdfLink(name, 0.0, SdfPose(), np.zeros((3, 3)), [])
-
-
-def _pose(X: RigidTransform) -> SdfPose:
-    return SdfPose(X.translation(), RollPitchYaw(X.rotation()).vector())

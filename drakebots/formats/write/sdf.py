@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.formats.read.tree import add, write_inertial
 from drakebots.model import Coupler
@@ -26,6 +27,11 @@ class SdfPose:
 
     p: np.ndarray = field(default_factory=lambda: np.zeros(3))
     rpy: np.ndarray = field(default_factory=lambda: np.zeros(3))
+
+    @classmethod
+    def of(cls, X: RigidTransform) -> SdfPose:
+        """As SDF writes it."""
+        return cls(X.translation(), RollPitchYaw(X.rotation()).vector())
 
 
 @dataclass(frozen=True)
@@ -69,10 +75,10 @@ class SdfLink:
     """
 
     name: str
-    mass: float
-    com: SdfPose
-    inertia: np.ndarray
-    geometries: list[SdfGeometry]
+    mass: float = 0.0
+    com: SdfPose = field(default_factory=SdfPose)
+    inertia: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+    geometries: list[SdfGeometry] = field(default_factory=list)
     pose: SdfPose = field(default_factory=SdfPose)
     relative_to: str | None = None
 
@@ -149,6 +155,12 @@ class SdfModel:
     frames: list[tuple[str, str, SdfPose]] = field(default_factory=list)
     elements: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
     filters: list[SdfFilter] = field(default_factory=list)
+
+    def place(self, link: SdfLink, parent: str, X: RigidTransform) -> None:
+        """Adds a link at a pose in another one, or in the world."""
+        link.pose = SdfPose.of(X)
+        link.relative_to = None if parent == "world" else parent
+        self.links[link.name] = link
 
 
 def model_sdf(model: SdfModel) -> str:
