@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         model_names,
         moved_positions,
         one_named,
+        outward_joints,
         part_name,
         point_in_world,
         point_jacobian,

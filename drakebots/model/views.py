@@ -41,6 +41,34 @@ def joints_of(plant: MultibodyPlant) -> list[Joint]:
     return [plant.get_joint(i) for i in plant.GetJointIndices()]
 
 
+def outward_joints(plant: MultibodyPlant) -> list[tuple[Joint, bool]]:
+    """All joints, those nearer to the world first, and whether the child is nearer.
+
+    Files may name as the parent what a joint carries.
+
+    Raises:
+        InvalidInput: for joints that close loops.
+    """
+    reached, found, left = {0}, [], joints_of(plant)
+    while left:
+        rest = []
+        for joint in left:
+            parent, child = joint.parent_body(), joint.child_body()
+            nearer = [int(body.index()) in reached for body in (parent, child)]
+            if nearer[0] == nearer[1]:
+                rest.append(joint)
+                continue
+            found.append((joint, nearer[1]))
+            reached |= {int(parent.index()), int(child.index())}
+        if len(rest) == len(left):
+            names = ", ".join(joint.name() for joint in rest)
+            raise InvalidInput(
+                f"joints {names} close loops; cut them and list them as loops"
+            )
+        left = rest
+    return found
+
+
 def single_joints(plant: MultibodyPlant) -> list[Joint]:
     """The joints of one degree of freedom."""
     return [joint for joint in joints_of(plant) if joint.num_velocities() == 1]

@@ -35,7 +35,7 @@ from drakebots.model import (
     find_body,
     force_elements,
     joint_slices,
-    joints_of,
+    outward_joints,
     part_name,
     rotor_inertias,
     spring_law,
@@ -457,29 +457,14 @@ def _walk(plant: MultibodyPlant) -> list[Link]:
     Raises:
         InvalidInput: for joints that close loops.
     """
-    joints = joints_of(plant)
-    placed, links = {0}, []
-    while joints:
-        rest = []
-        for joint in joints:
-            parent = int(joint.parent_body().index())
-            child = int(joint.child_body().index())
-            F, M = joint.frame_on_parent(), joint.frame_on_child()
-            ends = _constant_pose(F), _constant_pose(M).inverse()
-            if parent in placed and child not in placed:
-                links.append(Link(child, parent, joint, False, *ends))
-                placed.add(child)
-            elif child in placed and parent not in placed:
-                links.append(Link(parent, child, joint, True, *ends))
-                placed.add(parent)
-            else:
-                rest.append(joint)
-        if len(rest) == len(joints):
-            names = ", ".join(joint.name() for joint in rest)
-            raise InvalidInput(
-                f"joints {names} close loops; cut them and list them as loops"
-            )
-        joints = rest
+    links = []
+    for joint, is_turned in outward_joints(plant):
+        ends = [int(x.index()) for x in (joint.parent_body(), joint.child_body())]
+        F, M = joint.frame_on_parent(), joint.frame_on_child()
+        poses = _constant_pose(F), _constant_pose(M).inverse()
+        links.append(
+            Link(ends[not is_turned], ends[is_turned], joint, is_turned, *poses)
+        )
     return links
 
 

@@ -31,11 +31,8 @@ from pydrake.geometry import Convex, Mesh, Rgba, Role
 from pydrake.math import RigidTransform
 from pydrake.multibody.plant import CoulombFriction
 from pydrake.multibody.tree import (
-    Joint,
-    JointIndex,
     LinearBushingRollPitchYaw,
     RigidBody,
-    world_index,
 )
 from pydrake.systems.framework import DiagramBuilder
 
@@ -51,6 +48,7 @@ from drakebots.model import (
     find_body,
     joint_springs,
     joints_of,
+    outward_joints,
     part_name,
     rotor_inertias,
 )
@@ -297,7 +295,7 @@ def read_parts(robot: Robot, path: Path | None = None) -> list[Part]:
     plant = robot.plant
     springs, rotors = joint_springs(plant), rotor_inertias(plant)
     parts = {int(body.index()): Part(body) for body in bodies_of(plant)}
-    turned = _turned(joints_of(plant))
+    turned = {joint.index() for joint, is_turned in outward_joints(plant) if is_turned}
     for joint in joints_of(plant):
         ends = [joint.parent_body(), joint.child_body()]
         frames = [joint.frame_on_parent(), joint.frame_on_child()]
@@ -324,22 +322,6 @@ def read_parts(robot: Robot, path: Path | None = None) -> list[Part]:
     for part in order:  # which grows
         order += part.children
     return order
-
-
-def _turned(joints: Sequence[Joint]) -> set[JointIndex]:
-    """The joints whose child is nearer to the world: files may name as the parent what
-    a joint carries, and Drake turns it round."""
-    turned, reached, left = set(), {world_index()}, list(joints)
-    while left:
-        for joint in left:
-            ends = [joint.parent_body().index(), joint.child_body().index()]
-            if reached.intersection(ends):
-                break
-        left.remove(joint)
-        if ends[0] not in reached:
-            turned.add(joint.index())
-        reached.update(ends)
-    return turned
 
 
 def _steps(joint, springs, rotors: np.ndarray) -> list[Step]:
