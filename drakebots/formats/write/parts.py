@@ -19,7 +19,7 @@ import os
 import shutil
 import warnings
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -32,6 +32,7 @@ from pydrake.math import RigidTransform
 from pydrake.multibody.plant import CoulombFriction
 from pydrake.multibody.tree import (
     LinearBushingRollPitchYaw,
+    LinearSpringDamper,
     RigidBody,
 )
 from pydrake.systems.framework import DiagramBuilder
@@ -46,6 +47,7 @@ from drakebots.model import (
     bodies_of,
     central_inertia,
     find_body,
+    force_elements,
     joint_springs,
     joints_of,
     outward_joints,
@@ -189,6 +191,22 @@ class Writer:
     def X_LB(self, part: Part) -> RigidTransform:
         """Pose of a part's body in its link of the document."""
         return RigidTransform()
+
+    def between_points(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Loops, and springs between points, in Drake's words: the tag of each, and its
+        values by their names, such as p_AP [m]."""
+        for loop, *points in self.robot.model.balls(self.plant):
+            yield "ball_constraint", self._ends((loop.body_A, loop.body_B), points)
+        for spring in force_elements(self.plant, LinearSpringDamper):
+            ends = (spring.bodyA(), spring.bodyB()), (spring.p_AP(), spring.p_BQ())
+            law = ("free_length", "stiffness", "damping")
+            says = {key: getattr(spring, key)() for key in law}
+            yield "linear_spring_damper", self._ends(*ends) | says
+
+    def _ends(self, bodies, points) -> dict[str, Any]:
+        (A, B), (p, q) = map(self.part, bodies), points
+        ends = {"body_A": A.name, "p_AP": self.X_LB(A) @ p}
+        return ends | {"body_B": B.name, "p_BQ": self.X_LB(B) @ q}
 
     def description(self) -> dict[str, dict[str, Any]]:
         """Feet, points and loops in the frames of the links."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from pydrake.math import RigidTransform
-from pydrake.multibody.tree import LinearBushingRollPitchYaw, LinearSpringDamper
+from pydrake.multibody.tree import LinearBushingRollPitchYaw
 
 from drakebots.core.errors import DrakebotsWarning, some
 from drakebots.core.files import write_text
@@ -205,14 +205,7 @@ class _Writer(Writer):
 
     def _elements(self) -> None:
         """Loops, springs between points, and bushings."""
-        for loop, *points in self.robot.model.balls(self.plant):
-            ends = self._ends((loop.body_A, loop.body_B), points)
-            self.sdf.elements.append(("ball_constraint", ends))
-        for spring in force_elements(self.plant, LinearSpringDamper):
-            ends = (spring.bodyA(), spring.bodyB()), (spring.p_AP(), spring.p_BQ())
-            law = ("free_length", "stiffness", "damping")
-            says = self._ends(*ends) | {key: getattr(spring, key)() for key in law}
-            self.sdf.elements.append(("linear_spring_damper", says))
+        self.sdf.elements += self.between_points()
         for bushing in force_elements(self.plant, LinearBushingRollPitchYaw):
             says = {}
             for end, F in (("frameA", bushing.frameA()), ("frameC", bushing.frameC())):
@@ -221,7 +214,3 @@ class _Writer(Writer):
                 self.sdf.frames.append((says[end], link, SdfPose.of(X)))
             says |= bushing_constants(bushing)
             self.sdf.elements.append(("linear_bushing_rpy", says))
-
-    def _ends(self, bodies, points) -> dict[str, object]:
-        (A, B), (p, q) = (self.part(body).name for body in bodies), points
-        return {"body_A": A, "p_AP": p, "body_B": B, "p_BQ": q}

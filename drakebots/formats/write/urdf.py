@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
-from pydrake.multibody.tree import LinearBushingRollPitchYaw, LinearSpringDamper
+from pydrake.multibody.tree import LinearBushingRollPitchYaw
 
 from drakebots.core.checks import check_value, one_of
 from drakebots.core.errors import InvalidInput
@@ -123,19 +123,17 @@ class _Writer(Writer):
         self._couplers()
         self._transmissions()
         self._filters()
-        for loop, *points in self.robot.model.balls(self.plant):
-            self._between("ball_constraint", (loop.body_A, loop.body_B), points)
+        for tag, says in self.between_points():
+            element = add(self.root, f"drake:{tag}")
+            for key, value in says.items():
+                kind = "name" if isinstance(value, str) else "value"
+                add(element, f"drake:{tag}_{key}", **{kind: value})
         for bushing in force_elements(self.plant, LinearBushingRollPitchYaw):
             frames = []
             for F in (bushing.frameA(), bushing.frameC()):
                 part, X_BF = self.part(F.body()), F.GetFixedPoseInBodyFrame()
                 frames.append(self._frame(part.name, part.X_LB @ X_BF))
             self._bushing(frames, bushing_constants(bushing))
-        for spring in force_elements(self.plant, LinearSpringDamper):
-            ends, tag = (spring.bodyA(), spring.bodyB()), "linear_spring_damper"
-            element = self._between(tag, ends, (spring.p_AP(), spring.p_BQ()))
-            for key in ("free_length", "stiffness", "damping"):
-                add(element, f"drake:{tag}_{key}", value=getattr(spring, key)())
         return self.root
 
     def joined_frames(self) -> dict[str, list]:
@@ -267,15 +265,6 @@ class _Writer(Writer):
                     add(group, "drake:member", link=part.name)
                     groups[part.name] = group
             add(groups[one.name], tag.format("ignored_"), name=other.name)
-
-    def _between(self, tag: str, bodies, points) -> ET.Element:
-        element = add(self.root, f"drake:{tag}")
-        for end, body, p in zip(("A", "B"), bodies, points):
-            part, point = self.part(body), {"A": "AP", "B": "BQ"}[end]
-            in_link = part.X_LB @ np.asarray(p)
-            add(element, f"drake:{tag}_body_{end}", name=part.name)
-            add(element, f"drake:{tag}_p_{point}", value=in_link)
-        return element
 
     def _frame(self, link: str, X: RigidTransform) -> str:
         self.frames += 1
