@@ -23,6 +23,7 @@ from math import ceil
 
 import casadi as ca
 import numpy as np
+from scipy.ndimage import uniform_filter1d
 
 from drakebots.core.errors import InvalidInput
 from drakebots.model import contexts_along, effort_limits, plane_rotation
@@ -298,7 +299,9 @@ def _course(gait: Gait) -> np.ndarray:
     # w (1 - 1/cosh(t/2)).
     support = aim.nominal / (2 * gait.rounds)
     sway = 1 - 1 / np.cosh(support / 2)
-    lift = sway * _smooth(carried, max(K // 6, 1), repeats)
+    # Averaged over a third of the time, around a cycle or with its ends repeated.
+    width, mode = 2 * max(K // 6, 1) + 1, "wrap" if repeats else "nearest"
+    lift = sway * uniform_filter1d(carried, width, axis=0, mode=mode)
     # Intervals to knots.
     ends = np.vstack([lift[-1:] if repeats else np.zeros((1, 2)), lift])
     if not repeats:
@@ -309,15 +312,6 @@ def _course(gait: Gait) -> np.ndarray:
     q[:, at["x"]] += c * ends[:, 0] - s * ends[:, 1]
     q[:, at["y"]] += s * ends[:, 0] + c * ends[:, 1]
     return q
-
-
-def _smooth(values: np.ndarray, width: int, periodic: bool) -> np.ndarray:
-    """Moving average over 2 width + 1 rows, around a cycle or with ends repeated."""
-    mode = "wrap" if periodic else "edge"
-    padded = np.pad(values, ((width, width), (0, 0)), mode=mode)
-    kernel = np.ones(2 * width + 1) / (2 * width + 1)
-    columns = [np.convolve(column, kernel, mode="valid") for column in padded.T]
-    return np.column_stack(columns)
 
 
 def _feet(gait: Gait) -> np.ndarray:
