@@ -198,8 +198,63 @@ FLOOR = HalfSpace(), RigidTransform()
 """The half space z <= 0 and its pose."""
 
 
+class _Grid:
+    """Ground through heights z (len(x), len(y)) on the grid lines x and y."""
+
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+
+    @cached_property
+    def _coefficients(self) -> np.ndarray:
+        across_x = _spline_matrix(len(self.x))
+        across_y = _spline_matrix(len(self.y))
+        return across_x @ self.z @ across_y.T
+
+    def _height_and_slopes(self, p):
+        (X, dX), (Y, dY) = (_basis(p[k], g) for k, g in enumerate((self.x, self.y)))
+        rows = ca.DM(self._coefficients)
+        along = ca.mtimes(rows, Y)
+        return (ca.dot(X, along), ca.dot(dX, along), ca.dot(X, ca.mtimes(rows, dY)))
+
+    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        points = np.stack([x, y, np.zeros_like(x)], axis=-1).reshape(-1, 3)
+        return np.array(self._height_function(points.T)).reshape(np.shape(x))
+
+    @cached_property
+    def _height_function(self) -> ca.Function:
+        p = ca.SX.sym("p", 3)
+        return ca.Function("height", [p], [self._height_and_slopes(p)[0]])
+
+    def distance(self, p: ca.SX) -> ca.SX:
+        h, hx, hy = self._height_and_slopes(p)
+        return (p[2] - h) / ca.sqrt(1 + hx**2 + hy**2)
+
+    def frame(self, p: ca.SX) -> Frame:
+        """The frame of the ground vertically below p."""
+        _, hx, hy = self._height_and_slopes(p)
+        n = ca.vertcat(-hx, -hy, 1)
+        return frame_about(n / ca.norm_2(n))
+
+    @cached_property
+    def surface(self) -> Surface:
+        """Two triangles for each square of the grid, which end at its sides."""
+        x, y = np.meshgrid(self.x, self.y, indexing="ij")
+        corners = np.column_stack([x.ravel(), y.ravel(), self.z.ravel()])
+        number = np.arange(len(corners)).reshape(self.z.shape)
+        a, b = number[:-1, :-1].ravel(), number[1:, :-1].ravel()
+        c, d = number[1:, 1:].ravel(), number[:-1, 1:].ravel()
+        return corners, np.vstack([np.column_stack(t) for t in ((a, b, c), (a, c, d))])
+
+    def solids(self) -> Solids:
+        return _pieces(type(self).__name__, *self.surface)
+
+    def drawn(self) -> Solids:
+        return [(mesh_of(*self.surface), RigidTransform())]
+
+
 @checked("terrain", eq=False)
-class HeightField(Terrain):
+class HeightField(_Grid, Terrain):
     """Ground z = h(x, y) through heights on a regular grid, for scans and drawings.
 
     h is the bicubic spline through them (twice continuously differentiable,
@@ -234,63 +289,13 @@ class HeightField(Terrain):
                 )
         check(self, "terrain", z=array((len(self.x), len(self.y)), "m"))
 
-    @cached_property
-    def _coefficients(self) -> np.ndarray:
-        across_x = _spline_matrix(len(self.x))
-        across_y = _spline_matrix(len(self.y))
-        return across_x @ self.z @ across_y.T
-
-    def height(self, p: ca.SX) -> ca.SX:
-        """h at the x and y of p."""
-        return self._height_and_slopes(p)[0]
-
-    def _height_and_slopes(self, p):
-        (X, dX), (Y, dY) = (_basis(p[k], g) for k, g in enumerate((self.x, self.y)))
-        rows = ca.DM(self._coefficients)
-        along = ca.mtimes(rows, Y)
-        return (ca.dot(X, along), ca.dot(dX, along), ca.dot(X, ca.mtimes(rows, dY)))
-
-    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        points = np.stack([x, y, np.zeros_like(x)], axis=-1).reshape(-1, 3)
-        return np.array(self._height_function(points.T)).reshape(np.shape(x))
-
-    @cached_property
-    def _height_function(self) -> ca.Function:
-        p = ca.SX.sym("p", 3)
-        return ca.Function("height", [p], [self.height(p)])
-
-    def distance(self, p: ca.SX) -> ca.SX:
-        h, hx, hy = self._height_and_slopes(p)
-        return (p[2] - h) / ca.sqrt(1 + hx**2 + hy**2)
-
-    def frame(self, p: ca.SX) -> Frame:
-        """The frame of the ground vertically below p."""
-        _, hx, hy = self._height_and_slopes(p)
-        n = ca.vertcat(-hx, -hy, 1)
-        return frame_about(n / ca.norm_2(n))
-
-    @cached_property
-    def surface(self) -> Surface:
-        """Two triangles for each square of the grid, which end at its sides."""
-        x, y = np.meshgrid(self.x, self.y, indexing="ij")
-        corners = np.column_stack([x.ravel(), y.ravel(), self.z.ravel()])
-        number = np.arange(len(corners)).reshape(self.z.shape)
-        a, b = number[:-1, :-1].ravel(), number[1:, :-1].ravel()
-        c, d = number[1:, 1:].ravel(), number[:-1, 1:].ravel()
-        return corners, np.vstack([np.column_stack(t) for t in ((a, b, c), (a, c, d))])
-
-    def solids(self) -> Solids:
-        return _pieces("HeightField", *self.surface)
-
-    def drawn(self) -> Solids:
-        return [(mesh_of(*self.surface), RigidTransform())]
-
 
 @checked("terrain", eq=False)
-class Image(Terrain):
+class Image(_Grid, Terrain):
     """The :class:`HeightField` of a picture: black is z = 0, white the height.
 
-    Its middle is the origin; x grows to the right, and y upwards.
+    Its middle is the origin; x grows to the right, and y upwards. Each height is the
+    mean of its part of the picture.
     """
 
     file: Path
@@ -303,11 +308,6 @@ class Image(Terrain):
     """Number of grid lines along x, and as dense ones along y."""
 
     def __post_init__(self):
-        _ = self.field
-
-    @cached_property
-    def field(self) -> HeightField:
-        """The heights, each the mean of its part of the picture."""
         file = _there(self.file)
         try:
             grey = image.imread(file)
@@ -326,28 +326,10 @@ class Image(Terrain):
             )
             parts = [grey.take(range(a, b), axis) for a, b in zip(first, last)]
             grey = np.stack([part.mean(axis=axis) for part in parts], axis=axis)
-        sides = (
-            np.linspace(-d / 2, d / 2, n) for d, n in zip((self.length, across), many)
-        )
-        return HeightField(*sides, self.height * grey)
-
-    def scaled(self, length_unit: float) -> HeightField:
-        return self.field.scaled(length_unit)
-
-    def distance(self, p: ca.SX) -> ca.SX:
-        return self.field.distance(p)
-
-    def frame(self, p: ca.SX) -> Frame:
-        return self.field.frame(p)
-
-    def heights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return self.field.heights(x, y)
-
-    def solids(self) -> Solids:
-        return self.field.solids()
-
-    def drawn(self) -> Solids:
-        return self.field.drawn()
+        sides = zip((self.length, across), many)
+        lines = [np.linspace(-d / 2, d / 2, n) for d, n in sides]
+        for name, made in zip("xyz", (*lines, self.height * grey)):
+            object.__setattr__(self, name, made)
 
 
 @checked("terrain", eq=False)

@@ -196,7 +196,7 @@ def test_a_picture_is_a_height_field(files):
     x = np.linspace(-0.8, 0.8, 9)
     found = picture.heights(x, np.zeros(9))
     np.testing.assert_allclose(found, 0.1 * (1 + x), atol=0.012)
-    assert picture.field.z.shape == (11, 6) and np.ptp(picture.field.y) == 1.0
+    assert picture.z.shape == (11, 6) and np.ptp(picture.y) == 1.0
     kinds = [type(shape) for shape, _ in picture.solids()]
     assert len(kinds) == 2 * 10 * 5 and HalfSpace not in kinds
 
