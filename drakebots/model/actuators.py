@@ -90,7 +90,7 @@ def choose_actuators(
         Actuator(name, efforts[name] if effort is None else effort) for name in chosen
     )
     asked = bool(patterns)
-    return actuators, list(_notes(free, driven, chosen, efforts, effort, asked))
+    return actuators, list(_notes(free, driven, chosen, effort, asked))
 
 
 def _matching(patterns: Sequence[str], joints: Sequence[str]) -> list[str]:
@@ -101,7 +101,7 @@ def _matching(patterns: Sequence[str], joints: Sequence[str]) -> list[str]:
     return [n for n in joints if any(fnmatchcase(n, p) for p in patterns)]
 
 
-def _notes(free, driven, chosen, efforts, effort, asked):
+def _notes(free, driven, chosen, effort, asked):
     """Notes on the choice, in one line, and on the joints left without a motor."""
     if not free:
         return
