@@ -22,8 +22,8 @@ from drakebots.skin.coupled import (
     CoupledResult,
     CoupledState,
     CoupledStepper,
-    LinkWeights,
     SceneForces,
+    link_weights,
     whole_com,
 )
 from drakebots.skin.coupled.driven import DrivenSkeleton
@@ -139,7 +139,7 @@ class SkinRecord:
         self.worst_ratio, self.worst_gap = 1.0, 0.0
         glue, feet = robot.glue.by_body(), (each.body for each in stepper.patches)
         self._bodies = list(dict.fromkeys((*glue, *feet)))
-        self._near = LinkWeights(robot.fem, robot.glue).weight.argmax(axis=1)
+        self._near = link_weights(robot.fem, robot.glue).argmax(axis=1)
 
     @property
     def frames(self) -> int:

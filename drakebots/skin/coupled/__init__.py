@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from drakebots.skin.coupled.stepper import (
         CoupledState,
         CoupledStepper,
-        LinkWeights,
+        blended,
+        link_weights,
         rigid_fit,
     )
     from drakebots.skin.coupled.touch import SpringSystem

@@ -342,26 +342,23 @@ def rigid_fit(old: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return R, b - R @ a
 
 
-class LinkWeights:
-    """Weights of the links at each node of a skin, by distance at rest.
+def link_weights(model: FemModel, glue: Glue) -> np.ndarray:
+    """Weights of the links at each node of a skin, by distance at rest (N, links).
 
-    Weights are proportional to 1/d^4 with d the distance to the nearest glue of each
-    link, which blends the motion of links across joints.
+    They are proportional to 1/d^4 with d the distance to the nearest glue of each link,
+    in the order of :meth:`Glue.by_body`, and add to 1; so they blend the motion of
+    links across joints, and the largest is that of the nearest link.
     """
+    held = [model.rest[glue.vertices[rows]] for rows in glue.by_body().values()]
+    distance = [cKDTree(points).query(model.rest)[0] for points in held]
+    weight = 1 / np.maximum(np.stack(distance, axis=1), 1e-6) ** 4
+    return weight / weight.sum(axis=1, keepdims=True)
 
-    def __init__(self, model: FemModel, glue: Glue):
-        self.links = glue.by_body()
-        held = [model.rest[glue.vertices[rows]] for rows in self.links.values()]
-        distance = [cKDTree(points).query(model.rest)[0] for points in held]
-        weight = 1 / np.maximum(np.stack(distance, axis=1), 1e-6) ** 4
-        self.weight = weight / weight.sum(axis=1, keepdims=True)
 
-    def moved(self, x: np.ndarray, moves: list) -> np.ndarray:
-        """x (N, 3) moved by the blend of the links' RigidTransforms."""
-        out = np.zeros_like(x)
-        for k, X in enumerate(moves):
-            out += self.weight[:, [k]] * (X.multiply(x.T).T)
-        return out
+def blended(weights: np.ndarray, x: np.ndarray, moves: list) -> np.ndarray:
+    """x (N, 3) moved by the links' RigidTransforms, by :func:`link_weights`."""
+    moved = [X.multiply(x.T).T for X in moves]
+    return sum(share[:, None] * y for share, y in zip(weights.T, moved))
 
 
 def warm_start(
@@ -401,15 +398,15 @@ def warm_start(
         x = model.rest @ R.T + p if moved else model.rest.copy()
         x[glue.vertices] = new
         return x
-    weights, path = LinkWeights(model, glue), _path(plant, rest, np.asarray(q))
-    bodies = [find_body(plant, name) for name in weights.links]
+    weights, path = link_weights(model, glue), _path(plant, rest, np.asarray(q))
+    bodies = [find_body(plant, name) for name in glue.by_body()]
     plant.SetPositions(context, rest)
     before = [plant.EvalBodyPoseInWorld(context, body) for body in bodies]
     x = model.rest
     for k, q_k in enumerate(path, start=1):
         goal = held(q_k)
         now = [plant.EvalBodyPoseInWorld(context, body) for body in bodies]
-        x = weights.moved(x, [b @ a.inverse() for a, b in zip(before, now)])
+        x = blended(weights, x, [b @ a.inverse() for a, b in zip(before, now)])
         before, x[glue.vertices] = now, goal
         held_there = Prescribed(glue.vertices, goal)
         how = {"gravity": gravity, "solver": solver, "tolerance": 1e-5}

@@ -25,10 +25,11 @@ from drakebots.fem.solver import Prescribed
 from drakebots.model import find_body
 from drakebots.skin.coupled import (
     Glue,
-    LinkWeights,
+    blended,
     glue_midside,
     glue_points,
     glue_stiffness,
+    link_weights,
 )
 from drakebots.skin.file import SkinnedRobot
 
@@ -76,8 +77,8 @@ def joint_resistance(
         raise InvalidInput(f"{joint}: angles must grow, away from rest")
     plant, context = robot.plant, robot.context
     hinge = plant.GetJointByName(joint)
-    weights = LinkWeights(robot.fem, robot.glue)
-    bodies = [find_body(plant, name) for name in weights.links]
+    weights = link_weights(robot.fem, robot.glue)
+    bodies = [find_body(plant, name) for name in robot.glue.by_body()]
 
     def pose(angle):
         q = robot.rest_positions.copy()
@@ -91,7 +92,7 @@ def joint_resistance(
         for between in np.linspace(now, angle, steps + 1)[1:]:
             after = pose(between)
             moves = [b @ a.inverse() for a, b in zip(before, after)]
-            x, before = weights.moved(x, moves), after
+            x, before = blended(weights, x, moves), after
             held, J = glue_points(plant, context, robot.glue)
             x[robot.glue.vertices] = held
             found = equilibrium(

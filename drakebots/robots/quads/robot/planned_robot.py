@@ -19,7 +19,6 @@ from typing import Annotated
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import Context
-from scipy.spatial import cKDTree
 
 from drakebots.core.checks import array
 from drakebots.core.errors import InvalidInput, NoSolution
@@ -36,6 +35,7 @@ from drakebots.skin.coupled import (
     Glue,
     glue_points,
     glue_stiffness,
+    link_weights,
     rigid_fit,
 )
 from drakebots.skin.file import SkinnedRobot, load_skinned
@@ -104,12 +104,9 @@ class SkinShare:
 
 
 def skin_share(model: FemModel, glue: Glue) -> SkinShare:
-    """Assigns each node to the link of the nearest glued vertex at rest."""
-    links = tuple(dict.fromkeys(glue.bodies))
-    row = {name: k for k, name in enumerate(links)}
-    of_glue = np.array([row[name] for name in glue.bodies])
-    _, nearest = cKDTree(model.rest[glue.vertices]).query(model.rest)
-    return SkinShare(links, of_glue[nearest], model.node_mass)
+    """Assigns each node to the link whose glue is nearest at rest."""
+    nearest = link_weights(model, glue).argmax(axis=1)
+    return SkinShare(tuple(glue.by_body()), nearest, model.node_mass)
 
 
 @dataclass(frozen=True)
