@@ -81,7 +81,6 @@ def nearest_poses(
     """
     steps = np.asarray(steps)
     d = (quad.tree.inertia if inertia is None else inertia).ravel()
-    function = quad.tree.pose_function
     nf = len(quad.soles)
     order = [motion.footfall.feet.index(name) for name in quad.feet]
     weights = np.repeat([FOOT, FLAT, COM], [3 * nf, 3 * nf, 3])
@@ -95,7 +94,7 @@ def nearest_poses(
 
     @lru_cache(maxsize=1)  # values and slopes are asked for one after the other
     def posed(q: bytes):
-        value, J = function(np.frombuffer(q), d)
+        value, J = quad.tree.pose_function(np.frombuffer(q), d)
         return value.full().ravel(), J.full()
 
     def misses(q, target, nominal):
@@ -106,7 +105,8 @@ def nearest_poses(
         J = posed(q.tobytes())[1]
         return np.vstack([weights[:, None] * J, np.diag(posture)])
 
-    q, last, poses, miss = None, 0, [], []
+    base = np.arange(quad.nv) < 4  # of a guess: moves with the COM and the heading
+    q, before, poses, miss = None, None, [], []
     for i in steps:
         nominal = quad.rest.copy()
         nominal[3] += motion.heading[i]
@@ -115,14 +115,8 @@ def nearest_poses(
             nominal[quad.coordinates.index(name)] = values[i]
         feet, normals = motion.feet[i, order].ravel(), np.tile([0.0, 0.0, 1.0], nf)
         target = np.concatenate([feet, normals, motion.com[i]])
-        if q is None:
-            q = nominal
-        else:
-            # The base of the first guess moves along with the COM.
-            q = q.copy()
-            q[:3] += motion.com[i] - motion.com[last]
-            q[3] += motion.heading[i] - motion.heading[last]
-        last = i
+        q = nominal if q is None else q + base * (nominal - before)
+        before = nominal
         how = {"method": "dogbox", "bounds": (low, high), "args": (target, nominal)}
         how |= {"max_nfev": MOST, "ftol": 1e-7}
         q = least_squares(misses, np.clip(q, low, high), slopes, **how).x
