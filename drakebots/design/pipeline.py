@@ -137,10 +137,12 @@ def _designed(
     """The design, stage by stage; see :func:`design_robot`."""
     skin, found = problem.skin, problem.template is None
     begin("surface")
-    grid, animal, notes = _placed(problem, show)
-    begin("skeleton")
-    grid, template, more = _with_template(problem, grid, animal, show)
-    notes += more
+    if problem.surface is None:
+        grid = DistanceGrid.from_implicit(problem.body, _GRID)
+        begin("skeleton")
+        template, notes = problem.template, ()
+    else:
+        grid, template, notes = _in_surface(problem, begin, show)
     skeleton = template.skeleton()
     folds = joint_folds(skeleton, skin.folds)
     if problem.surface is None:
@@ -169,37 +171,29 @@ def _designed(
     return Design(problem, *made, spent(), (*notes, *_passing(through)), through)
 
 
-def _placed(
-    problem: DesignProblem, show: Watch
-) -> tuple[DistanceGrid, Animal | None, tuple[str, ...]]:
-    """The body standing on the ground, the animal if it is one, and notes."""
-    if problem.surface is None:
-        return DistanceGrid.from_implicit(problem.body, _GRID), None, ()
-    animal = None
-    if problem.template is None:
-        surface, notes = _closed(problem.surface)
+def _in_surface(
+    problem: DesignProblem, begin: Callable[[str], None], show: Watch
+) -> tuple[DistanceGrid, Template, tuple[str, ...]]:
+    """A surface on the ground, the template of a skeleton inside it, and notes."""
+    found = problem.template is None
+    if found:
+        surface, mended = _closed(problem.surface)
         animal = side_by_side(stand(surface, problem.forward, problem.up))
-        surface, notes = animal.surface, notes + animal.notes
+        surface, notes = animal.surface, mended + animal.notes
     else:
         surface, notes = stood_up(problem.surface, problem.scale)
     grid = DistanceGrid.from_surface(surface, *_spacing(surface))
     show("surface", _coarse_surface(grid))
-    return grid, animal, notes
-
-
-def _with_template(
-    problem: DesignProblem, grid: DistanceGrid, animal: Animal | None, show: Watch
-) -> tuple[DistanceGrid, Template, tuple[str, ...]]:
-    """The body around a skeleton, the skeleton's template, and notes."""
-    if animal is not None:
-        return _fitted(problem, animal, grid, show)
+    begin("skeleton")
+    if found:
+        grid, template, more = _fitted(problem, animal, grid, show)
+        return grid, template, notes + more
     template, skin = problem.template, problem.skin
-    if problem.surface is not None:
-        build = replace(template.build, skin=skin.wall, sole_skin=skin.foot_wall)
-        template = replace(template, name=problem.name, build=build)
-        template = embed(template, grid, problem.limits)
-        show("skeleton", Fitted(_coarse_surface(grid), template.skeleton(), {}))
-    return grid, template, ()
+    build = replace(template.build, skin=skin.wall, sole_skin=skin.foot_wall)
+    template = replace(template, name=problem.name, build=build)
+    template = embed(template, grid, problem.limits)
+    show("skeleton", Fitted(_coarse_surface(grid), template.skeleton(), {}))
+    return grid, template, notes
 
 
 def _passing(through: Sequence[Through]) -> tuple[str, ...]:

@@ -93,9 +93,8 @@ WAYS = {
         cli/design: design_skinned problem_of
         design/table1: table1_problem table1_template
         design/problem: DesignProblem
-        design/pipeline: design_robot _designed _placed
+        design/pipeline: design_robot _designed
         design/geometry/distance: DistanceGrid.from_implicit
-        design/pipeline: _with_template
         design/skin/fold: joint_folds
         design/skin/hollow: fold_and_hollow
         design/skin/shell: shell_mesh
