@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.trajopt.plan_program import Add, Bodies, PlanProgram, planning
+    from drakebots.trajopt.plan_program import Add, Bodies, PlanProgram
     from drakebots.trajopt.refine import (
         Refinable,
         Refined,
@@ -21,5 +21,6 @@ if TYPE_CHECKING:
         best_of,
         refine_plan,
     )
+    from drakebots.trajopt.solvers import planning
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

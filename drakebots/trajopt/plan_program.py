@@ -42,7 +42,6 @@ from drakebots.trajopt.solvers import (
     ProgramResult,
     ReadBack,
     Solution,
-    check_solver,
     lower,
     name_of,
     options_of,
@@ -453,48 +452,6 @@ class PlanProgram(Generic[Plan]):
         if len(values) == count:
             solution = self._judged(solution, values)
         return self.finish(solution)
-
-
-def planning(
-    solver: str,
-    opened: Callable[[Program, np.ndarray], PlanProgram],
-    *,
-    add: Add | None = None,
-    options: Mapping[str, Any] | None = None,
-    **shared: Any,
-) -> Callable[..., Solution]:
-    """The solver of a planner, called as `call(program, x, options=ours, **how)`.
-
-    Args:
-        solver: one of :data:`drakebots.trajopt.solvers.SOLVERS`; `ours` are for IPOPT
-            with exact Hessians.
-        opened: opens a program of the planner with its start.
-        add: adds a user's own terms to every program, and options, which override
-            ours; None for none.
-        options: the user's options, which override ours.
-        shared: what all calls of :func:`.solvers.solve` share.
-
-    Raises:
-        UnknownName: for an unknown solver.
-    """
-    check_solver(solver)
-
-    def call(
-        program: Program, x: np.ndarray, *, options: Mapping[str, Any], **how: Any
-    ) -> Solution:
-        ours = dict(options) if solver == "exact" else {}
-        how = {"solver": solver, "options": ours | given, **shared, **how}
-        if add is None:
-            return solve(program, x, **how)
-        own = opened(program, x)
-        before = own._set(solver)
-        add(own)
-        after = own._set(solver).items()
-        mine = {k: v for k, v in after if before.get(k) != v}
-        return own._solved({**how, "options": ours | mine | given})[2]
-
-    given = dict(options or {})
-    return call
 
 
 def _bindings(prog: MathematicalProgram) -> list:

@@ -49,7 +49,7 @@ WAYS = {
         trajopt/locomotion/gait: plan_gait Gait
         trajopt/locomotion/problem: targets
         trajopt/contact_implicit/schedule: Schedule
-        trajopt/plan_program: planning
+        trajopt/solvers/solve: planning
         trajopt/locomotion/attempts: by_gait
         trajopt/locomotion/gait: gait_program
         trajopt/locomotion/program: mechanics
@@ -58,7 +58,7 @@ WAYS = {
         trajopt/locomotion/gait: kinematic_guess
         trajopt/solvers/solve: solve
         trajopt/solvers/ipopt_exact: solve_exact
-        trajopt/locomotion/attempts: gait_attempt whole_motion
+        trajopt/locomotion/attempts: gait_attempt
         trajopt/locomotion/program: locomotion_program
         trajopt/contact_implicit/schedule: with_free_contacts
         trajopt/locomotion/attempts: attempt_of judged

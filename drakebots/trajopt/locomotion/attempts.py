@@ -121,20 +121,16 @@ def by_gait(
 
 
 def gait_attempt(gait: Gait, solution: Solution) -> Attempt:
-    """The attempt that a solution of a gait's program is."""
-    implicit, whole = whole_motion(gait, solution)
-    stage = PenaltyStage.of(0.0, solution, float(whole.parts["s"].max()))
-    return attempt_of(gait.aim, implicit, whole, (stage,), gait)
-
-
-def whole_motion(gait: Gait, solution: Solution) -> tuple[ContactImplicit, Solution]:
-    """A gait's solution as one of the contact-implicit program of all its cycles."""
+    """The attempt that a solution of a gait's program is: one of the contact-implicit
+    program of all its cycles."""
     implicit, program = locomotion_program(gait.total)
     parts = _repeated(solution.parts, gait.cycles)
     x = with_free_contacts(implicit.system, implicit.friction, parts, program)
-    residuals = program.residuals(x) if solution.ok else solution.residuals
-    found = replace(solution, program=program, x=x, multipliers=None)
-    return implicit, replace(found, residuals=MappingProxyType(dict(residuals)))
+    found = program.residuals(x) if solution.ok else solution.residuals
+    own = {"residuals": MappingProxyType(dict(found)), "multipliers": None}
+    whole = replace(solution, program=program, x=x, **own)
+    stage = PenaltyStage.of(0.0, solution, float(whole.parts["s"].max()))
+    return attempt_of(gait.aim, implicit, whole, (stage,), gait)
 
 
 def _repeated(parts: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:

@@ -64,9 +64,15 @@ from drakebots.trajopt.locomotion.program import (
     locomotion_program,
 )
 from drakebots.trajopt.locomotion.standing import Standing, stand
-from drakebots.trajopt.plan_program import Add, PlanProgram, planning
+from drakebots.trajopt.plan_program import Add, PlanProgram
 from drakebots.trajopt.program import Program, load_checkpoint
-from drakebots.trajopt.solvers import Clock, PenaltyStage, Solution, check_solver
+from drakebots.trajopt.solvers import (
+    Clock,
+    PenaltyStage,
+    Solution,
+    check_solver,
+    planning,
+)
 
 
 @timed("load")

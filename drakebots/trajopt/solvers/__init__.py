@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         Solution,
         check_solver,
         is_installed,
+        planning,
         scaled_violation,
         solve,
     )

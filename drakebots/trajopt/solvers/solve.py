@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -364,3 +364,42 @@ def _judge(raw: Raw, violation, late, ended) -> tuple[Verdict, str]:
         advice = "try another start, more iterations or a continuation"
         state = f"; {state}; {advice}"
     return Verdict.FAILED, raw.status + state
+
+
+def planning(
+    solver: str,
+    opened: Callable[[Program, np.ndarray], Any],
+    *,
+    add: Callable[[Any], None] | None = None,
+    options: Mapping[str, Any] | None = None,
+    **shared: Any,
+) -> Callable[..., Solution]:
+    """The solver of a planner, called as `call(program, x, options=ours, **how)`.
+
+    Args:
+        solver: one of :data:`SOLVERS`; `ours` are for IPOPT with exact Hessians.
+        opened: opens a program of the planner with its start, as a
+            :class:`~drakebots.trajopt.plan_program.PlanProgram`.
+        add: adds a user's own terms to every program that was opened, and options,
+            which override ours; None for none.
+        options: the user's options, which override ours.
+        shared: what all calls of :func:`solve` share.
+
+    Raises:
+        UnknownName: for an unknown solver.
+    """
+    check_solver(solver)
+    given = dict(options or {})
+
+    def call(
+        program: Program, x: np.ndarray, *, options: Mapping[str, Any], **how: Any
+    ) -> Solution:
+        ours = dict(options) if solver == "exact" else {}
+        how = {"solver": solver, **shared, **how}
+        if add is None:
+            return solve(program, x, options=ours | given, **how)
+        own = replace(opened(program, x), options=ours)
+        add(own)
+        return own.solve(options=given, **how).get_solver_details()
+
+    return call
