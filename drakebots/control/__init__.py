@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from drakebots.control.loop import (
         Controller,
         ControlRun,
-        DiagramRun,
         Law,
         Plant,
         Push,
-        SimulatedRun,
         course_findings,
         run_figures,
         with_solves,
@@ -56,5 +54,6 @@ if TYPE_CHECKING:
     from drakebots.control.solver import MpcSolver
     from drakebots.control.steered import CLOCKS, Orders, SteeredMotion
     from drakebots.control.system import Command, ContactImplicitMpc, MpcLog, Replanning
+    from drakebots.multibody import DiagramRun, SimulatedRun
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

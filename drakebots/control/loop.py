@@ -15,31 +15,25 @@ before the step, for the next one at the earliest, as two systems of a diagram w
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Protocol
 
 import numpy as np
 import xarray as xr
-from pydrake.systems.analysis import Simulator
 
 from drakebots.control.system import Command, MpcLog
 from drakebots.core.checks import finite, non_negative, positive
-from drakebots.core.convert import as_yaml, finite_word
+from drakebots.core.convert import finite_word
 from drakebots.core.errors import InvalidInput, one_line
 from drakebots.core.fields import checked, declared
-from drakebots.core.run import Progress, RunEnd, Stop, Verdict, failed, run_steps
-from drakebots.core.stages import spent
-from drakebots.formats import model_provenance
-from drakebots.model import Model
+from drakebots.core.run import Progress, Stop, failed, run_steps
 from drakebots.multibody import (
     MISSED,
     Finding,
-    advance,
+    SimulatedRun,
     asked,
-    closure_residuals,
     drifted,
-    looked_at,
     went,
 )
 from drakebots.results import Result
@@ -144,97 +138,6 @@ class Plant(Protocol):
 
 
 _SAME = 1e-9  # instants that are nearer to each other are one [s]
-
-
-class SimulatedRun(ABC):
-    """A run in simulation that is judged, and its result.
-
-    Attributes:
-        kind: of the result.
-        problem: as it is stored with the result.
-        model: of the robot.
-        end: how the run ended, where it has.
-    """
-
-    kind: str
-    problem: Any
-    model: Model
-    end: RunEnd
-
-    @abstractmethod
-    def dataset(self) -> xr.Dataset:
-        """What was logged, as named quantities in SI."""
-
-    @abstractmethod
-    def metrics(self, data: xr.Dataset) -> dict:
-        """Figures of the run."""
-
-    @abstractmethod
-    def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
-        """Findings of the verdict, the gravest first."""
-
-    @abstractmethod
-    def verdict(self, figures: dict, findings: list[Finding]) -> tuple[Verdict, str]:
-        """The verdict, and one line on what happened."""
-
-    def options(self) -> dict[str, Any]:
-        """The problem, for the provenance."""
-        return as_yaml(self.problem)
-
-    def origin(self, data: xr.Dataset) -> dict[str, Any]:
-        """Model, residuals and provenance of the result."""
-        seed = getattr(self.problem, "seed", None)
-        return {
-            "model": self.model.name,
-            "residuals": closure_residuals(data),
-            "provenance": model_provenance(self.model, self.options(), seed),
-        }
-
-    def result(self, end: RunEnd) -> Result:
-        """The result of a run that ended so."""
-        self.end, data = end, self.dataset()
-        figures = self.metrics(data)
-        findings = self.findings(data, figures)
-        verdict, message = self.verdict(figures, findings)
-        return Result(
-            kind=self.kind,
-            verdict=verdict,
-            message=message,
-            data=data,
-            timings=spent(),
-            metrics=figures | {"judged": looked_at(findings)},
-            **self.origin(data),
-        )
-
-
-class DiagramRun(SimulatedRun):
-    """The run of a diagram that was built, and what comes of it.
-
-    Attributes:
-        problem: with its `duration` and `time_limit`.
-        simulator: of the diagram, at time 0 and ready to run.
-        robot: the plant whose state is checked, as of
-            :func:`~drakebots.multibody.simulate.advance`.
-    """
-
-    simulator: Simulator
-    robot: Any
-
-    def simulate(self, progress: Progress | None = None) -> Result:
-        """Runs to the end, or as far as it comes.
-
-        Args:
-            progress: called as progress("simulate", time, duration) [s].
-        """
-        end = advance(
-            self.simulator,
-            self.robot,
-            self.problem.duration,
-            progress=progress,
-            time_limit=self.problem.time_limit,
-            reached=self.result,
-        )
-        return self.result(end)
 
 
 class ControlRun(SimulatedRun):

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from drakebots.formats.stored import (
         model_folders,
         model_of,
-        model_provenance,
         terrain_of,
     )
     from drakebots.formats.write.limbs import (
@@ -46,5 +45,6 @@ if TYPE_CHECKING:
         model_sdf,
     )
     from drakebots.formats.write.urdf import LOOPS, write_urdf
+    from drakebots.model import model_provenance
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

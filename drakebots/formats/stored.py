@@ -1,10 +1,10 @@
-"""The model of a result: kept in its provenance, and found again from any folder.
+"""The model of a result, found again from any folder.
 
-A result names its model's files by absolute path and hash, and keeps what Drake parsed.
-:func:`model_of` looks for the files where they were, then at the same place relative to
-the result's file, then among the models that came with drakebots. What it finds counts
-only if the hashes agree; otherwise the model is made from what the result keeps. Meshes
-are not kept.
+A result names its model's files by absolute path and hash, and keeps what Drake parsed
+(:func:`drakebots.model.model_provenance`). :func:`model_of` looks for the files where
+they were, then at the same place relative to the result's file, then among the models
+that came with drakebots. What it finds counts only if the hashes agree; otherwise the
+model is made from what the result keeps. Meshes are not kept.
 """
 
 from __future__ import annotations
@@ -15,111 +15,32 @@ import os
 import tempfile
 import warnings
 import zlib
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from drakebots.core.convert import from_yaml
 from drakebots.core.errors import (
     DrakebotsWarning,
-    FileProblem,
     InvalidInput,
     UnknownName,
 )
 from drakebots.formats.load import load, load_arguments
-from drakebots.formats.read.limits import read_text
 from drakebots.formats.read.tree import read_tree, rename_files, write_tree
 from drakebots.model import (
     ENDINGS,
-    Actuator,
-    Coupler,
-    Loop,
+    KEPT_PARTS,
     Model,
-    Point,
     available_models,
     file_hashes,
-    model_files,
     model_stem,
     package_root,
 )
 from drakebots.multibody import Flat, Terrain
-from drakebots.results import Result, provenance
-
-_SUMMARY = ("actuators", "loop_rows", "independent_rows", "loop_gap")
-"""Entries of a summary on motors and loops, which the file alone may not give."""
-
-_PARTS = {
-    "loops": Loop,
-    "couplers": Coupler,
-    "feet": Point,
-    "points": Point,
-    "actuators": Actuator,
-}
-"""Parts of a model that a result keeps by their fields."""
+from drakebots.results import Result
 
 _LARGEST_TEXT = 100_000_000  # [bytes]
-
-
-# --- keeping ---
-
-
-def model_provenance(
-    model: Model,
-    options: Mapping[str, Any],
-    seed: int | None = None,
-    *,
-    files: Iterable[str | Path] = (),
-) -> dict[str, Any]:
-    """The provenance of a result of a model.
-
-    Args:
-        model: the model.
-        options, seed: as in :func:`drakebots.results.provenance`.
-        files: further files that the model consists of.
-
-    A file that went away during the run is left out: it must not cost a result.
-
-    Raises:
-        InvalidInput: when an option cannot be stored.
-    """
-    named = [*model_files(model.path), *map(Path, files)]
-    paths = dict.fromkeys(os.path.abspath(x) for x in named if os.path.isfile(x))
-    return provenance(paths, options, seed, model=_record(model))
-
-
-def _record(model: Model) -> dict[str, Any]:
-    """A model as plain values."""
-    text, ending, options = model.text, model.ending, dict(model.options)
-    if text is None:
-        text, name = "", model.path.name.lower()
-        with suppress(FileProblem):  # it may have gone away during the run
-            text = read_text(model.path)
-        ending = next(end for end in ENDINGS if name.endswith(end)).removeprefix(".")
-    if "packages" in options:
-        options["packages"] = _absolute(options["packages"])
-    return {
-        "path": os.path.abspath(model.path),
-        "files": dict(model.files),
-        "options": options,
-        "packages": _absolute(model.packages),
-        "text": base64.b64encode(zlib.compress(text.encode(), 9)).decode(),
-        "ending": ending,
-        **{name: [asdict(x) for x in getattr(model, name)] for name in _PARTS},
-        "summary": {name: getattr(model.summary, name) for name in _SUMMARY},
-        "poses": {name: dict(pose) for name, pose in model.poses.items()},
-        "closed": {name: list(q) for name, q in model.closed.items()},
-        "notes": list(model.notes),
-    }
-
-
-def _absolute(packages: Mapping[str, str | Path]) -> dict[str, str]:
-    """Packages that are found from any folder."""
-    return {name: os.path.abspath(place) for name, place in packages.items()}
-
-
-# --- finding ---
 
 
 def model_of(result: Result) -> Model:
@@ -223,7 +144,7 @@ def _kept_model(result: Result, record: Mapping[str, Any], path: Path) -> Model:
             summary=replace(model.summary, **record["summary"]),
             **{
                 name: tuple(kind(**x) for x in record[name])
-                for name, kind in _PARTS.items()
+                for name, kind in KEPT_PARTS.items()
                 # Old results have couplers in the text alone.
                 if name in record or name != "couplers"
             },

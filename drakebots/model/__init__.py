@@ -60,10 +60,12 @@ if TYPE_CHECKING:
     )
     from drakebots.model.model import (
         DRAKE_REFUSALS,
+        KEPT_PARTS,
         Model,
         Summary,
         drake_message,
         heard,
+        model_provenance,
         package_map,
         parse_model,
         shortened,

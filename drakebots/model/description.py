@@ -116,7 +116,8 @@ class Reading:
 
     def parsed(self, path: Path) -> str:
         """The text that Drake parses, of the file itself where none replaces it."""
-        return self.text or path.read_text(encoding="utf-8", errors="replace")
+        text = self.text or path.read_text(encoding="utf-8-sig", errors="replace")
+        return text.strip("\0 \t\r\n")
 
 
 def read_sidecar(path: Path) -> Reading:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,12 @@ from pydrake.multibody.tree import ModelInstanceIndex, RevoluteSpring
 from drakebots.core.errors import ModelProblem, one_line
 from drakebots.model.actuators import Actuator
 from drakebots.model.candidates import FootCandidate
-from drakebots.model.description import Reading
-from drakebots.model.find import package_root
+from drakebots.model.couplers import Coupler
+from drakebots.model.description import Point, Reading
+from drakebots.model.find import ENDINGS, model_files, package_root
 from drakebots.model.loops import Loop, ball_points, find_body
 from drakebots.model.views import actuators_of, joints_of, one_named
+from drakebots.results import provenance
 
 DRAKE_REFUSALS = (RuntimeError, ValueError, LookupError, SystemExit)
 """Errors by which Drake refuses a model; its failed assertions are SystemExit."""
@@ -221,6 +225,75 @@ def _spring_limbs(plant: MultibodyPlant) -> None:
         joint.set_default_damping_vector(damping)
         plant.AddForceElement(RevoluteSpring(joint, 0.0, stiffness))
         plant.RemoveJointActuator(motor)
+
+
+# --- what a result keeps of it -------------------------------------------------
+
+_SUMMARY = ("actuators", "loop_rows", "independent_rows", "loop_gap")
+"""Entries of a summary on motors and loops, which the file alone may not give."""
+
+KEPT_PARTS = {
+    "loops": Loop,
+    "couplers": Coupler,
+    "feet": Point,
+    "points": Point,
+    "actuators": Actuator,
+}
+"""Parts of a model that a result keeps by their fields."""
+
+
+def model_provenance(
+    model: Model,
+    options: Mapping[str, Any],
+    seed: int | None = None,
+    *,
+    files: Iterable[str | Path] = (),
+) -> dict[str, Any]:
+    """The provenance of a result of a model.
+
+    Args:
+        model: the model.
+        options, seed: as in :func:`drakebots.results.provenance`.
+        files: further files that the model consists of.
+
+    A file that went away during the run is left out: it must not cost a result.
+
+    Raises:
+        InvalidInput: when an option cannot be stored.
+    """
+    named = [*model_files(model.path), *map(Path, files)]
+    paths = dict.fromkeys(os.path.abspath(x) for x in named if os.path.isfile(x))
+    return provenance(paths, options, seed, model=_record(model))
+
+
+def _record(model: Model) -> dict[str, Any]:
+    """A model as plain values."""
+    text, ending, options = "", model.ending, dict(model.options)
+    with suppress(OSError):  # the file may have gone away during the run
+        text = model.parsed(model.path)
+    if model.text is None:
+        name = model.path.name.lower()
+        ending = next(end for end in ENDINGS if name.endswith(end)).removeprefix(".")
+    if "packages" in options:
+        options["packages"] = _absolute(options["packages"])
+    return {
+        "path": os.path.abspath(model.path),
+        "files": dict(model.files),
+        "options": options,
+        "packages": _absolute(model.packages),
+        "text": base64.b64encode(zlib.compress(text.encode(), 9)).decode(),
+        "ending": ending,
+        **{name: [asdict(x) for x in getattr(model, name)] for name in KEPT_PARTS},
+        "summary": {name: getattr(model.summary, name) for name in _SUMMARY},
+        "poses": {name: dict(pose) for name, pose in model.poses.items()},
+        "closed": {name: list(q) for name, q in model.closed.items()},
+        "notes": list(model.notes),
+    }
+
+
+def _absolute(packages: Mapping[str, str | Path]) -> dict[str, str]:
+    """Packages that are found from any folder."""
+    return {name: os.path.abspath(place) for name, place in packages.items()}
 
 
 # --- Drake's parser -----------------------------------------------------------

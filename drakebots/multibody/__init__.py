@@ -50,8 +50,10 @@ if TYPE_CHECKING:
         MISSED,
         SUNK,
         Finding,
+        SimulatedRun,
         asked,
         carried,
+        closure_residuals,
         drifted,
         fall,
         fell_at,
@@ -86,12 +88,12 @@ if TYPE_CHECKING:
     )
     from drakebots.multibody.posture import Posture, find_posture
     from drakebots.multibody.simulate import (
+        DiagramRun,
         Logged,
         Sampled,
         add_loggers,
         advance,
         advance_to,
-        closure_residuals,
         joint_angles,
         trajectory_dataset,
     )

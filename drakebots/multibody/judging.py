@@ -1,4 +1,5 @@
-"""Findings of a verdict on a motion: one meaning and one limit for all robots.
+"""Findings of a verdict on a motion, with one meaning and one limit for all robots, and
+a run in simulation that is judged by them.
 
     findings = [tilted(np.radians(19)), *strides_of(strides, planned)]
     verdict, message = judged(end, findings, "walks")
@@ -12,13 +13,19 @@ kilograms.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from drakebots.core.convert import as_yaml
 from drakebots.core.run import RunEnd, Verdict
+from drakebots.core.stages import spent
+from drakebots.model import Model, model_provenance
+from drakebots.results import Result
 
 NARROW = 0.25
 """Half the width of a narrow stance, in heights of the centre of mass. What carries
@@ -258,6 +265,25 @@ def open_loops(data: xr.Dataset, size: float) -> list[Finding]:
     return [Finding(name, float(gaps.max()), "m", PLAY * size, APART * size, words)]
 
 
+def closure_residuals(data: xr.Dataset) -> dict[str, float]:
+    """Largest gaps of loops and coupled joints in a run, by unit.
+
+    Args:
+        data: of :func:`trajectory_dataset`.
+
+    Returns:
+        "loop gap [m]", and where joints follow others "coupler slip [rad]" and, of
+        joints that slide, "coupler slip [m]".
+    """
+    gap = float(data.loop_gap.max()) if "loop_gap" in data else 0.0
+    found = {"loop gap [m]": gap}
+    if "coupler_slip" in data:
+        for unit in dict.fromkeys(data.coupler_unit.values.tolist()):
+            slips = data.coupler_slip.values[:, data.coupler_unit.values == unit]
+            found[f"coupler slip [{unit}]"] = float(slips.max())
+    return found
+
+
 def asked(name: str, share: float, words: str) -> Finding:
     """The finding of the reached share of a command."""
     return Finding(name, abs(1 - share), "1", MISSED, HALF, words)
@@ -338,3 +364,67 @@ def _at_limits(values, limits, names, quantity, words) -> list[Finding]:
     k = int(np.argmax(share))
     said = f"{names[k]} {words} for {share[k]:.0%} of the time"
     return [Finding(quantity, float(share[k]), "1", SATURATED, np.inf, said)]
+
+
+# --- a run that is judged ------------------------------------------------------
+
+
+class SimulatedRun(ABC):
+    """A run in simulation that is judged, and its result.
+
+    Attributes:
+        kind: of the result.
+        problem: as it is stored with the result.
+        model: of the robot.
+        end: how the run ended, where it has.
+    """
+
+    kind: str
+    problem: Any
+    model: Model
+    end: RunEnd
+
+    @abstractmethod
+    def dataset(self) -> xr.Dataset:
+        """What was logged, as named quantities in SI."""
+
+    @abstractmethod
+    def metrics(self, data: xr.Dataset) -> dict:
+        """Figures of the run."""
+
+    @abstractmethod
+    def findings(self, data: xr.Dataset, figures: dict) -> list[Finding]:
+        """Findings of the verdict, the gravest first."""
+
+    @abstractmethod
+    def verdict(self, figures: dict, findings: list[Finding]) -> tuple[Verdict, str]:
+        """The verdict, and one line on what happened."""
+
+    def options(self) -> dict[str, Any]:
+        """The problem, for the provenance."""
+        return as_yaml(self.problem)
+
+    def origin(self, data: xr.Dataset) -> dict[str, Any]:
+        """Model, residuals and provenance of the result."""
+        seed = getattr(self.problem, "seed", None)
+        return {
+            "model": self.model.name,
+            "residuals": closure_residuals(data),
+            "provenance": model_provenance(self.model, self.options(), seed),
+        }
+
+    def result(self, end: RunEnd) -> Result:
+        """The result of a run that ended so."""
+        self.end, data = end, self.dataset()
+        figures = self.metrics(data)
+        findings = self.findings(data, figures)
+        verdict, message = self.verdict(figures, findings)
+        return Result(
+            kind=self.kind,
+            verdict=verdict,
+            message=message,
+            data=data,
+            timings=spent(),
+            metrics=figures | {"judged": looked_at(findings)},
+            **self.origin(data),
+        )

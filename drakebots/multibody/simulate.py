@@ -24,8 +24,9 @@ from drakebots.core.errors import one_line
 from drakebots.core.run import Progress, RunEnd, Stop, failed, run_steps
 from drakebots.model import contexts_along, coupled_joints, slides
 from drakebots.multibody.base import base_body
+from drakebots.multibody.judging import SimulatedRun
 from drakebots.multibody.plant import Robot
-from drakebots.results import with_units
+from drakebots.results import Result, with_units
 
 
 def advance(
@@ -84,6 +85,35 @@ def advance_to(simulator: Simulator, robot: Robot, end: float) -> Stop | None:
     if not np.isfinite(state).all():
         return failed(f"the state diverged before {end:.4g} s; reduce the time step")
     return None
+
+
+class DiagramRun(SimulatedRun):
+    """The run of a diagram that was built, and what comes of it.
+
+    Attributes:
+        problem: with its `duration` and `time_limit`.
+        simulator: of the diagram, at time 0 and ready to run.
+        robot: the plant whose state is checked, as of :func:`advance`.
+    """
+
+    simulator: Simulator
+    robot: Any
+
+    def simulate(self, progress: Progress | None = None) -> Result:
+        """Runs to the end, or as far as it comes.
+
+        Args:
+            progress: called as progress("simulate", time, duration) [s].
+        """
+        end = advance(
+            self.simulator,
+            self.robot,
+            self.problem.duration,
+            progress=progress,
+            time_limit=self.problem.time_limit,
+            reached=self.result,
+        )
+        return self.result(end)
 
 
 @dataclass(frozen=True)
@@ -310,22 +340,3 @@ def _sliding_followers(robot: Robot) -> list[bool]:
     """Whether the follower of each coupler slides, so that its slip is a length."""
     pairs = (coupled_joints(robot.plant, x) for x in robot.closure.couplers)
     return [slides(follower) for follower, _ in pairs]
-
-
-def closure_residuals(data: xr.Dataset) -> dict[str, float]:
-    """Largest gaps of loops and coupled joints in a run, by unit.
-
-    Args:
-        data: of :func:`trajectory_dataset`.
-
-    Returns:
-        "loop gap [m]", and where joints follow others "coupler slip [rad]" and, of
-        joints that slide, "coupler slip [m]".
-    """
-    gap = float(data.loop_gap.max()) if "loop_gap" in data else 0.0
-    found = {"loop gap [m]": gap}
-    if "coupler_slip" in data:
-        for unit in dict.fromkeys(data.coupler_unit.values.tolist()):
-            slips = data.coupler_slip.values[:, data.coupler_unit.values == unit]
-            found[f"coupler slip [{unit}]"] = float(slips.max())
-    return found

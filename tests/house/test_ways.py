@@ -31,9 +31,8 @@ WAYS = {
         robots/hamr/simulate: add_drive
         robots/hamr/model/piezo: PiezoDrive Encoder
         robots/hamr/simulate: _Run
-        control/loop: DiagramRun.simulate
-        multibody/simulate: advance
-        control/loop: SimulatedRun.result
+        multibody/simulate: DiagramRun.simulate advance
+        multibody/judging: SimulatedRun.result
         robots/hamr/simulate: run_dataset
         robots/hamr/metrics: gait_metrics
         multibody/judging: judged
@@ -84,7 +83,7 @@ WAYS = {
         robots/legged/whole_body: WholeBodyControl._tasks WholeBodyControl._body_tasks
         robots/legged/whole_body: WholeBodyControl.displacement
         robots/legged/whole_body: WholeBodyControl._foot_task WholeBodyControl._solve
-        control/loop: SimulatedRun.result
+        multibody/judging: SimulatedRun.result
         robots/legged/track: track_metrics
         multibody/judging: judged
         cli/output: finish

@@ -25,7 +25,6 @@ from pydrake.math import RigidTransform, RollPitchYaw
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Context, DiagramBuilder, OutputPort, System
 
-from drakebots.control import DiagramRun
 from drakebots.core.checks import (
     check_log,
     finite,
@@ -42,6 +41,7 @@ from drakebots.core.units import MM_G_MS, Scaling
 from drakebots.formats import load
 from drakebots.model import Model, driven_joints
 from drakebots.multibody import (
+    DiagramRun,
     Finding,
     Flat,
     Ground,

@@ -16,7 +16,6 @@ import xarray as xr
 from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import Context, DiagramBuilder
 
-from drakebots.control import DiagramRun
 from drakebots.core.checks import (
     check_log,
     finite,
@@ -42,6 +41,7 @@ from drakebots.multibody import (
     GROUND_FRICTION,
     LEANING,
     SUNK,
+    DiagramRun,
     Finding,
     Flat,
     Ground,
