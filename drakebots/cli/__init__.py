@@ -27,7 +27,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from drakebots import __version__
@@ -221,11 +221,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Drake's own chatter (a port it listens on, ...) is not for this user.
     # A filter, since the level is set anew when pydrake is imported.
     logging.getLogger("drake").addFilter(lambda record: record.levelno >= logging.ERROR)
-    with Running() as running:
+    code = 1  # of a second signal, or the end of its time, while it ends
+    with Running() as running, suppress(Stopped):
         try:
-            code = _run(sys.argv[1:] if argv is None else argv, running)
-        except Stopped:  # a second signal, or the end of its time, while it ended
-            code = 1
+            with warnings_on_one_line():
+                args = parse(sys.argv[1:] if argv is None else argv)
+                limit = getattr(args, "time_limit", None)
+                if limit is not None and limit > 0 and math.isfinite(limit):
+                    running.limit(limit)
+                alone = _output.json_alone() if args.json else nullcontext()
+                with _options.claimed_outputs(args), alone, _keeping(args):
+                    ran = args.run(args)
+                sys.stdout.flush()
+            code = ran
+        except (Exception, KeyboardInterrupt) as error:
+            code = _told(error, running)
     return running.exit_code or code
 
 
@@ -237,36 +247,28 @@ def _keeping(args: argparse.Namespace) -> AbstractContextManager[None]:
     return keeping(lambda result: result.save(output))
 
 
-def _run(argv: Sequence[str], running: Running) -> int:
-    try:
-        with warnings_on_one_line():
-            args = parse(argv)
-            limit = getattr(args, "time_limit", None)
-            if limit is not None and limit > 0 and math.isfinite(limit):
-                running.limit(limit)
-            alone = _output.json_alone() if args.json else nullcontext()
-            with _options.claimed_outputs(args), alone, _keeping(args):
-                code = args.run(args)
-            sys.stdout.flush()
-            return code
-    except DrakebotsError as error:
-        print(f"drakebots: {error}", file=sys.stderr)
-        return error.exit_code
-    except (Exception, KeyboardInterrupt) as error:
-        code = getattr(error, "errno", None)
-        if code in (errno.EPIPE, errno.ENOSPC):
-            # The reader of a pipe went away, which is not an error of ours, or no more
-            # can be printed: nor will what is left.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if code == errno.EPIPE:
-                return 0
-            text = f"{one_line(error)}; make room, or print to another place"
-        # What is raised in C or C++ may come out as another error: a module whose
-        # import was cut short as ImportError, a callback's as RuntimeError.
-        elif isinstance(error, KeyboardInterrupt) or running.cause is not None:
-            message = ended_by(error)[1].partition(";")[0]
-            text = f"{message}, before it had a result"
-        else:
-            raise
-        print(f"drakebots: {text}", file=sys.stderr)
-        return 1
+def _told(error: BaseException, running: Running) -> int:
+    """The exit code of what ended a command, after one line on it.
+
+    Raises:
+        the error itself, where it is a fault of ours.
+    """
+    code, number = 1, getattr(error, "errno", None)
+    if isinstance(error, DrakebotsError):
+        code, text = error.exit_code, str(error)
+    elif number in (errno.EPIPE, errno.ENOSPC):
+        # The reader of a pipe went away, which is not an error of ours, or no more
+        # can be printed: nor will what is left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if number == errno.EPIPE:
+            return 0
+        text = f"{one_line(error)}; make room, or print to another place"
+    # What is raised in C or C++ may come out as another error: a module whose
+    # import was cut short as ImportError, a callback's as RuntimeError.
+    elif isinstance(error, KeyboardInterrupt) or running.cause is not None:
+        message = ended_by(error)[1].partition(";")[0]
+        text = f"{message}, before it had a result"
+    else:
+        raise error
+    print(f"drakebots: {text}", file=sys.stderr)
+    return code

@@ -2,8 +2,8 @@
 
 A way is read, not traced: it holds what decides what comes next or does the work of a
 stage, and not what these call inside. A class counts once, with its bases in the same
-file; a method counts where the way goes through it. `main` and `_run`, which every
-command passes, count in the first way.
+file; a method counts where the way goes through it. `main`, which every command passes,
+counts in the first way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.helpers.scripts import ROOT
 
 WAYS = {
     "simulate hamr": """
-        cli/__init__: main _run
+        cli/__init__: main
         cli/task: task_variant
         cli/options: field_values
         robots/hamr/simulate: Simulation
