@@ -26,9 +26,12 @@ import math
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise, product
+from typing import Any
 
 from drakebots import __version__
 from drakebots.cli.progress import warnings_on_one_line
@@ -36,9 +39,6 @@ from drakebots.core.errors import DrakebotsError, InvalidInput, UnknownName, one
 from drakebots.core.lazy import late, resolve
 from drakebots.core.run import Command as Running
 from drakebots.core.run import Stopped, ended_by, keeping
-
-if TYPE_CHECKING:
-    from drakebots.cli.options import Command
 
 _options, _output = late("drakebots.cli.options"), late("drakebots.cli.output")
 
@@ -69,6 +69,150 @@ COMMANDS = {
     "schema": ("write JSON Schemas of our YAML files", "look:write_schemas"),
 }
 """Commands by name: one line, and the command's place; it is imported when typed."""
+
+
+# --- a command and its forms ---------------------------------------------------
+
+Arguments = Callable[[argparse.ArgumentParser], None]
+"""Adds arguments to a parser."""
+Run = Callable[[argparse.Namespace], int]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Options and work of a command, for all models or for one robot.
+
+    Attributes:
+        help: one line.
+        example: a whole command line.
+        arguments: adds the options.
+        run: does the work, returns the exit code.
+    """
+
+    help: str
+    example: str
+    arguments: Arguments
+    run: Run
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form of a command for some robots or files.
+
+    Attributes:
+        title: the robot or kind of result.
+        matches: whether a word of the command line names one.
+        load: gives the options and the work; only then is the robot imported.
+    """
+
+    title: str
+    matches: Callable[[str], bool]
+    load: Callable[[], Variant]
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of the command line.
+
+    Attributes:
+        name: as typed.
+        load: makes the form for whatever no other one matches.
+        forms: its special forms.
+        show_forms: whether `--help` lists the options of all forms.
+        find: raises an error if the model or file that a word names does not exist.
+    """
+
+    name: str
+    load: Callable[[], Variant]
+    forms: Callable[[], Sequence[Form]] = tuple
+    show_forms: bool = False
+    find: Callable[[str], object] = lambda word: None
+
+    @cached_property
+    def general(self) -> Variant:
+        """The form for whatever no other one matches."""
+        return self.load()
+
+    def variant(self, words: Sequence[str]) -> Variant:
+        """Loads the form for the robot or file that a command line names."""
+        pairs = product(self.subjects(words), self.forms())
+        found = (form.load() for word, form in pairs if form.matches(word))
+        return next(found, None) or self.general
+
+    def subjects(self, words: Iterable[str]) -> list[str]:
+        """Words that may name the model or file, the likeliest first.
+
+        Without the options' definitions a word behind `--x` may be its value or, where
+        --x is a switch, the model: such words come last, and only if they exist.
+        """
+        sure, unsure = [], []
+        for last, word in pairwise(words):
+            if not word.startswith("-"):
+                in_doubt = last.startswith("-") and "=" not in last
+                (unsure if in_doubt else sure).append(word)
+        return sure or [word for word in unsure if self._exists(word)]
+
+    def _exists(self, word: str) -> bool:
+        return os.path.exists(word) or any(f.matches(word) for f in self.forms())
+
+    @property
+    def notes(self) -> str:
+        """Epilog of the general form's help, which points to the other forms."""
+        forms = self.forms()
+        if self.show_forms:
+            return "".join(f"\n\nfor {f.title}:\n{_shown(f.load())}" for f in forms)
+        if not forms:
+            return ""
+        return (
+            "\n\nOther options apply to: "
+            + ", ".join(form.title for form in forms)
+            + f".\nSee `drakebots {self.name} {forms[0].title} --help`, for example."
+        )
+
+
+def variant(example: str, *arguments: Arguments | type) -> Callable[[Run], Variant]:
+    """A decorator for the work of a form; its help is the first line of the docstring.
+
+    Args:
+        example: a whole command line.
+        arguments: what adds the options; of a dataclass its fields are.
+    """
+
+    def add(parser: argparse.ArgumentParser) -> None:
+        for part in arguments:
+            if isinstance(part, type):
+                _options.field_options(parser, part, by_place=True)
+            else:
+                part(parser)
+
+    def decorate(run: Run) -> Variant:
+        text = (run.__doc__ or "").partition("\n")[0].rstrip(".")
+        return Variant(text[:1].lower() + text[1:], example, add, run)
+
+    return decorate
+
+
+def command(
+    name: str, example: str, *arguments: Arguments | type, **more: Any
+) -> Callable[[Run], Command]:
+    """A decorator for the work of a command's general form; see :func:`variant`.
+
+    Args:
+        name: as typed.
+        example, arguments: as of :func:`variant`.
+        more: further fields of the command.
+    """
+    return lambda run: Command(name, lambda: variant(example, *arguments)(run), **more)
+
+
+def _shown(variant: Variant) -> str:
+    """Formats the options of a variant as `--help` shows them."""
+    parser = argparse.ArgumentParser(add_help=False, usage=argparse.SUPPRESS)
+    variant.arguments(parser)
+    return parser.format_help().rstrip()
+
+
+# --- the command line ---------------------------------------------------------
 
 
 def find_command(name: str) -> Command:

@@ -11,11 +11,11 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from drakebots.cli import command
 from drakebots.cli.options import (
     Written,
     check_folder,
     chosen,
-    command,
     field_options,
     field_values,
     refuse,

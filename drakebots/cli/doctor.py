@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from drakebots import __version__
-from drakebots.cli.options import command
+from drakebots.cli import command
 from drakebots.cli.output import print_table, tell
 from drakebots.core.files import cache_folder
 from drakebots.core.installed import EXTRAS, version_of

@@ -7,7 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
-from drakebots.cli.options import Written, command, variant
+from drakebots.cli import command, variant
+from drakebots.cli.options import Written
 from drakebots.cli.output import print_table, tell
 from drakebots.core.checks import known
 from drakebots.core.fields import checked

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from drakebots import view
-from drakebots.cli import complete
+from drakebots.cli import Form, command, complete
 from drakebots.cli.inputs import (
     MODEL_OPTIONS,
     Loading,
@@ -21,24 +21,22 @@ from drakebots.cli.inputs import (
 )
 from drakebots.cli.options import (
     TABLE,
-    Form,
     Written,
     chosen,
-    command,
     completes,
     drawing,
-    refuse,
-)
-from drakebots.cli.output import (
     drawings,
     drawn,
+    refuse,
+    write_data,
+)
+from drakebots.cli.output import (
     model_table,
     print_report,
     print_rows,
     print_table,
     report_of,
     tell,
-    write_data,
 )
 from drakebots.core.checks import finite, known, positive, whole
 from drakebots.core.convert import schema

@@ -1,15 +1,14 @@
-"""Commands in all their forms, and options that they share: fields, files to write."""
+"""Options that commands share: fields of dataclasses, and files to write."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, is_dataclass
-from functools import cached_property, partial
-from itertools import pairwise, product
+from functools import partial
 from pathlib import Path
 from types import UnionType
 from typing import (
@@ -23,12 +22,20 @@ from typing import (
     get_origin,
 )
 
+from drakebots.cli.output import exit_code, print_report, report_of, tell
+from drakebots.cli.progress import warn
 from drakebots.core.checks import Rule
 from drakebots.core.convert import changed_by_word, from_word, item_of, subclasses
-from drakebots.core.errors import FileProblem, InvalidInput
+from drakebots.core.errors import (
+    DrakebotsError,
+    DrawingProblem,
+    FileProblem,
+    InvalidInput,
+)
 from drakebots.core.fields import Field, checked, declared
 from drakebots.core.files import check_output, claimed, with_ending
 from drakebots.core.lazy import resolve
+from drakebots.core.run import check_stop, ended_by, saving
 from drakebots.plots import check_ending
 from drakebots.robots import record
 
@@ -36,149 +43,9 @@ if TYPE_CHECKING:
     from drakebots.model import Model
     from drakebots.results import Result
 
-# --- commands -----------------------------------------------------------------
-
-Arguments = Callable[[argparse.ArgumentParser], None]
-"""Adds arguments to a parser."""
-Run = Callable[[argparse.Namespace], int]
-
-
-@dataclass(frozen=True)
-class Variant:
-    """Options and work of a command, for all models or for one robot.
-
-    Attributes:
-        help: one line.
-        example: a whole command line.
-        arguments: adds the options.
-        run: does the work, returns the exit code.
-    """
-
-    help: str
-    example: str
-    arguments: Arguments
-    run: Run
-
-
-@dataclass(frozen=True)
-class Form:
-    """The form of a command for some robots or files.
-
-    Attributes:
-        title: the robot or kind of result.
-        matches: whether a word of the command line names one.
-        load: gives the options and the work; only then is the robot imported.
-    """
-
-    title: str
-    matches: Callable[[str], bool]
-    load: Callable[[], Variant]
-
-
-@dataclass(frozen=True)
-class Command:
-    """One command of the command line.
-
-    Attributes:
-        name: as typed.
-        load: makes the form for whatever no other one matches.
-        forms: its special forms.
-        show_forms: whether `--help` lists the options of all forms.
-        find: raises an error if the model or file that a word names does not exist.
-    """
-
-    name: str
-    load: Callable[[], Variant]
-    forms: Callable[[], Sequence[Form]] = tuple
-    show_forms: bool = False
-    find: Callable[[str], object] = lambda word: None
-
-    @cached_property
-    def general(self) -> Variant:
-        """The form for whatever no other one matches."""
-        return self.load()
-
-    def variant(self, words: Sequence[str]) -> Variant:
-        """Loads the form for the robot or file that a command line names."""
-        pairs = product(self.subjects(words), self.forms())
-        found = (form.load() for word, form in pairs if form.matches(word))
-        return next(found, None) or self.general
-
-    def subjects(self, words: Iterable[str]) -> list[str]:
-        """Words that may name the model or file, the likeliest first.
-
-        Without the options' definitions a word behind `--x` may be its value or, where
-        --x is a switch, the model: such words come last, and only if they exist.
-        """
-        sure, unsure = [], []
-        for last, word in pairwise(words):
-            if not word.startswith("-"):
-                in_doubt = last.startswith("-") and "=" not in last
-                (unsure if in_doubt else sure).append(word)
-        return sure or [word for word in unsure if self._exists(word)]
-
-    def _exists(self, word: str) -> bool:
-        return os.path.exists(word) or any(f.matches(word) for f in self.forms())
-
-    @property
-    def notes(self) -> str:
-        """Epilog of the general form's help, which points to the other forms."""
-        forms = self.forms()
-        if self.show_forms:
-            return "".join(f"\n\nfor {f.title}:\n{_shown(f.load())}" for f in forms)
-        if not forms:
-            return ""
-        return (
-            "\n\nOther options apply to: "
-            + ", ".join(form.title for form in forms)
-            + f".\nSee `drakebots {self.name} {forms[0].title} --help`, for example."
-        )
-
-
-def variant(example: str, *arguments: Arguments | type) -> Callable[[Run], Variant]:
-    """A decorator for the work of a form; its help is the first line of the docstring.
-
-    Args:
-        example: a whole command line.
-        arguments: what adds the options; of a dataclass its fields are.
-    """
-
-    def add(parser: argparse.ArgumentParser) -> None:
-        for part in arguments:
-            if isinstance(part, type):
-                field_options(parser, part, by_place=True)
-            else:
-                part(parser)
-
-    def decorate(run: Run) -> Variant:
-        text = (run.__doc__ or "").partition("\n")[0].rstrip(".")
-        return Variant(text[:1].lower() + text[1:], example, add, run)
-
-    return decorate
-
-
-def command(
-    name: str, example: str, *arguments: Arguments | type, **more: Any
-) -> Callable[[Run], Command]:
-    """A decorator for the work of a command's general form; see :func:`variant`.
-
-    Args:
-        name: as typed.
-        example, arguments: as of :func:`variant`.
-        more: further fields of the command.
-    """
-    return lambda run: Command(name, lambda: variant(example, *arguments)(run), **more)
-
-
-def _shown(variant: Variant) -> str:
-    """Formats the options of a variant as `--help` shows them."""
-    parser = argparse.ArgumentParser(add_help=False, usage=argparse.SUPPRESS)
-    variant.arguments(parser)
-    return parser.format_help().rstrip()
-
-
 # --- files that are written ---------------------------------------------------
 
+Drawn = TypeVar("Drawn")
 Write = Callable[["Result", Path, "Model | None"], Path]
 
 
@@ -218,7 +85,7 @@ PAGE = Written(
 
 @checked()
 class Outputs:
-    """The files that :func:`drakebots.cli.output.finish` writes of any result."""
+    """The files that :func:`finish` writes of any result."""
 
     output: Annotated[Path | None, RESULT] = None
     """Result file to write (.nc)."""
@@ -520,3 +387,78 @@ def claimed_outputs(args: argparse.Namespace) -> Iterator[None]:
     kept = [] if checkpoint is None else [check_output(checkpoint)]
     with claimed(sorted({*taken, *kept})):
         yield
+
+
+# --- writing them ---------------------------------------------------------------
+
+
+def finish(args: argparse.Namespace, result: Result, model: Model | None = None) -> int:
+    """Writes the requested files and prints a summary of the result.
+
+    The result is saved before anything is drawn, and a drawing that fails is a
+    warning: the exit code is that of the computation. Once the command is to end,
+    nothing is drawn that can be drawn later, from what is saved.
+
+    Returns:
+        The exit code.
+    """
+    with saving():
+        written = write_data(args, result, model)
+    print_report(result)
+    data, undrawn = written[:1], 0
+    for path, draw in drawings(args, result, model):
+        try:
+            if data:
+                check_stop()
+            written.append(draw())
+        except (DrakebotsError, KeyboardInterrupt) as error:
+            why = str(error)
+            if isinstance(error, KeyboardInterrupt):
+                why, undrawn = ended_by(error)[1], 1
+            saved = "".join(f"saved {path}; " for path in data)
+            warn(f"{saved}could not draw {path}: {why}")
+    notes = {} if model is None else {"notes": list(model.notes)}
+    facts = report_of(result) | notes | {"files": list(map(str, written))}
+    tell(args, facts, *written)
+    return exit_code(result) or undrawn
+
+
+def write_data(
+    args: argparse.Namespace, result: Result, model: Model | None = None
+) -> list[Path]:
+    """Writes the requested files that are no drawings."""
+    return [
+        entry.how.write(result, path, model)
+        for entry, path in wanted(args)
+        if entry.how.write is not None and not entry.how.draws
+    ]
+
+
+def drawings(
+    args: argparse.Namespace, result: Result, model: Model | None = None
+) -> Iterator[tuple[Path, Callable[[], Path]]]:
+    """The requested drawings of a result: the path of each, and what draws it.
+
+    What draws one raises a DrakebotsError, whatever goes wrong.
+    """
+    for entry, path in wanted(args):
+        if entry.how.write is not None and entry.how.draws:
+            yield path, partial(drawn, entry.how.write, result, path, model)
+
+
+def drawn(draw: Callable[..., Drawn], *args: Any, **options: Any) -> Drawn:
+    """Call `draw(*args, **options)` and return its result.
+
+    Raises:
+        DrawingProblem: for any error that is not one of ours. Meshes, browsers and
+            graphics libraries fail in too many ways to name them.
+    """
+    try:
+        return draw(*args, **options)
+    except DrakebotsError:
+        raise
+    # Drake's failed assertions reach Python as SystemExit.
+    except (Exception, SystemExit) as error:
+        raise DrawingProblem(
+            f"{type(error).__name__}: {error}; the data is not affected"
+        ) from error

@@ -1,104 +1,26 @@
-"""Output of commands: files, tables, JSON and exit codes."""
+"""What commands print: tables, JSON, and the exit codes of results."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from drakebots.cli.options import wanted
-from drakebots.cli.progress import warn
 from drakebots.core.convert import plain
-from drakebots.core.errors import DrakebotsError, DrawingProblem, printable, text_of
-from drakebots.core.run import check_stop, ended_by, saving
+from drakebots.core.errors import DrakebotsError, printable, text_of
 
 if TYPE_CHECKING:
     from drakebots.model import Model
     from drakebots.results import Result
-
-Drawn = TypeVar("Drawn")
-
-
-def finish(args: argparse.Namespace, result: Result, model: Model | None = None) -> int:
-    """Writes the requested files and prints a summary of the result.
-
-    The result is saved before anything is drawn, and a drawing that fails is a
-    warning: the exit code is that of the computation. Once the command is to end,
-    nothing is drawn that can be drawn later, from what is saved.
-
-    Returns:
-        The exit code.
-    """
-    with saving():
-        written = write_data(args, result, model)
-    print_report(result)
-    data, undrawn = written[:1], 0
-    for path, draw in drawings(args, result, model):
-        try:
-            if data:
-                check_stop()
-            written.append(draw())
-        except (DrakebotsError, KeyboardInterrupt) as error:
-            why = str(error)
-            if isinstance(error, KeyboardInterrupt):
-                why, undrawn = ended_by(error)[1], 1
-            saved = "".join(f"saved {path}; " for path in data)
-            warn(f"{saved}could not draw {path}: {why}")
-    notes = {} if model is None else {"notes": list(model.notes)}
-    facts = report_of(result) | notes | {"files": list(map(str, written))}
-    tell(args, facts, *written)
-    return exit_code(result) or undrawn
-
-
-def write_data(
-    args: argparse.Namespace, result: Result, model: Model | None = None
-) -> list[Path]:
-    """Writes the requested files that are no drawings."""
-    return [
-        entry.how.write(result, path, model)
-        for entry, path in wanted(args)
-        if entry.how.write is not None and not entry.how.draws
-    ]
-
-
-def drawings(
-    args: argparse.Namespace, result: Result, model: Model | None = None
-) -> Iterator[tuple[Path, Callable[[], Path]]]:
-    """The requested drawings of a result: the path of each, and what draws it.
-
-    What draws one raises a DrakebotsError, whatever goes wrong.
-    """
-    for entry, path in wanted(args):
-        if entry.how.write is not None and entry.how.draws:
-            yield path, partial(drawn, entry.how.write, result, path, model)
-
-
-def drawn(draw: Callable[..., Drawn], *args: Any, **options: Any) -> Drawn:
-    """Call `draw(*args, **options)` and return its result.
-
-    Raises:
-        DrawingProblem: for any error that is not one of ours. Meshes, browsers and
-            graphics libraries fail in too many ways to name them.
-    """
-    try:
-        return draw(*args, **options)
-    except DrakebotsError:
-        raise
-    # Drake's failed assertions reach Python as SystemExit.
-    except (Exception, SystemExit) as error:
-        raise DrawingProblem(
-            f"{type(error).__name__}: {error}; the data is not affected"
-        ) from error
 
 
 def tell(args: argparse.Namespace, facts: Mapping[str, Any], *written: Path) -> int:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Annotated, Any
 
+from drakebots.cli import Command, Variant, command
 from drakebots.cli.inputs import (
     MODEL_OPTIONS,
     Loading,
@@ -17,20 +18,18 @@ from drakebots.cli.inputs import (
     tell_notes,
 )
 from drakebots.cli.options import (
-    Command,
     Outputs,
-    Variant,
     Written,
     chosen,
-    command,
     drawing,
     field_options,
     field_values,
+    finish,
     given,
     refuse,
     switch,
 )
-from drakebots.cli.output import finish, tell
+from drakebots.cli.output import tell
 from drakebots.cli.progress import progress_bar
 from drakebots.cli.task import (
     Exports,

@@ -8,7 +8,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Annotated
 
-from drakebots.cli.options import chosen, command, variant
+from drakebots.cli import command, variant
+from drakebots.cli.options import chosen
 from drakebots.cli.output import model_table, print_table, tell
 from drakebots.core.checks import known, one_of
 from drakebots.core.convert import field_words

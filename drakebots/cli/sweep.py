@@ -10,6 +10,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
+from drakebots.cli import Command, Variant, command
 from drakebots.cli.inputs import (
     find_input,
     load_model,
@@ -17,26 +18,18 @@ from drakebots.cli.inputs import (
     stored_motion,
 )
 from drakebots.cli.options import (
-    Command,
-    Variant,
     Written,
     check_folder,
     chosen,
-    command,
     drawing,
+    drawn,
     field_options,
     field_values,
+    finish,
     first_field,
     option,
 )
-from drakebots.cli.output import (
-    drawn,
-    exit_code,
-    finish,
-    print_rows,
-    report_of,
-    tell,
-)
+from drakebots.cli.output import exit_code, print_rows, report_of, tell
 from drakebots.cli.progress import progress_bar, warn
 from drakebots.core.checks import whole
 from drakebots.core.convert import from_word

@@ -12,6 +12,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
+from drakebots.cli import Command, Form, Variant
 from drakebots.cli.inputs import (
     find_input,
     kind_of,
@@ -21,23 +22,22 @@ from drakebots.cli.inputs import (
 )
 from drakebots.cli.options import (
     TABLE,
-    Command,
-    Form,
     Outputs,
-    Variant,
     Written,
     at,
     completes,
     drawing,
     field_options,
     field_values,
+    finish,
     first_field,
     option,
     output_argument,
     refuse,
     switch,
+    write_data,
 )
-from drakebots.cli.output import finish, tell, write_data
+from drakebots.cli.output import tell
 from drakebots.cli.progress import progress_bar
 from drakebots.core.checks import positive
 from drakebots.core.convert import from_word

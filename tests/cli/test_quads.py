@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from drakebots.cli import main
+from drakebots.cli import Command, Form, Variant, main
 from drakebots.cli.inputs import kind_of
-from drakebots.cli.options import Command, Form, Variant
 from drakebots.results import load_result
 from tests.helpers.scripts import is_picture
 from tests.helpers.small_quad import planned_lift

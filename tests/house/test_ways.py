@@ -36,7 +36,7 @@ WAYS = {
         robots/hamr/simulate: run_dataset
         robots/hamr/metrics: gait_metrics
         multibody/judging: judged
-        cli/output: finish
+        cli/options: finish
     """,
     "plan my_robot.urdf --forward 0.3": """
         cli/plan: plan_motion locomotion_problem
@@ -65,7 +65,7 @@ WAYS = {
         trajopt/locomotion/attempts: faults
         trajopt/locomotion/plan: _result
         trajopt/contact_implicit/result: plan_dataset plan_result
-        cli/output: finish
+        cli/options: finish
     """,
     "track plan.nc": """
         cli/plan: _of_plans
@@ -86,7 +86,7 @@ WAYS = {
         multibody/judging: SimulatedRun.result
         robots/legged/track: track_metrics
         multibody/judging: judged
-        cli/output: finish
+        cli/options: finish
     """,
     "design beetle": """
         cli/design: design_skinned problem_of
