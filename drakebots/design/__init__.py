@@ -18,7 +18,7 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.design.fabrication import fabricate
-    from drakebots.design.file import params_text, read_design, write_design
+    from drakebots.design.file import read_design
     from drakebots.design.fit import FitSettings
     from drakebots.design.optimize import (
         REDUCTION,
@@ -39,7 +39,12 @@ if TYPE_CHECKING:
         draw_surface,
     )
     from drakebots.design.pipeline import STAGES, SURFACE_SKIN, design_robot
-    from drakebots.design.problem import Design, DesignProblem
+    from drakebots.design.problem import (
+        Design,
+        DesignProblem,
+        params_text,
+        write_design,
+    )
     from drakebots.design.skin import SkinSettings
     from drakebots.design.table1 import (
         JOINTS,

@@ -1,6 +1,4 @@
-"""Designs in files: a problem in YAML, and the folder of a designed robot.
-
-A problem, in SI:
+"""Design problems in YAML files, in SI.
 
     name: my_dog
     surface: {file: dog.stl, unit: mm, scale: 1.2}
@@ -18,31 +16,21 @@ without a template, everything that is not given is found:
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import yaml
-
 from drakebots.core.convert import changed
 from drakebots.core.errors import FileProblem, InvalidInput
-from drakebots.core.files import TOP, Fields, read_yaml, reading, write_text
+from drakebots.core.files import TOP, Fields, read_yaml, reading
 from drakebots.design.fit import FitSettings
 from drakebots.design.geometry import read_surface
 from drakebots.design.pipeline import SURFACE_SKIN
-from drakebots.design.problem import Design, DesignProblem
-from drakebots.design.skeleton import edit, write_sdf
+from drakebots.design.problem import DesignProblem
+from drakebots.design.skeleton import edit
 from drakebots.design.skin import SkinSettings
 from drakebots.design.table1 import table1_problem, table1_template
-from drakebots.fem.mesh import write_mesh
-from drakebots.results import freeze, to_json
-from drakebots.skin.file import Patches, ServoGains, SkinDescription, write_skin
-
-GAINS = ServoGains(stiffness=40.0, damping=0.6)
-"""Gains of a servo's own control; no data sheet gives them."""
 
 _ENTRIES = ("name", "surface", "template", "fit", "parameters", "limits", "skin")
 
@@ -113,67 +101,3 @@ def _surface_entry(top: Fields, folder: Path) -> tuple[Fields, Path, str]:
     entry = top.fields("surface", ("file", "unit", "scale"))
     file = folder / entry.text("file")
     return entry, file, top.text("name", file.stem.replace("-", "_"))
-
-
-def write_design(design: Design, folder: Path | str) -> Path:
-    """Writes a design as a folder of files that Drake's parser and `load_skinned` read.
-
-    These are NAME.sdf, NAME.drakebots.yaml, NAME.skin.yaml, skin.vtu, params.yaml,
-    scene.dmd.yaml and meshes/. They depend on the design only.
-
-    Returns:
-        the path of the SDF.
-    """
-    folder = Path(folder)
-    name = design.problem.name
-    path = write_sdf(design.skeleton, folder)
-    write_mesh(folder / "skin.vtu", design.shell.mesh, small=True)
-    write_skin(folder / f"{name}.skin.yaml", skin_description(design))
-    write_text(folder / "scene.dmd.yaml", _scene(name))
-    write_text(folder / "params.yaml", params_text(design))
-    return path
-
-
-def skin_description(design: Design) -> SkinDescription:
-    """The contents of the `.skin.yaml` of a design."""
-    materials, soles = design.materials, design.skeleton.soles
-    return SkinDescription(
-        mesh="skin.vtu",
-        glue={link: tuple(map(int, ids)) for link, ids in design.glue.items()},
-        material=materials[0],
-        regions={k: m for k, m in materials.items() if m != materials[0]},
-        servos=GAINS,
-        patches=tuple(Patches(s.foot, s.link, np.round(s.p_BP, 9)) for s in soles),
-    )
-
-
-def _scene(name: str) -> str:
-    return (
-        "# The skeleton as it stands at rest; the skin is no part of it.\n"
-        "directives:\n"
-        "- add_model:\n"
-        f"    name: {name}\n"
-        f"    file: package://drakebots/{name}/{name}.sdf\n"
-    )
-
-
-def params_text(design: Design) -> str:
-    """The text of params.yaml: every number of a design, and its measurements."""
-    skin = design.problem.skin
-    measured = {k: v for k, v in design.report().items() if "second" not in k}
-    measured.pop("surface_to_robot_s")
-    raw = {
-        "name": design.problem.name,
-        "template": {"kind": type(design.template).__name__} | asdict(design.template),
-        "skin": asdict(skin),
-        "measured": measured,
-    }
-    return yaml_text(raw)
-
-
-def yaml_text(raw: dict[str, Any]) -> str:
-    """The numbers of a design as the text of its params.yaml."""
-    head = "# Written by drakebots.design; every number of the design, SI.\n"
-    text = to_json(freeze(raw, "design"))
-    plain = json.loads(text, parse_float=lambda digits: float(f"{float(digits):.9g}"))
-    return head + yaml.safe_dump(plain, sort_keys=False, width=100)

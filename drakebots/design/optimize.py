@@ -28,9 +28,8 @@ from scipy.optimize import brentq
 from drakebots.core.checks import between, check_value
 from drakebots.core.errors import DrakebotsError, NoSolution
 from drakebots.core.run import Progress, Verdict, check_stop, ended_by, silent
-from drakebots.design.file import write_design
 from drakebots.design.pipeline import design_robot
-from drakebots.design.problem import Design, DesignProblem
+from drakebots.design.problem import Design, DesignProblem, write_design
 from drakebots.design.table1 import redesigned
 from drakebots.design.variables import DesignVariable, design_variables
 from drakebots.results import Result, load_result

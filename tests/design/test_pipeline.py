@@ -24,9 +24,10 @@ from drakebots.design import (
     table1_template,
     write_design,
 )
-from drakebots.design.file import parse_design, skin_description
+from drakebots.design.file import parse_design
 from drakebots.design.geometry import DistanceGrid, Implicit, RoundCone, Surface
 from drakebots.design.pipeline import check_room, stood_up
+from drakebots.design.problem import skin_description
 from drakebots.design.skin import FoldSettings, SkinSettings, hollow, joint_folds
 from drakebots.design.skin.hollow import _folds_at
 from drakebots.fem.mesh import read_mesh, tet_quality

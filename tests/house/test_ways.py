@@ -102,8 +102,7 @@ WAYS = {
         design/bracing/glue: glue_by_link
         design/skin/hollow: region_materials fold_moduli
         design/bracing/trim: trim_to_skin through_skin
-        design/problem: Design
-        design/file: write_design
+        design/problem: Design write_design
     """,
 }
 

@@ -33,7 +33,7 @@ from drakebots.core.fields import checked
 from drakebots.core.files import replacing
 from drakebots.core.run import Progress
 from drakebots.design import Design, design_robot, smooth, table1_problem
-from drakebots.design.file import GAINS
+from drakebots.design.problem import GAINS
 from drakebots.design.skeleton import skeleton_sdf, write_meshes
 from drakebots.fem.material import SILICONE
 from drakebots.fem.mesh import TetMesh, write_mesh
