@@ -21,7 +21,7 @@ import numpy as np
 
 from drakebots import quads, record
 
-problem = quads.Problem("beetle", "lift_single", duration=1.0)
+problem = quads.Problem("beetle", "lift_single", more={"duration": 1.0})
 planner = quads.step_planner(problem)
 coordinates = problem.robot.coordinates
 

@@ -76,7 +76,7 @@ def planned_lift() -> tuple[Path, Path]:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     model = small_quad(folder)
     path = folder / "lift.nc"
-    problem = Problem(model=str(model), motion="lift_single", duration=1.0)
+    problem = Problem(model=str(model), motion="lift_single", more={"duration": 1.0})
     plan(problem, path=path)
     return model, path
 

@@ -255,7 +255,8 @@ def follow(
     planner = planner or step_planner(problem)
     q, v = data.position.values, data.velocity.values[0]
     contact = data.contact.values.astype(bool)
-    asked = StepsProblem(q, contact, fall=FALL, time_limit=time_limit)
+    ground = problem.requested.ground[:, problem.program().order]
+    asked = StepsProblem(q, contact, fall=FALL, time_limit=time_limit, ground=ground)
     start = moving_state(planner.stepper, robot.share, q[0], v)
     how = {"model": robot.name, "stage": stage, "progress": progress}
     return plan_steps(planner, asked, initial=start, **how)

@@ -23,11 +23,13 @@ from drakebots.core.checks import (
 )
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
+from drakebots.multibody import Flat, Terrain
 from drakebots.results import Result
 from drakebots.robots.quads.motion import (
     MOTIONS,
     MotionInput,
     library_motion,
+    onto,
     read_motion,
 )
 from drakebots.robots.quads.robot import PlannedRobot, SkinInfluence, load_planned
@@ -48,7 +50,7 @@ SPARE_FRICTION = 0.85
 """Share of the friction that the space-time program uses; the step-by-step plan needs
 some of the rest."""
 
-MOTION_OPTIONS = ("speed", "turning_rate", "cycles", "duration", "lift")
+MOTION_OPTIONS = ("speed", "turning_rate", "cycles", "lift")
 
 
 @checked("limits", kw_only=True)
@@ -112,12 +114,12 @@ class Problem:
     """Turning rate of the body."""
     cycles: Annotated[int | None, whole(1)] = None
     """Number of cycles of a gait."""
-    duration: Annotated[float | None, positive("s")] = None
-    """Duration of a foot lift."""
     lift: Annotated[float | None, finite("m")] = None
     """Height of the lifted feet."""
     more: Mapping[str, float] = field(default_factory=dict)
-    """Further options of the motion."""
+    """Further options of the motion in SI, as the `duration` of a foot lift."""
+    terrain: Terrain = field(default_factory=Flat)
+    """Shape of the ground."""
     limits: Limits = Limits()
     """Friction, torques and COP that the plan keeps to."""
     alternation: Alternation = Alternation()
@@ -154,9 +156,11 @@ class Problem:
         if isinstance(self.motion, str) and not Path(self.motion).suffix:
             if "lift" in options and self.motion.startswith("lift"):
                 options["height"] = options.pop("lift")
-            return library_motion(self.motion, self.robot.quad, **options)
+            motion = library_motion(self.motion, self.robot.quad, **options)
+            return onto(motion, self.robot.quad, self.terrain)
         if not isinstance(self.motion, MotionInput):
-            return read_motion(self.motion, self.robot.quad, **options)
+            motion = read_motion(self.motion, self.robot.quad, **options)
+            return onto(motion, self.robot.quad, self.terrain)
         if options:
             raise InvalidInput(
                 f"{next(iter(options))} changes nothing: {self.motion.name} is made"

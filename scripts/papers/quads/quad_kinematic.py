@@ -40,6 +40,7 @@ from drakebots.core.run import Progress
 from drakebots.core.units import GRAVITY
 from drakebots.results import Result, provenance
 from drakebots.robots import quads
+from drakebots.robots.quads.motion import LEVEL
 from drakebots.robots.quads.robot import PlannedRobot, Quad, load_planned
 from drakebots.robots.quads.space_time import (
     AXES,
@@ -178,7 +179,8 @@ def carry_within_friction(
         prog.AddLinearEqualityConstraint(
             np.hstack([A, np.eye(6)]), b, np.concatenate([w, missing])
         )
-        C = cone_rows(quad, q, contact, friction)
+        level = np.tile(LEVEL, (len(contact), 1))
+        C = cone_rows(quad, q, contact, level, friction)
         prog.AddLinearConstraint(C, np.full(len(C), -np.inf), np.zeros(len(C)), w)
         result = ClarabelSolver().Solve(prog)
         found, feasible = result.GetSolution(w), result.is_success()

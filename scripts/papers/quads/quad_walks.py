@@ -39,7 +39,7 @@ def foot_lift(setting: Setting) -> Outcome:
     """Fig. 10: one foot, then two are lifted; the COP stays in the polygon."""
     trials, rows = {}, []
     for name in ("lift_single", "lift_double"):
-        found = planned(setting, name, motion=name, duration=2.5)
+        found = planned(setting, name, motion=name, more={"duration": 2.5})
         trials[name] = found
         rows += cop_rows(found, "inside") + trial_rows(found)
         rows.append(_lifted_row(found))

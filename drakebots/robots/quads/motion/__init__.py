@@ -12,14 +12,17 @@ from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from drakebots.robots.quads.motion.gait import leg_height, stride_length
+    from drakebots.robots.quads.motion.ground import ground_axes, onto
     from drakebots.robots.quads.motion.library import (
         MOTIONS,
         library_motion,
         read_motion,
     )
     from drakebots.robots.quads.motion.motion import (
+        LEVEL,
         MotionInput,
         cop_of_forces,
+        height_over,
         margin,
         near_contact,
         sole_corners,

@@ -189,6 +189,12 @@ def runs(mask: np.ndarray) -> list[tuple[int, int]]:
 
 # --- requested motions ------------------------------------------------------
 
+
+def height_over(planes: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Distance of points (..., 3) from planes [n, d] (..., 4), positive above [m]."""
+    return (planes[..., :3] * points).sum(axis=-1) - planes[..., 3]
+
+
 PERIODS = ("joints", "cycle")
 """Repeating parts: the joint angles (eq. 6), or the whole motion."""
 
@@ -198,10 +204,13 @@ OFF_GROUND = 5e-3
 SLIP = 5e-3
 """Largest requested slip of a foot during a contact [m]."""
 
+LEVEL = np.array([0.0, 0.0, 1.0, 0.0])
+"""The plane [n, d] (4,) of flat ground, n . p = d."""
+
 
 @checked("motion")
 class MotionInput:
-    """A requested motion in the world; the ground is z = 0.
+    """A requested motion in the world, on flat ground z = 0 unless it says otherwise.
 
     Raises:
         InvalidInput: for wrong shapes, values that are not finite, unintended steps
@@ -223,6 +232,10 @@ class MotionInput:
     """Whether steps without support are intended."""
     reference: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Positions of some joints (N,) [rad] by name."""
+    ground: np.ndarray | None = None
+    """Planes [n, d] that the soles of the feet meet (N, feet, 4), n . p = d [1, m]."""
+    rise: Annotated[np.ndarray | tuple, array((2,))] = (0.0, 0.0)
+    """Rise of the ground along x and y in the mean [m/m]."""
     name: str = "motion"
     """Name of the motion, for reports."""
 
@@ -230,8 +243,12 @@ class MotionInput:
         N, names = len(self.footfall), self.footfall.feet
         if np.ndim(self.heading) == 0:
             object.__setattr__(self, "heading", np.full(N, self.heading))
-        feet, each = array((N, len(names), 3)), array((N,))
-        check(self, self.name, com=array((N, 3)), feet=feet, heading=each)
+        if self.ground is None:
+            level = np.broadcast_to(LEVEL, (N, len(names), 4))
+            object.__setattr__(self, "ground", level)
+        feet, planes = (array((N, len(names), size)) for size in (3, 4))
+        each, shapes = array((N,)), {"feet": feet, "ground": planes}
+        check(self, self.name, com=array((N, 3)), heading=each, **shapes)
         reference = {
             joint: check_value(f"{self.name}: reference {joint}", angles, each)
             for joint, angles in self.reference.items()
@@ -256,11 +273,12 @@ class MotionInput:
         for j, foot in enumerate(self.footfall.feet):
             for start, stop in self.footfall.bars(foot):
                 p = self.feet[start:stop, j]
-                worst = int(np.abs(p[:, 2]).argmax())
-                if abs(p[worst, 2]) > OFF_GROUND:
+                above = height_over(self.ground[start:stop, j], p)
+                worst = int(np.abs(above).argmax())
+                if abs(above[worst]) > OFF_GROUND:
                     raise InvalidInput(
                         f"{self.name}: foot {foot} is in contact at step "
-                        f"{start + worst} but {p[worst, 2] * 1e3:.1f} mm above the "
+                        f"{start + worst} but {above[worst] * 1e3:.1f} mm above the "
                         "ground; change its path or the footfall pattern"
                     )
                 slip = np.linalg.norm(p[:, :2] - p[0, :2], axis=1)
@@ -304,3 +322,8 @@ class MotionInput:
     def turn(self) -> float:
         """Change of heading [rad]."""
         return float(self.heading[-1] - self.heading[0])
+
+    @property
+    def climb(self) -> float:
+        """Rise of the ground on its way [m]."""
+        return float(self.rise @ (self.com[-1, :2] - self.com[0, :2]))

@@ -18,8 +18,11 @@ from scipy.optimize import least_squares, linprog
 
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import GRAVITY
+from drakebots.model import plane_rotation
 from drakebots.robots.quads.motion import (
     MotionInput,
+    ground_axes,
+    height_over,
     margin,
     support_polygon,
     zmp,
@@ -111,10 +114,13 @@ def nearest_poses(
         nominal = quad.rest.copy()
         nominal[3] += motion.heading[i]
         nominal[:3] += motion.com[i] - rest_com
+        # The trunk is tilted as the ground is.
+        ahead, left = motion.rise @ plane_rotation(motion.heading[i])
+        nominal[4:6] += -np.arctan(ahead), np.arctan(left)
         for name, values in motion.reference.items():
             nominal[quad.coordinates.index(name)] = values[i]
-        feet, normals = motion.feet[i, order].ravel(), np.tile([0.0, 0.0, 1.0], nf)
-        target = np.concatenate([feet, normals, motion.com[i]])
+        feet, normals = motion.feet[i, order], motion.ground[i, order, :3]
+        target = np.concatenate([feet.ravel(), normals.ravel(), motion.com[i]])
         q = nominal if q is None else q + base * (nominal - before)
         before = nominal
         how = {"method": "dogbox", "bounds": (low, high), "args": (target, nominal)}
@@ -194,7 +200,7 @@ def _least_squares(H, h, A, b):
     return np.linalg.lstsq(K, np.concatenate([h, b]), rcond=None)[0][: len(h)]
 
 
-def cone_rows(quad: Quad, q, contact, friction: float, share: float = 1.0):
+def cone_rows(quad: Quad, q, contact, ground, friction: float, share: float = 1.0):
     """Rows C with C w <= 0: friction pyramids, and COPs inside the soles.
 
     w stacks the forces, then the torques, of all feet in contact.
@@ -203,19 +209,20 @@ def cone_rows(quad: Quad, q, contact, friction: float, share: float = 1.0):
         quad: the robot.
         q: positions (nv,).
         contact: feet on the ground (feet,).
+        ground: planes of the ground under the feet (feet, 4).
         friction: mu.
         share: share of each sole that its COP may use.
     """
-    soles = zip(quad.soles, quad.sole_axes(q), contact)
-    down = [(sole, R) for sole, R, here in soles if here]
+    soles = zip(quad.soles, quad.sole_axes(q), ground_axes(ground), contact)
+    down = [(sole, R, axes) for sole, R, axes, here in soles if here]
     n, rows = len(down), []
-    for j, (sole, R) in enumerate(down):
-        F, T = np.zeros((3, 6 * n)), np.zeros((3, 6 * n))
-        F[:, 3 * j : 3 * j + 3] = np.eye(3)
-        T[:, 3 * n + 3 * j : 3 * n + 3 * j + 3] = np.eye(3)
-        mu = PYRAMID * friction
+    for j, (sole, R, axes) in enumerate(down):
+        F_W, T_W = np.zeros((3, 6 * n)), np.zeros((3, 6 * n))
+        F_W[:, 3 * j : 3 * j + 3] = np.eye(3)
+        T_W[:, 3 * n + 3 * j : 3 * n + 3 * j + 3] = np.eye(3)
+        F, T, mu = axes @ F_W, axes @ T_W, PYRAMID * friction
         rows += [s * F[i] - mu * F[2] for i in (0, 1) for s in (1, -1)]
-        push, twist = R.T @ F, R.T @ T
+        push, twist = R.T @ F_W, R.T @ T_W
         normals, offsets = sole.edges
         rows += [
             -n_[0] * twist[1] + n_[1] * twist[0] - share * b * push[2]
@@ -296,7 +303,9 @@ def _check_support(problem: SpaceTime, notes: list) -> None:
     motion, K, h = problem.motion, len(problem.knots), problem.step
     com = motion.com[problem.knots]
     acceleration = np.gradient(np.gradient(com, h, axis=0), h, axis=0)
-    points, margins = zmp(com, acceleration), np.full(K, np.nan)
+    over = height_over(problem.ground, com[:, None]).mean(axis=1)
+    above = np.column_stack([com[:, :2], over])
+    points, margins = zmp(above, acceleration), np.full(K, np.nan)
     # One-sided differences at the ends are not reliable.
     for k in range(2, K - 2):
         feet, contact = problem.desired_feet[k], problem.contact[k]
@@ -333,7 +342,7 @@ def _check_strength(problem: SpaceTime, poses: Poses, notes: list) -> None:
         if not any(contact):
             continue
         k = knots[len(knots) // 2]
-        found = static_torques(problem, poses.q[k], np.array(contact))
+        found = static_torques(problem, poses.q[k], k)
         if found is None:
             continue
         share, tau = found
@@ -356,24 +365,25 @@ def _check_strength(problem: SpaceTime, poses: Poses, notes: list) -> None:
         notes.append("no pose of the motion is statically stable; torques not checked")
 
 
-def static_torques(problem: SpaceTime, q: np.ndarray, contact: np.ndarray):
+def static_torques(problem: SpaceTime, q: np.ndarray, knot: int):
     """Smallest share of the torque limits that supports a pose, and its torques.
 
     Args:
         problem: gives robot, inertias, limits and friction.
         q: pose (nv,).
-        contact: feet on the ground (feet,).
+        knot: knot whose feet are on the ground.
 
     Returns:
         The share and the torques (m,) [N m]; None if no contact forces balance the
         pose.
     """
     quad, zero = problem.quad, np.zeros(problem.quad.nv)
-    d = problem.inertia[0].ravel()
+    contact, d = problem.contact[knot], problem.inertia[0].ravel()
     g = quad.tree.dynamics_function(q, zero, zero, d).full().ravel()
     J = quad.contact_jacobian(q)
     J = J[np.flatnonzero(np.tile(np.repeat(contact, 3), 2))]
-    C = cone_rows(quad, q, contact, problem.friction, problem.cop_share)
+    limits = problem.friction, problem.cop_share
+    C = cone_rows(quad, q, contact, problem.ground[knot], *limits)
     n = len(J)
     finite = np.isfinite(problem.limits)
     rows, limits = quad.actuated[finite], problem.limits[finite]

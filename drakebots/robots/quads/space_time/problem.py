@@ -201,6 +201,11 @@ class SpaceTime(SpaceTimeOptions):
         return np.where(steady.any(axis=1, keepdims=True), steady, self.contact)
 
     @cached_property
+    def ground(self) -> np.ndarray:
+        """Planes [n, d] that the soles meet at the knots (K, feet, 4)."""
+        return self.motion.ground[self.knots][:, self.order]
+
+    @cached_property
     def desired_feet(self) -> np.ndarray:
         """Requested positions of the feet at the knots (K, feet, 3) [m]."""
         return self.motion.feet[self.knots][:, self.order]

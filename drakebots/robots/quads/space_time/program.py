@@ -9,11 +9,12 @@ kinematics  p - p_WF(q) = 0,  c - p_WC(q; inertia) = 0
 sole        n [-T_y, T_x] - b F_z <= 0 in the sole's frame for every edge: the COP of
             each foot is in its sole. This is equivalent to eq. (5): points in all
             loaded soles have their mean in the hull of these, and vice versa.
-clearance   height of every corner of every sole, >= 0 for a foot in the air
-friction    mu F_z - sqrt(|F_xy|^2 + eps^2) >= 0
+ground      n . p - d of every foot with the plane of its ground, 0 in contact
+clearance   the same of every corner of every sole, >= 0 for a foot in the air
+friction    mu F_n - sqrt(|F - n F_n|^2 + eps^2) >= 0,  F_n = n . F
             (|F|^2 - |T_xy|^2/nu_b^2 - T_z^2/nu_t^2) / m g >= 0, eq. (8), with the
             sole's radius for both nu_b and nu_t
-flat        sum_j w_j |n_j(q) - z|^2, E_O
+flat        sum_j w_j |n_j(q) - n|^2, E_O
 """
 
 from __future__ import annotations
@@ -80,18 +81,35 @@ def sole_block(quad: Quad, share: float) -> Block:
     return Block("quad_sole", {"q": q, "F": F, "T": T}, {"sole": ca.vertcat(*rows)})
 
 
+def _planes(feet: int) -> tuple[ca.SX, list[ca.SX], list[ca.SX]]:
+    """Symbols of the planes [n, d] of all feet (4 feet,), their n and their d."""
+    planes = ca.SX.sym("ground", 4 * feet)
+    each = [planes[4 * j : 4 * j + 4] for j in range(feet)]
+    return planes, [one[:3] for one in each], [one[3] for one in each]
+
+
+def ground_block(feet: int) -> Block:
+    """Distances of the feet from their ground (feet,) [m]; constants: the planes."""
+    p, (planes, normals, offsets) = ca.SX.sym("p", 3 * feet), _planes(feet)
+    each = zip(ca.vertsplit(p, 3), normals, offsets)
+    rows = {"over": ca.vertcat(*(ca.dot(n, foot) - d for foot, n, d in each))}
+    return Block(f"quad_ground_{feet}", {"p": p}, rows, planes)
+
+
 def clearance_block(quad: Quad) -> Block:
-    """Heights of all corners of all soles, in the order of the soles [m]."""
+    """Distances of all corners of all soles from their ground, in the order of the
+    soles [m]; constants: the planes."""
     q = ca.SX.sym("q", quad.nv)
-    p, rows = quad.tree.feet(q), []
-    for j, sole in enumerate(quad.soles):
-        up = quad.tree.sole_axes(q, sole)[2, :2]
-        rows.append(p[3 * j + 2] + ca.SX(sole.corners) @ up.T)
-    return Block("quad_clearance", {"q": q}, {"height": ca.vertcat(*rows)})
+    (planes, normals, offsets), rows = _planes(len(quad.soles)), []
+    feet = ca.vertsplit(quad.tree.feet(q), 3)
+    for sole, p, n, d in zip(quad.soles, feet, normals, offsets):
+        along = n.T @ quad.tree.sole_axes(q, sole)[:, :2]
+        rows.append(ca.dot(n, p) - d + ca.SX(sole.corners) @ along.T)
+    return Block("quad_clearance", {"q": q}, {"height": ca.vertcat(*rows)}, planes)
 
 
 def friction_block(quad: Quad, friction: float, eps: float, weight: float) -> Block:
-    """Rows cone (feet,) [N] and grip (feet,) [N].
+    """Rows cone (feet,) [N] and grip (feet,) [N]; constants: the planes of the ground.
 
     Args:
         quad: the robot.
@@ -101,24 +119,26 @@ def friction_block(quad: Quad, friction: float, eps: float, weight: float) -> Bl
     """
     f = 3 * len(quad.soles)
     F, T = ca.SX.sym("F", f), ca.SX.sym("T", f)
-    cone, grip = [], []
-    for j, sole in enumerate(quad.soles):
-        push, twist = F[3 * j : 3 * j + 3], T[3 * j : 3 * j + 3]
-        along = ca.sumsqr(push[:2])
-        cone.append(friction * push[2] - ca.sqrt(along + eps**2))
+    (planes, normals, _), cone, grip = _planes(len(quad.soles)), [], []
+    loads = ca.vertsplit(F, 3), ca.vertsplit(T, 3)
+    for sole, push, twist, n in zip(quad.soles, *loads, normals):
+        normal = ca.dot(n, push)
+        along = ca.sumsqr(push - normal * n)
+        cone.append(friction * normal - ca.sqrt(along + eps**2))
         grip.append((ca.sumsqr(push) - ca.sumsqr(twist) / sole.radius**2) / weight)
     rows = {"cone": ca.vertcat(*cone), "grip": ca.vertcat(*grip)}
-    return Block("quad_friction", {"F": F, "T": T}, rows)
+    return Block("quad_friction", {"F": F, "T": T}, rows, planes)
 
 
 def flat_block(quad: Quad) -> Block:
-    """E_O of one knot; constants: weights of the feet (feet,)."""
+    """E_O of one knot; constants: weights of the feet (feet,), and the planes."""
     q, w = ca.SX.sym("q", quad.nv), ca.SX.sym("w", len(quad.soles))
-    total = ca.SX(0)
-    for j, sole in enumerate(quad.soles):
-        # |n - z|^2 for unit vectors.
-        total += w[j] * 2 * (1 - quad.tree.sole_axes(q, sole)[2, 2])
-    return Block("quad_flat", {"q": q}, {"E_O": total}, w)
+    (planes, normals, _), total = _planes(len(quad.soles)), ca.SX(0)
+    for j, (sole, n) in enumerate(zip(quad.soles, normals)):
+        # |n_j - n|^2 for unit vectors.
+        up = ca.dot(n, quad.tree.sole_axes(q, sole)[:, 2])
+        total += w[j] * 2 * (1 - up)
+    return Block("quad_flat", {"q": q}, {"E_O": total}, ca.vertcat(w, planes))
 
 
 def squares_block(name: str, size: int) -> Block:
@@ -198,22 +218,31 @@ class KnotBuilder(ProgramBuilder):
         self.add_variables("q", self.K, names, lower=low, upper=high, scale=0.1)
 
     def add_feet_and_com(self) -> None:
-        """Adds p and c; eq. (4): p_z = 0 in contact, p_z >= 0 in the air."""
-        p, K = self.p, self.K
-        floor = np.full((K, len(self.quad.feet), 3), -np.inf)
-        roof = np.full_like(floor, np.inf)
-        floor[:, :, 2] = 0.0
-        down = p.contact.copy()
+        """Adds p and c; eq. (4): p is on the ground in contact, above it in the air."""
+        p, K, feet = self.p, self.K, len(self.quad.feet)
+        low, high = np.zeros((K, feet)), np.where(p.contact, 0.0, np.inf)
         if p.motion.period == "cycle":
             # These follow from the first knot and the periodicity.
-            down[-1] = False
-            floor[-1] = -np.inf
-        roof[:, :, 2] = np.where(down, 0.0, np.inf)
+            low[-1], high[-1] = -np.inf, np.inf
+        floor = np.full((K, feet, 3), -np.inf)
+        roof, level = np.full_like(floor, np.inf), p.ground[..., 2] == 1
+        # On level ground these are bounds of p_z.
+        height = p.ground[..., 3]
+        floor[..., 2] = np.where(level, low + height, -np.inf)
+        roof[..., 2] = np.where(level, high + height, np.inf)
         floor, roof = floor.reshape(K, -1), roof.reshape(K, -1)
         self.add_variables(
             "p", K, self.foot_labels, lower=floor, upper=roof, scale=0.1, units="m"
         )
         self.add_variables("c", K, AXES, scale=0.1, units="m")
+        if not level.all():
+            bounds = {"lower": np.where(level, -np.inf, low), "upper": high}
+            over = self.add_rows(
+                "ground", K, self.quad.feet, **bounds, scale=0.1, units="m"
+            )
+            planes, places = p.ground.reshape(K, -1), {"p": self["p"].indices}
+            rows = {"over": over.indices}
+            self.add_term(ground_block(feet), places, rows, data=planes)
 
     def add_kinematics(self, inertia: np.ndarray) -> None:
         """Rows p = p_WF(q) and c = p_WC(q).
@@ -243,7 +272,7 @@ class KnotBuilder(ProgramBuilder):
         self.difference(along[1:], along[:-1], stay.indices)
 
     def add_periodicity(self) -> None:
-        """Rows of eq. (6); in a cycle also height, tilt and turn of the base."""
+        """Rows of eq. (6); in a cycle also rise, tilt and turn of the base."""
         period = self.p.motion.period
         if period is None:
             return
@@ -251,7 +280,7 @@ class KnotBuilder(ProgramBuilder):
         names = self.quad.coordinates[start:]
         value = np.zeros(len(names))
         if period == "cycle":
-            value[1] = self.p.motion.turn
+            value[:2] = self.p.motion.climb, self.p.motion.turn
         low, high = value - SLIP, value + SLIP
         rows = self.add_rows("periodic", 1, names, lower=low, upper=high, scale=0.1)
         q = self["q"].indices[:, start:]
@@ -271,7 +300,8 @@ class KnotBuilder(ProgramBuilder):
         near = near_contact(p.motion.footfall.contact, p.flat_steps)
         near = near[p.knots][:, p.order]
         weights = p.weights.flat * self.knot_weights * near
-        self.add_cost(flat_block(self.quad), {"q": self["q"].indices}, data=weights)
+        data = np.hstack([weights, p.ground.reshape(self.K, -1)])
+        self.add_cost(flat_block(self.quad), {"q": self["q"].indices}, data=data)
 
     def add_squares(self, name: str, group: str, weight, target=0.0) -> None:
         """Cost sum weight (x - target)^2 of a group; both broadcast to (K, n)."""
@@ -392,8 +422,9 @@ class _SpaceTimeBuilder(KnotBuilder):
         down = np.repeat(p.contact, self.corner_counts, axis=1)
         low = np.where(down, -np.inf, 0.0)
         rows = self.add_rows("clear", K, edges, lower=low, scale=0.1, units="m")
-        block = clearance_block(quad)
-        self.add_term(block, {"q": self["q"].indices}, {"height": rows.indices})
+        block, ground = clearance_block(quad), p.ground.reshape(K, -1)
+        over = {"height": rows.indices}
+        self.add_term(block, {"q": self["q"].indices}, over, data=ground)
         # Eq. (8).
         lower = np.where(p.loaded, 0.0, -np.inf)
         rows = {
@@ -403,7 +434,7 @@ class _SpaceTimeBuilder(KnotBuilder):
             for name in ("cone", "grip")
         }
         block = friction_block(quad, p.friction, p.tip * p.weight, p.weight)
-        self.add_term(block, {n: self[n].indices for n in "FT"}, rows)
+        self.add_term(block, {n: self[n].indices for n in "FT"}, rows, data=ground)
 
     def _objective(self) -> None:
         """The cost, eq. (3), and small terms that determine what it leaves free."""

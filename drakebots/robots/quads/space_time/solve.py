@@ -34,6 +34,7 @@ from drakebots.formats import model_provenance
 from drakebots.results import Result, with_units
 from drakebots.robots.quads.motion import (
     cop_of_forces,
+    height_over,
     margin,
     support_polygon,
 )
@@ -436,7 +437,8 @@ def _step_errors(plan: SpaceTimePlan) -> dict[str, float]:
         i = problem.knots[k]
         moved = feet[i : i + problem.knot_spacing + 1, j] - feet[i, j]
         slip = max(slip, float(np.abs(moved).max()))
-    sunk = -feet[..., 2][~contact].min(initial=0.0)
+    over = height_over(problem.motion.ground[:, problem.order], feet)
+    sunk = -over[~contact].min(initial=0.0)
     return {
         "frame_dynamics_error": float(base[~across].max(initial=0.0)),
         "frame_dynamics_error_across_contacts": float(base.max()),

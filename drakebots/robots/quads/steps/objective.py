@@ -54,9 +54,10 @@ from drakebots.skin.coupled import ReducedSystem, SpringSystem, StepSolution
 #
 #     y = p + J_c dq + c f - anchor = y_0 + Y w
 #
-# A sticking patch has y = 0, a sliding one moves its anchor by the tangential y, one
-# in the air has f = 0 and y_n > 0. c > 0 makes the forces of five patches on one rigid
-# link unique and prevents drift.
+# with f and y along two tangents of its ground and the normal. A sticking patch has
+# y = 0, a sliding one moves its anchor by the tangential y, one in the air has f = 0
+# and y_n > 0. c > 0 makes the forces of five patches on one rigid link unique and
+# prevents drift.
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class StepMaps:
             solver must not change before `solution` is called.
         torques: number of torques m.
         dq0, Q: change dq0 + Q w of the coordinates (nv,), (nv, m + 3 P) [m, rad].
-        p: contact points (P, 3) [m].
-        y0, Y: displacement y0 + Y w (3 P,), (3 P, m + 3 P) [m].
+        p: contact points (P, 3), in the world [m].
+        y0, Y: displacement y0 + Y w (3 P,), (3 P, m + 3 P), on the ground's axes [m].
     """
 
     system: ReducedSystem | SpringSystem
@@ -92,6 +93,7 @@ class StepMaps:
 def step_maps(
     system: ReducedSystem | SpringSystem,
     feet: FeetKinematics,
+    axes: np.ndarray,
     anchors: np.ndarray,
     compliance: float,
 ) -> StepMaps:
@@ -100,15 +102,22 @@ def step_maps(
     Args:
         system: the factored system of the step.
         feet: kinematics of the feet at the same q.
-        anchors: anchors of all contacts on the ground (P, 3) [m].
+        axes: tangents and normal of the ground of each contact, as rows (P, 3, 3).
+        anchors: anchors of all contacts on the ground (P, 3), in the world [m].
         compliance: compliance c > 0 of a patch [m/N].
     """
-    B, J = system.equations.skeleton.B, feet.J
+    B, J = system.equations.skeleton.B, on_axes(axes, feet.J)
     m = B.shape[1]
     dq0, Q = system.back(system.right_side()), system.back(np.hstack([B, J.T]))
-    y0, Y = (feet.p - anchors).ravel() + J @ dq0, J @ Q
+    y0, Y = on_axes(axes, feet.p - anchors).ravel() + J @ dq0, J @ Q
     Y[:, m:] += compliance * np.eye(len(J))
     return StepMaps(system, m, dq0, Q, feet.p, y0, Y)
+
+
+def on_axes(axes: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Components along axes (P, 3, 3) of vectors of the world (P, 3), or of P stacked
+    Jacobians (3 P, n)."""
+    return (axes @ vectors.reshape(len(axes), 3, -1)).reshape(vectors.shape)
 
 
 # --- the objective ----------------------------------------------------------
@@ -158,9 +167,11 @@ class StepTargets:
     """Torques of the previous step (m,) [N m]; None leaves them free except for a tiny
     weight that keeps them bounded."""
     flat: Annotated[np.ndarray, array((None,), of=bool)]
-    """Mask of feet whose soles should be level (F,), of bool."""
+    """Mask of feet whose soles should be parallel to the ground (F,), of bool."""
     standing: Annotated[np.ndarray, array((None,), of=bool)]
     """Mask of feet that stand during the step (F,), of bool."""
+    normals: Annotated[np.ndarray | None, optional(array((None, 3)))] = None
+    """Normals of the ground under the feet (F, 3); level by default."""
 
 
 @dataclass(frozen=True)
@@ -299,7 +310,8 @@ def step_objective(
     rows, held = np.repeat(targets.flat, 3), np.repeat(targets.standing, 3)
     tau = np.eye(m, n) / weights.torque_unit
     trace = 1e-6 if targets.torques is None else 1.0
-    off = (kinematics.normal - [0.0, 0.0, 1.0]).ravel() / weights.angle
+    up = [0.0, 0.0, 1.0] if targets.normals is None else targets.normals
+    off = (kinematics.normal - up).ravel() / weights.angle
     lean = kinematics.J_normal / weights.angle
     step = kinematics.J_tip / weights.length
     parts = {

@@ -22,7 +22,12 @@ from drakebots.core.run import Progress, Stop, Verdict, failed, run_steps
 from drakebots.core.threads import calm_threads
 from drakebots.fem.assembly import worst_tet
 from drakebots.results import Result, with_units
-from drakebots.robots.quads.motion import near_contact
+from drakebots.robots.quads.motion import (
+    LEVEL,
+    ground_axes,
+    height_over,
+    near_contact,
+)
 from drakebots.robots.quads.robot import (
     make_feet,
     settled_state,
@@ -33,7 +38,7 @@ from drakebots.robots.quads.steps.contact_state import (
     centre_of_pressure,
     cop_margin,
 )
-from drakebots.robots.quads.steps.objective import TERMS, position_error
+from drakebots.robots.quads.steps.objective import TERMS, on_axes, position_error
 from drakebots.robots.quads.steps.planner import (
     PARTS,
     PlannedStep,
@@ -78,8 +83,13 @@ class StepsProblem:
     """Number of steps between two stored shapes of the skin; 0 for none."""
     time_limit: Annotated[float | None, positive("s")] = None
     """Limit of the wall time."""
+    ground: np.ndarray | None = None
+    """Planes [n, d] of the ground under the feet (N, F, 4); level by default."""
 
     def __post_init__(self):
+        if self.ground is None:
+            level = np.broadcast_to(LEVEL, (*self.contact.shape, 4))
+            object.__setattr__(self, "ground", level)
         if not len(self.contact) == len(self.q_ref) >= 2:
             raise InvalidInput(
                 f"contact of {len(self.contact)} rows and q_ref of {len(self.q_ref)}: "
@@ -88,14 +98,15 @@ class StepsProblem:
 
     @property
     def flat(self) -> np.ndarray:
-        """Mask of the soles to be level (N, F): in contact, or near it in time."""
+        """Mask of the soles on the ground, or near it in time (N, F)."""
         return near_contact(self.contact, FLAT_STEPS)
 
     def goal(self, step: int) -> StepGoal:
         """Goal of the step that ends in row step + 1."""
         q_now, q = self.q_ref[step : step + 2]
         before, after = self.contact[step : step + 2]
-        return StepGoal(q, after, after & before, self.flat[step + 1], q_now)
+        flat, ground = self.flat[step + 1], self.ground[step + 1]
+        return StepGoal(q, after, after & before, flat, q_now, ground)
 
 
 def make_planner(
@@ -158,7 +169,8 @@ def plan_steps(
     start, log = clock.perf_counter(), _Log(planner, plan, model, provenance)
     state = initial or settled_state(planner.stepper, plan.q_ref[0])
     log.add_state(state)
-    memory, dt, steps = planner.start(state), planner.stepper.dt, len(plan.q_ref) - 1
+    memory, dt = planner.start(state, plan.ground[0]), planner.stepper.dt
+    steps = len(plan.q_ref) - 1
     log.timings["settle"] = clock.perf_counter() - start
 
     def advance(k: int) -> Stop | None:
@@ -252,9 +264,11 @@ class _Log:
         deviation = self.add_state(step.state, q_ref)
         found, rows = step.qpcc, self.rows
         plant, context = self.stepper.plant, self.stepper.context
-        now = self.plan.contact[len(self.times) - 1]
-        scheduled = now[self.planner.feet.foot_of]
-        bearing = scheduled & (step.p[:, 2] < self.planner.options.reach)
+        row, foot_of = len(self.times) - 1, self.planner.feet.foot_of
+        scheduled, ground = self.plan.contact[row][foot_of], self.plan.ground[row]
+        over, axes = height_over(ground[foot_of], step.p), ground_axes(ground)[foot_of]
+        bearing = scheduled & (over < self.planner.options.reach)
+        forces = on_axes(axes.transpose(0, 2, 1), found.forces)
         on_links = -step.solution.glue_forces
         # They act in the pose in which the step was assembled.
         plant.SetPositions(context, rows["position"][-2])
@@ -263,10 +277,10 @@ class _Log:
         moment, force = zip(*(wrenches[name] for name in self.share.links))
         values = {
             "torque": found.torques,
-            "contact_force": found.forces,
+            "contact_force": forces,
             "contact_state": found.labels.astype(np.int8),
-            "cop": centre_of_pressure(step.p, found.forces),
-            "cop_margin": cop_margin(step.p, bearing, found.forces),
+            "cop": centre_of_pressure(step.p, forces),
+            "cop_margin": cop_margin(step.p, bearing, forces),
             "coupling_force": J.T @ on_links.ravel(),
             "skin_force": np.array(force),
             "skin_moment": np.array(moment),

@@ -20,6 +20,7 @@ from drakebots.core.checks import non_negative, one_of, positive, whole
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.fields import checked
 from drakebots.fem.assembly import worst_tet
+from drakebots.robots.quads.motion import LEVEL, ground_axes, height_over
 from drakebots.robots.quads.robot import Feet, feet_kinematics
 from drakebots.robots.quads.steps.contact_state import STICK, cop_rows
 from drakebots.robots.quads.steps.labelled_qp import LabelledQp, StepQpcc
@@ -29,6 +30,7 @@ from drakebots.robots.quads.steps.objective import (
     StepTargets,
     StepWeights,
     coordinate_units,
+    on_axes,
     position_error,
     settling_step,
     step_maps,
@@ -105,7 +107,8 @@ class StepMemory:
     Attributes:
         dq: change of the coordinates in the previous step (nv,) [rad, m].
         torques: torques of the previous step (m,) [N m]; None before the first.
-        anchors: points of the ground that the patches stick to (P, 3) [m].
+        anchors: points of the ground that the patches stick to (P, 3), in the world
+            [m].
         deviation: deviation from the motion before the previous step (nv,) [rad, m];
             None before the first.
     """
@@ -124,8 +127,9 @@ class StepGoal:
         q: positions to reach (nq,).
         contact: mask of feet on the ground at the end of the step (F,), of bool.
         standing: mask of those on the ground before and after the step (F,).
-        flat: mask of those whose soles should be level (F,).
+        flat: mask of those whose soles should be parallel to the ground (F,).
         q_now: positions that the motion has before the step (nq,).
+        ground: planes [n, d] of the ground under the feet (F, 4), or one (4,).
     """
 
     q: np.ndarray
@@ -133,6 +137,7 @@ class StepGoal:
     standing: np.ndarray
     flat: np.ndarray
     q_now: np.ndarray
+    ground: np.ndarray = field(default_factory=lambda: LEVEL)
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,7 @@ class PreparedStep:
 
     Attributes:
         state, memory, goal: as for :meth:`StepPlanner.step`.
+        ground: planes of the ground under the patches (P, 4).
         maps: dq and patch displacements as affine maps of torques and forces.
         qpcc: the program to solve.
         deviation: deviation from the motion before the step (nv,) [rad, m].
@@ -149,6 +155,7 @@ class PreparedStep:
     state: CoupledState
     memory: StepMemory
     goal: StepGoal
+    ground: np.ndarray
     maps: StepMaps
     qpcc: StepQpcc
     deviation: np.ndarray
@@ -224,12 +231,17 @@ class StepPlanner:
         self.stepper.plant.SetPositions(self.stepper.context, state.q)
         return feet_kinematics(self.stepper.plant, self.stepper.context, self.feet).p
 
-    def start(self, state: CoupledState) -> StepMemory:
-        """Memory of the first step."""
-        anchors = self.contact_points(state)
+    def start(self, state: CoupledState, ground: np.ndarray = LEVEL) -> StepMemory:
+        """Memory of the first step, on ground as of :class:`StepGoal`."""
+        points, ground = self.contact_points(state), self._under_patches(ground)
         # A tilted sole may begin below the ground; see RISE.
-        anchors[:, 2] = np.minimum(anchors[:, 2], 0.0)
+        above = np.maximum(height_over(ground, points), 0.0)
+        anchors = points - above[:, None] * ground[:, :3]
         return StepMemory(self.stepper.dt * state.v, None, anchors)
+
+    def _under_patches(self, ground: np.ndarray) -> np.ndarray:
+        """Planes under the patches (P, 4), of those under the feet."""
+        return np.broadcast_to(ground, (len(self.feet), 4))[self.feet.foot_of]
 
     def prepare(
         self,
@@ -258,28 +270,37 @@ class StepPlanner:
         error, deviation = (position_error(*posed, q) for q in (goal.q, goal.q_now))
         pace = stepper.dt, options.settling
         error = settling_step(error, deviation, memory.deviation, *pace)
-        maps = step_maps(system, feet, memory.anchors, options.compliance)
-        before = memory.dq, memory.torques
-        targets = StepTargets(error, *before, goal.flat, goal.standing)
+        ground = self._under_patches(goal.ground)
+        axes = ground_axes(ground)
+        maps = step_maps(system, feet, axes, memory.anchors, options.compliance)
+        normals = np.broadcast_to(goal.ground[..., :3], feet.normal.shape)
+        masks = goal.flat, goal.standing
+        targets = StepTargets(error, memory.dq, memory.torques, *masks, normals)
         how = targets, options.weights, self.units
         objective = step_objective(maps, self.feet, feet, *how)
-        falling = (feet.J @ memory.dq)[2::3]
-        qpcc = self._qpcc(maps, objective, goal, falling)
-        return PreparedStep(state, memory, goal, maps, qpcc, deviation)
+        moved = (feet.J @ memory.dq).reshape(-1, 3)
+        heights = height_over(ground, feet.p), np.sum(ground[:, :3] * moved, axis=1)
+        qpcc = self._qpcc(maps, objective, goal, *heights)
+        return PreparedStep(state, memory, goal, ground, maps, qpcc, deviation)
 
     def _qpcc(
-        self, maps: StepMaps, objective: Quadratic, goal: StepGoal, falling: np.ndarray
+        self,
+        maps: StepMaps,
+        objective: Quadratic,
+        goal: StepGoal,
+        height: np.ndarray,
+        rising: np.ndarray,
     ) -> StepQpcc:
-        """The program of a step, for patches that moved up by `falling` (P,) [m] in the
-        previous one."""
-        options, height = self.options, maps.p[:, 2]
+        """The program of a step, for patches of a height above the ground (P,) that
+        changed by `rising` (P,) in the previous one [m]."""
+        options = self.options
         near = height < options.reach
         scheduled = np.asarray(goal.contact, bool)[self.feet.foot_of]
         bearing = near & scheduled
         rows = np.zeros((0, maps.p.size))
         if options.cop != "ignore" and bearing.sum() >= 3:
             rows = cop_rows(maps.p, bearing, self.cop_margin)
-        held = scheduled & (height + falling < options.touch)
+        held = scheduled & (height + rising < options.touch)
         ground = maps.y0, maps.Y, options.compliance, self.friction
         return StepQpcc(objective, self.torque_limits, *ground, near, held, rows)
 
@@ -367,8 +388,9 @@ class StepPlanner:
 
         Its names are "torque" (1, joints) [N m], and what follows from it:
         "contact_force" (1, patches, 3) [N], "patch_displacement" (1, patches, 3) from
-        the anchors [m], and "dq" (1, velocities), the change of the coordinates in the
-        step. Its `plan` is a step like :meth:`step`'s, from which the next one starts.
+        the anchors [m], both along two tangents of the ground and its normal, and "dq"
+        (1, velocities), the change of the coordinates in the step. Its `plan` is a step
+        like :meth:`step`'s, from which the next one starts.
 
         Args:
             state, memory, goal: as for :meth:`step`.
@@ -429,8 +451,10 @@ class StepPlanner:
         # Where a patch sticks, y is 0 but for rounding errors.
         moved = np.where((qpcc.labels == STICK)[:, None], 0.0, qpcc.y)
         before, rise = ready.memory.anchors, RISE * self.stepper.dt
-        anchors = before + moved
-        anchors[:, 2] = np.minimum(before[:, 2] + rise, 0.0)
+        depth = height_over(ready.ground, before)
+        moved[:, 2] = np.minimum(depth + rise, 0.0) - depth
+        axes = ground_axes(ready.ground)
+        anchors = before + on_axes(axes.transpose(0, 2, 1), moved)
         return StepMemory(solution.dq, qpcc.torques, anchors, ready.deviation)
 
 

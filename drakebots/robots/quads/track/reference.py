@@ -26,6 +26,8 @@ from drakebots.formats import model_folders
 from drakebots.model import contexts_along
 from drakebots.multibody import (
     Finding,
+    Flat,
+    Terrain,
     asked,
     fall,
     judged,
@@ -219,12 +221,18 @@ def plan_model(plan: Result) -> str:
 
 
 def fall_off_plan(
-    robot: PlannedRobot, reference: Reference, q: np.ndarray, time: float
+    robot: PlannedRobot,
+    reference: Reference,
+    q: np.ndarray,
+    time: float,
+    terrain: Terrain = Flat(),
 ) -> str:
-    """Description of a fall from the plan at a time [s]; empty while q (nq,) stands."""
+    """Description of a fall from the plan at a time [s]; empty while q (nq,) stands on
+    a terrain."""
     rows = np.stack([q, reference.q[reference.row(time)]])
-    here, planned = robot.coordinates.from_positions(rows)
-    return fall(float(tilt(here[RPY], planned[RPY])), float(here[2] / planned[2]))
+    here, planned = positions = robot.coordinates.from_positions(rows)
+    height, due = terrain.evaluate(positions[:, :3])[0]
+    return fall(float(tilt(here[RPY], planned[RPY])), float(height / due))
 
 
 def _rows(data: xr.Dataset, reference: Reference) -> np.ndarray:
@@ -248,7 +256,7 @@ def evaluate(data: xr.Dataset, robot: PlannedRobot, reference: Reference) -> xr.
     margins = [cop_margin(p, on, f) for p, on, f in zip(points, down, force)]
     q, planned = map(convert.from_positions, (data.position.values, reference.q))
     passed = np.array([reference.cycle(t) for t in data.time.values])
-    a_cycle = (reference.com[-1] - reference.com[0]) * [1, 1, 0]
+    a_cycle = reference.com[-1] - reference.com[0]
     com = reference.com[rows] + passed[:, None] * a_cycle
     added = {
         "roll_pitch": (("time", "tilt"), q[:, RPY[:2]], "rad"),

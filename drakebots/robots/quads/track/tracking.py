@@ -37,7 +37,8 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.core.threads import calm_threads
-from drakebots.multibody import Finding, Flat, Terrain, base_body
+from drakebots.formats import terrain_of
+from drakebots.multibody import Finding, Terrain, base_body
 from drakebots.results import Result
 from drakebots.robots.quads.plant import SkinnedPlant
 from drakebots.robots.quads.robot import (
@@ -90,8 +91,8 @@ class Tracking:
     """Path of the robot's model, if it is not where the plan says."""
     ground: PatchContact = PatchContact()
     """Ground under the contact points: its friction, stiffness and damping."""
-    terrain: Terrain = field(default_factory=Flat)
-    """Shape of the ground."""
+    terrain: Terrain | None = None
+    """Shape of the ground; by default the plan's."""
     plain_angles: Annotated[bool, flag()] = False
     """Send the planned angles as they are, not moved by what the servos sag under the
     planned torques."""
@@ -113,6 +114,10 @@ class Tracking:
     these, "bracing" (all, and bracing plates) or "none"."""
     time_limit: Annotated[float | None, positive("s")] = None
     """Limit of the wall time."""
+
+    def __post_init__(self):
+        if self.terrain is None:
+            object.__setattr__(self, "terrain", terrain_of(self.plan))
 
     @cached_property
     def robot(self) -> PlannedRobot:
@@ -207,7 +212,8 @@ class _Run(ControlRun):
         self.plant.add_to(self.record, last)
 
     def fall(self, time: float) -> str:
-        return fall_off_plan(self.robot, self.reference, self.plant.positions, time)
+        here = self.plant.positions, time, self.problem.terrain
+        return fall_off_plan(self.robot, self.reference, *here)
 
     def dataset(self) -> xr.Dataset:
         """The record, with roll, pitch and centre of pressure beside the plan's."""

@@ -38,7 +38,9 @@ def step(quad):
     coupled = stepper.equations(state)
     feet = feet_kinematics(quad.plant, stepper.context, quad.feet)
     anchors = feet.p + 1e-4 * rng.normal(size=feet.p.shape)
-    maps = step_maps(ReducedSystem(coupled, stepper.solver), feet, anchors, COMPLIANCE)
+    axes = np.broadcast_to(np.eye(3), (len(anchors), 3, 3))
+    system = ReducedSystem(coupled, stepper.solver)
+    maps = step_maps(system, feet, axes, anchors, COMPLIANCE)
     goal = quad.q0.copy()
     goal[:4] = [0.99, 0.02, -0.03, 0.1]
     goal[:4] /= np.linalg.norm(goal[:4])
