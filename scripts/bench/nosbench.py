@@ -42,7 +42,7 @@ from drakebots.cli.output import one_line_errors, print_rows
 from drakebots.core.errors import FileProblem
 from drakebots.core.threads import cores
 from drakebots.trajopt.program import Block, Group, Program, Term
-from drakebots.trajopt.solvers import ComplementaritySolver
+from drakebots.trajopt.solvers import Clock, ComplementaritySolver
 
 TOLERANCE = 1e-6
 """Largest violation of an answer."""
@@ -51,6 +51,9 @@ RELAXED = 10.0 ** -np.arange(10)
 """Bounds of the peer's products."""
 
 SOLVERS = ("ours", "scholtes")
+
+SHARE = 0.85
+"""Share of the limit that a solver is told; reading and derivatives take some."""
 
 
 @dataclass(frozen=True)
@@ -123,8 +126,9 @@ def example() -> Problem:
     return Problem(w, ca.sumsqr(u), g, G, H, -free, free, rest, rest, guess)
 
 
-def ours(problem: Problem) -> tuple[np.ndarray, bool, str]:
-    """The answer of ComplementaritySolver, whether it is one, and what it says."""
+def ours(problem: Problem, limit: float) -> tuple[np.ndarray, bool, str]:
+    """The answer of ComplementaritySolver in a wall time [s], whether it is one, and
+    what it says."""
     count, n = problem.G.shape[0], problem.w.shape[0]
     products = problem.G * problem.H
     rows = {"g": problem.g, "G": problem.G, "H": problem.H, "GH": products}
@@ -147,7 +151,8 @@ def ours(problem: Problem) -> tuple[np.ndarray, bool, str]:
     pairs = first + np.arange(count)[:, None] + count * np.arange(3)
     posed = SimpleNamespace(program=program, pairs=pairs)
     solver = ComplementaritySolver(tolerance=TOLERANCE)
-    raw, details = solver._answer(posed, problem.guess, options={}, monitor=None)
+    options = {"max_wall_time": limit}
+    raw, details = solver._answer(posed, problem.guess, options=options, monitor=None)
     return raw.x, raw.success, details.status
 
 
@@ -156,8 +161,9 @@ def _group(name: str, lower: np.ndarray, upper: np.ndarray) -> Group:
     return Group(name, 0, 1, labels, lower[None], upper[None], np.ones(len(lower)))
 
 
-def scholtes(problem: Problem) -> tuple[np.ndarray, bool, str]:
+def scholtes(problem: Problem, limit: float) -> tuple[np.ndarray, bool, str]:
     """The same of IPOPT with products that are bounded by less and less."""
+    clock = Clock(limit)
     t, G, H = ca.SX.sym("t"), problem.G, problem.H
     rows = ca.vertcat(problem.g, G, H, G * H - t)
     count = G.shape[0]
@@ -169,6 +175,7 @@ def scholtes(problem: Problem) -> tuple[np.ndarray, bool, str]:
     upper = np.r_[problem.g_upper, np.full(2 * count, np.inf), np.zeros(count)]
     x, status, kept = problem.guess, "", None
     for bound in RELAXED:
+        left = clock.left
         bounds = {"lbx": problem.lower, "ubx": problem.upper, "lbg": lower}
         x = np.array(solver(x0=x, p=bound, ubg=upper, **bounds)["x"]).ravel()
         status = solver.stats()["return_status"]
@@ -177,13 +184,16 @@ def scholtes(problem: Problem) -> tuple[np.ndarray, bool, str]:
             kept = x, True, status
             if side <= TOLERANCE:
                 break
+        if kept and clock.left < left - clock.left:  # no time for another
+            break
     return kept or (x, False, status)
 
 
-def solve_one(problem: Problem, solver: str) -> dict:
-    """The row of one solve."""
+def solve_one(problem: Problem, solver: str, limit: float = 60.0) -> dict:
+    """The row of one solve, in a wall time of at most SHARE of a limit [s]."""
     began = time.process_time()
-    x, success, status = {"ours": ours, "scholtes": scholtes}[solver](problem)
+    solve = {"ours": ours, "scholtes": scholtes}[solver]
+    x, success, status = solve(problem, SHARE * limit)
     violation, side = problem.violation(x)
     solved = bool(success and violation <= TOLERANCE)
     return {
@@ -206,6 +216,7 @@ def in_a_process(path: Path, solver: str, limit: float) -> dict:
         resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 1))
 
     words = [sys.executable, __file__, str(path), "--one", solver]
+    words += ["--limit", str(limit)]
     done = subprocess.run(words, capture_output=True, text=True, preexec_fn=bounded)
     for line in reversed(done.stdout.splitlines()):
         if line.startswith('{"solved"'):
@@ -248,7 +259,7 @@ def main(argv: Sequence[str] | None = None) -> dict:
     parser.add_argument("--one", choices=SOLVERS, help="solve one file here")
     args = parser.parse_args(argv)
     if args.one:
-        found = solve_one(read(args.folder), args.one)
+        found = solve_one(read(args.folder), args.one, args.limit)
         print(json.dumps(found))
         return found
     if args.quick or args.folder is None:

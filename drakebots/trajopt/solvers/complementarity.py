@@ -136,7 +136,8 @@ class ComplementaritySolver(ExactIpoptSolver):
 
     A program must have pairs; all else in it may be what :class:`.ExactIpoptSolver`
     takes. Options under the id "Complementarity" are IPOPT's, for every program on the
-    way, but "max_wall_time", which is that of all. A failed solve returns the best
+    way, but "max_wall_time", which is that of all: it ends the search for a lower
+    optimum where there is one, and else the solve. A failed solve returns the best
     point, marked.
 
     Args:
@@ -198,6 +199,7 @@ class _Search:
                 best = other
             else:
                 self.sides = before
+        optimal = best is not None
         if best is None:
             status, x = ladder.status, ladder.x[: self.program.num_variables]
             feasible = self._violation(ladder) <= self.tolerance
@@ -206,7 +208,8 @@ class _Search:
             elif status == "Solve_Succeeded":
                 status = "Infeasible_Problem_Detected"
             best = Raw(x, status, feasible, ladder.log, ladder.seconds)
-        if self.stopped:
+            optimal = feasible and ladder.ok
+        if self.stopped and not (optimal and self.stopped == Verdict.TIME_LIMIT):
             best = replace(best, status=self.stopped, success=False)
         return best
 
@@ -330,6 +333,8 @@ class _Search:
         worst = [k for k in np.argsort(-excess)[:5] if excess[k] > 0]
         residuals = {names[k]: float(excess[k]) for k in worst}
         status = f"{raw.status} after {self.programs} programs"
+        if self.stopped and raw.success:
+            status += "; the time limit ended the search for a lower optimum"
         if not raw.success:
             worst = ", ".join(f"{k} = {v:.2g}" for k, v in residuals.items())
             status += f"; worst: {worst}; try another guess or other scales"

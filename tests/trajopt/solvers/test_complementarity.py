@@ -219,6 +219,32 @@ def test_a_time_limit_is_that_of_all_programs():
     assert np.isfinite(result.get_x_val()).all()
 
 
+def test_an_answer_outlasts_the_time_limit():
+    """Once there is an optimum, the limit ends only the search for a lower one."""
+    problem = next(p for p in macmpec.PROBLEMS if p.name == "gnash19m")
+    calls, slow = [], np.inf
+
+    def wait(x):
+        calls.append(x)
+        if len(calls) == slow:
+            time.sleep(5.0)
+
+    def solved(limit):
+        prog = problem.mathematical_program()
+        prog.AddVisualizationCallback(wait, prog.decision_variables())
+        prog.SetSolverOption(ComplementaritySolver.id(), "max_wall_time", limit)
+        return ComplementaritySolver().Solve(prog)
+
+    whole = solved(60.0)
+    assert "time limit" not in whole.get_solver_details().status
+    slow, calls[:] = int(0.8 * len(calls)), []
+    late = solved(4.0)
+    assert late.is_success()
+    assert "time limit ended the search" in late.get_solver_details().status
+    assert max(late.get_solver_details().residuals.values(), default=0) <= 1e-6
+    assert late.get_optimal_cost() >= whole.get_optimal_cost() - 1e-6
+
+
 def test_refusals():
     prog = MathematicalProgram()
     x = prog.NewContinuousVariables(2, "x")
