@@ -25,11 +25,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.spatial import ConvexHull, QhullError
 
 from drakebots.core.checks import check_value, non_negative
 from drakebots.core.errors import InvalidInput
-from drakebots.multibody import polygon
-from drakebots.robots.quads.robot import half_planes
 
 # --- centre of pressure -----------------------------------------------------
 #
@@ -56,14 +55,15 @@ def support_edges(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Raises:
         InvalidInput: for fewer than three points, or all on one line.
     """
-    corners = polygon(np.asarray(points, float)[:, :2])
-    if corners is None:
+    points = np.asarray(points, float)[:, :2]
+    try:
+        hull = ConvexHull(points)
+    except (QhullError, ValueError) as error:
         raise InvalidInput(
             f"support polygon: {len(points)} points span no area; put a foot with "
             "at least three patches on the ground"
-        )
-    outward, offsets = half_planes(corners)
-    return -outward, -offsets
+        ) from error
+    return -hull.equations[:, :2], hull.equations[:, 2]
 
 
 def cop_rows(p: np.ndarray, bearing: np.ndarray, margin: float = 0.0) -> np.ndarray:
