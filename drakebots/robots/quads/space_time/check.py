@@ -111,14 +111,7 @@ def nearest_poses(
     base = np.arange(quad.nv) < 4  # of a guess: moves with the COM and the heading
     q, before, poses, miss = None, None, [], []
     for i in steps:
-        nominal = quad.rest.copy()
-        nominal[3] += motion.heading[i]
-        nominal[:3] += motion.com[i] - rest_com
-        # The trunk is tilted as the ground is.
-        ahead, left = motion.rise @ plane_rotation(motion.heading[i])
-        nominal[4:6] += -np.arctan(ahead), np.arctan(left)
-        for name, values in motion.reference.items():
-            nominal[quad.coordinates.index(name)] = values[i]
+        nominal = _nominal(quad, motion, i, rest_com)
         feet, normals = motion.feet[i, order], motion.ground[i, order, :3]
         target = np.concatenate([feet.ravel(), normals.ravel(), motion.com[i]])
         q = nominal if q is None else q + base * (nominal - before)
@@ -130,6 +123,19 @@ def nearest_poses(
         poses.append(q)
         miss.append(np.linalg.norm(off, axis=1))
     return Poses(steps, np.array(poses), np.array(miss))
+
+
+def _nominal(quad: Quad, motion: MotionInput, i: int, rest_com: np.ndarray):
+    """The rest pose (nv,), moved along with a motion to a step; its trunk is tilted as
+    the ground is."""
+    q = quad.rest.copy()
+    q[3] += motion.heading[i]
+    q[:3] += motion.com[i] - rest_com
+    ahead, left = motion.rise @ plane_rotation(motion.heading[i])
+    q[4:6] += -np.arctan(ahead), np.arctan(left)
+    for name, values in motion.reference.items():
+        q[quad.coordinates.index(name)] = values[i]
+    return q
 
 
 # --- contact forces and torques that a given motion needs --------------------------
