@@ -10,7 +10,7 @@ from drakebots.envs.base import Quantity, RobotEnv, figure_picture
 from drakebots.robots.gecko import draw_robot, gecko
 from drakebots.robots.gecko.engines import PhaseTimes, half_cycle
 from drakebots.robots.gecko.generator import rotated_back
-from drakebots.robots.gecko.model import fixation, gait_law, pose_at
+from drakebots.robots.gecko.model import fixation, pose_at
 
 NEAR, FAR = 0.2, 0.8
 """Distances of targets [m]."""
@@ -50,7 +50,7 @@ class GeckoEnv(RobotEnv):
         super().__init__(render_mode)
 
     def start(self, random):
-        alpha = gait_law(-np.radians(50), 0.0, leg_bend=self.robot.leg_bend)
+        alpha = self.robot.reference(-np.radians(50), 0.0)
         self.pose = pose_at(self.robot, alpha, random.uniform(-np.pi, np.pi))
         self.sign = 1
         angle, distance = random.uniform(-np.pi, np.pi), random.uniform(NEAR, FAR)

@@ -35,7 +35,7 @@ from drakebots.robots.gecko.generator import (
     Fit,
     MotionPolynomial,
 )
-from drakebots.robots.gecko.model import MODEL, gecko, parameters
+from drakebots.robots.gecko.model import MODEL, Gecko, gecko, parameters
 
 KIND = "gecko.velocity_space"
 
@@ -67,9 +67,12 @@ class Problem:
     """Name of the pose step's weights, "velocity_space" or "single_cycle"."""
     pressure: Annotated[bool, flag()] = False
     """Whether the limbs bend no further than at 1.1 bar."""
+    bends: tuple[float, ...] = Gecko.bends
+    """How far each actuator bends its limb, as a share of what its calibration says
+    (6,): FL, FR, torso to the left, torso to the right, RL, RR."""
 
     def __post_init__(self):
-        gecko(self.size, self.weights)
+        gecko(self.size, self.weights, self.bends)
         for name in ("q1", "q2"):
             grid = check_value(name, getattr(self, name), array((None,)))
             values = tuple(grid.tolist())
@@ -104,7 +107,7 @@ def plan(problem: Problem = Problem(), *, progress: Progress | None = None) -> R
     Raises:
         NoSolution: when a pose step fails.
     """
-    robot = gecko(problem.size, problem.weights)
+    robot = gecko(problem.size, problem.weights, problem.bends)
     gaits = list(product(problem.q1, problem.q2))
     cycles: list[CycleMotion] = []
     for done, gait in enumerate(gaits, 1):

@@ -112,6 +112,9 @@ class Simulation:
     """Name of the robot's size, "small" or "large"."""
     weights: str = "velocity_space"
     """Name of the pose step's weights, "velocity_space" or "single_cycle"."""
+    bends: tuple[float, ...] = Gecko.bends
+    """How far each actuator bends its limb, as a share of what its calibration says
+    (6,): FL, FR, torso to the left, torso to the right, RL, RR."""
     engine: Engine = field(default_factory=PoseStep)
     """Engine of the simulation: PoseStep for quasi-static poses, or Drake, with
     options, as Drake:incline=84deg."""
@@ -151,7 +154,7 @@ class Simulation:
     @property
     def robot(self) -> Gecko:
         """The robot that walks."""
-        return gecko(self.size, self.weights)
+        return gecko(self.size, self.weights, self.bends)
 
     def start_pose(self) -> Pose:
         """The first pose, with the angles of Fig. 12."""
@@ -199,7 +202,7 @@ def prepare(problem: Simulation) -> Course:
     """
     motion, rule, observer = MotionPolynomial.table_3(), problem.rule, None
     if problem.motion == "fit":
-        own = {"size": problem.size, "weights": problem.weights}
+        own = {"size": problem.size, "weights": problem.weights, "bends": problem.bends}
         # Of order 2, one target in 1,000 took 2.8 times the best known.
         space = Problem(order=3, pressure=problem.engine.limited, **own)
         motion = simulated_motion(space)

@@ -2,6 +2,7 @@
 
     step = pose_step(robot, pose, gait_law(q1, q2), fixation(q1))
     motion = cycle_motion(robot, q1, q2)      # rotation, forward, left per cycle
+    by_gait = cycle_jacobian(robot, q1, q2)   # its derivative (3, 2) by q1 and q2
     result = simulate_walk(Walk(q1=np.radians(80), q2=0.2, cycles=3))
     result = simulate_walk(Walk(engine=Drake(incline=STEEPEST)))    # up a wall
 
@@ -31,12 +32,18 @@ if TYPE_CHECKING:
         PoseStep,
         Step,
         cycle_motion,
+        follow,
         half_cycle,
         pose_step,
         poses_dataset,
+        references,
         relative_motion,
         run_poses,
         walk,
+    )
+    from drakebots.robots.gecko.engines.sensitivity import (
+        cycle_jacobian,
+        motion_jacobian,
     )
     from drakebots.robots.gecko.engines.suction import STEEPEST, CupLimits
 

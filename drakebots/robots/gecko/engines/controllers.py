@@ -270,9 +270,13 @@ class PressureControl(Sampled):
         one_sided: whether each limb has one chamber only, without negative p_ref
             (n,) of bool.
         alpha: angles of the pressures at first (n,) [rad].
+        bent: angles of free limbs where the curve says (n,) [rad]: every limb has its
+            own calibration, and the controller knows the curve alone.
     """
 
-    def __init__(self, curve: Calibration, gains: Gains, one_sided, alpha):
+    def __init__(
+        self, curve: Calibration, gains: Gains, one_sided, alpha, bent=np.asarray
+    ):
         n, own = len(one_sided), parameters().table("pressure")
         start = np.zeros((7, n))
         start[6] = curve.pressure(alpha)
@@ -284,7 +288,8 @@ class PressureControl(Sampled):
         self._declare_update(self._turn_valves, own["period"])
         for row, name in ((1, "desired_pressure"), (5, "valve"), (6, "pressure")):
             self._declare_output(name, slice(row * n, (row + 1) * n))
-        self._declare_output("free_bending", slice(6 * n, 7 * n), curve.bending)
+        chambers = slice(6 * n, 7 * n)
+        self._declare_output("free_bending", chambers, lambda p: bent(curve.bending(p)))
 
     def _turn_angles(self, context, x):
         """p_ref = p(alpha_ref) + sat(PI(alpha_m - alpha)), within the limit.

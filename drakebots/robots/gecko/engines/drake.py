@@ -65,7 +65,6 @@ from drakebots.robots.gecko.model import (
     Gecko,
     Pose,
     fixation,
-    gait_law,
     pose_at,
     saturate,
 )
@@ -105,7 +104,9 @@ def build(
     law: Law | None = None,
 ) -> GeckoDiagram:
     """The diagram of a walk from a pose; arguments as in :func:`run_drake`."""
-    law = law or partial(gait_law, leg_bend=robot.leg_bend)
+    law = law or robot.reference
+    if not engine.limited:  # else the chambers bend the limbs by their own shares
+        law = partial(_bent, robot, law)
     builder = DiagramBuilder()
     body = build_gecko_plant(builder, robot, engine)
     times = engine.phases
@@ -144,6 +145,11 @@ def build(
     return GeckoDiagram(diagram, loggers, body, sequencer, system, climb)
 
 
+def _bent(robot: Gecko, law: Law, q1: float, q2: float) -> np.ndarray:
+    """The angles (5,) [rad] to which a law bends free limbs."""
+    return robot.bent(law(q1, q2))
+
+
 # --- parts of the diagram ------------------------------------------------------
 
 
@@ -172,7 +178,8 @@ def _add_pressure(
 ) -> PressureControl:
     """Adds the low-level control between desired angles and the limbs."""
     one_sided = np.isin(np.arange(len(LIMBS)), LEGS)
-    control = PressureControl(Calibration(), Gains(), one_sided, start.alpha)
+    told = Calibration(), Gains(), one_sided, start.alpha
+    control = PressureControl(*told, body.robot.bent)
     builder.AddSystem(control)
     angles = _of_state(builder, body, body.limbs.sum_matrix, "angles")
     builder.Connect(desired, control.GetInputPort("desired_bending"))
@@ -237,7 +244,7 @@ class Walk:
     def law(self, q1: float, q2: float) -> np.ndarray:
         """Reference angles (5,) [rad] at the end of a half cycle, of q1 signed."""
         if self.references is None:
-            return gait_law(q1, q2, leg_bend=self.robot.leg_bend)
+            return self.robot.reference(q1, q2)
         return np.array(self.references[0 if q1 > 0 else 1], float)
 
     @property

@@ -47,10 +47,8 @@ from drakebots.robots.gecko.model import (
     Gecko,
     Pose,
     fixation,
-    gait_law,
     parameters,
     pose_at,
-    saturate,
 )
 
 CM = 1e-2
@@ -116,6 +114,31 @@ def pose_step(robot: Gecko, pose: Pose, alpha_ref, fixation) -> Step:
         NoSolution: when no pose that keeps feet and bounds was found.
     """
     alpha_ref, fixed = _checked(robot, pose, alpha_ref, fixation)
+    posed = optimum(robot, pose, alpha_ref, fixed)
+    x, count, stationarity, drift = _within_bounds(*posed)
+    if not _solved(stationarity, drift):
+        raise NoSolution(
+            f"no pose was found in {count} iterations that keeps the fixed feet "
+            f"in place, lengths within {robot.stretch:.0%} and angles within "
+            f"{robot.bend / DEG:.0f} deg of the reference; free a foot or change less",
+            {"drift [m]": drift * CM, "stationarity": stationarity},
+        )
+    found = Pose(x[:5], x[5:10] * CM, x[10], pose.position + x[11:] * CM)
+    w, stretch = robot.weights, float(np.linalg.norm(found.ell - robot.lengths))
+    turned = (found.foot_headings - pose.foot_headings)[fixed]
+    bend = float(np.linalg.norm(found.alpha - alpha_ref))
+    turn = float(np.linalg.norm(turned))
+    objective = w.length * stretch / CM + w.orientation * turn / DEG
+    objective += w.angle * bend / DEG
+    return Step(found, objective, turn, bend, float(stationarity), float(drift * CM))
+
+
+def optimum(robot: Gecko, pose: Pose, alpha_ref: np.ndarray, fixed: np.ndarray):
+    """What :func:`pose_solver.solve` finds the optimum of; p1 is relative to the last.
+
+    Returns:
+        start (13,); lo and hi (10,), target (14,), weights (3,); fixed and anchors.
+    """
     w = robot.weights
     weights = np.array([w.length, w.orientation / DEG, w.angle / DEG])
     lengths = robot.lengths / CM
@@ -125,24 +148,8 @@ def pose_step(robot: Gecko, pose: Pose, alpha_ref, fixation) -> Step:
     # Coordinates relative to p1: far from the origin digits would be lost.
     headings = np.where(fixed, pose.foot_headings - _REAR_TURN, 0.0)
     wanted = weights[0] * lengths, weights[1] * headings, weights[2] * alpha_ref
-    target = np.concatenate(wanted)
     feet = fixed, (pose.feet - pose.position) / CM
-    x, count, stationarity, drift = _within_bounds(start, lo, hi, target, weights, feet)
-    if not _solved(stationarity, drift):
-        raise NoSolution(
-            f"no pose was found in {count} iterations that keeps the fixed feet "
-            f"in place, lengths within {robot.stretch:.0%} and angles within "
-            f"{robot.bend / DEG:.0f} deg of the reference; free a foot or change less",
-            {"drift [m]": drift * CM, "stationarity": stationarity},
-        )
-    found = Pose(x[:5], x[5:10] * CM, x[10], pose.position + x[11:] * CM)
-    stretch = float(np.linalg.norm(found.ell - robot.lengths))
-    turned = (found.foot_headings - pose.foot_headings)[fixed]
-    bend = float(np.linalg.norm(found.alpha - alpha_ref))
-    turn = float(np.linalg.norm(turned))
-    objective = w.length * stretch / CM + w.orientation * turn / DEG
-    objective += w.angle * bend / DEG
-    return Step(found, objective, turn, bend, float(stationarity), float(drift * CM))
+    return start, lo, hi, np.concatenate(wanted), weights, feet
 
 
 def _within_bounds(start, lo, hi, target, weights, feet):
@@ -231,10 +238,32 @@ def half_cycle(
 
     Limited references are those that the pressure can reach.
     """
-    reference = gait_law(q1, q2, leg_bend=robot.leg_bend)
-    if limited:
-        reference = saturate(reference)
+    reference = robot.bent(robot.reference(q1, q2, limited))
     return pose_step(robot, pose, reference, fixation(q1))
+
+
+def references(robot: Gecko, q1: float, q2: float, limited: bool = False) -> np.ndarray:
+    """Angles (2, 5) [rad] to which a gait bends free limbs, by the sign of q1: +, -.
+
+    Raises:
+        InvalidInput: for q1 or q2 out of range.
+    """
+    q1, q2 = check_gait(q1, q2)
+    return robot.bent(robot.reference(np.array([q1, -q1]), q2, limited))
+
+
+def follow(robot: Gecko, angles, half_cycles: int, start: Pose | None = None):
+    """Poses (half_cycles + 1) of a gait by its `references`, or by any other angles
+    (2, 5) [rad]; begun from a start, or the second angles at the origin.
+
+    Raises:
+        NoSolution: when a pose step fails.
+    """
+    poses = [pose_at(robot, angles[1]) if start is None else start]
+    for k in range(half_cycles):
+        held = fixation(-1 if k % 2 else 1)
+        poses.append(pose_step(robot, poses[-1], angles[k % 2], held).pose)
+    return poses
 
 
 def walk(
@@ -260,15 +289,7 @@ def walk(
         InvalidInput: for q1 or q2 out of range.
         NoSolution: when a pose step fails.
     """
-    q1, q2 = check_gait(q1, q2)
-    if start is None:
-        alpha = gait_law(-q1, q2, leg_bend=robot.leg_bend)
-        start = pose_at(robot, saturate(alpha) if limited else alpha)
-    poses = [start]
-    for k in range(half_cycles):
-        q = q1 if k % 2 == 0 else -q1
-        poses.append(half_cycle(robot, poses[-1], q, q2, limited).pose)
-    return poses
+    return follow(robot, references(robot, q1, q2, limited), half_cycles, start)
 
 
 @dataclass(frozen=True)
@@ -286,6 +307,12 @@ class CycleMotion:
     left: float
     poses: tuple[Pose, Pose, Pose]
 
+    @staticmethod
+    def last(poses: list[Pose]) -> CycleMotion:
+        """That of the last cycle of poses after half cycles."""
+        rotation, moved = relative_motion(poses[-3], poses[-1])
+        return CycleMotion(float(rotation), *map(float, moved), tuple(poses[-3:]))
+
 
 def relative_motion(a: Pose, b: Pose) -> tuple[float, np.ndarray]:
     """Rotation [rad] and displacement (2,) [m] from a to b in a's frame."""
@@ -298,9 +325,7 @@ def cycle_motion(
 ) -> CycleMotion:
     """Motion of the cycle that follows `settle` others; see also :func:`walk`."""
     settle = check_value("settle", settle, whole(0))
-    poses = walk(robot, q1, q2, 2 * settle + 2, limited=limited)[-3:]
-    rotation, moved = relative_motion(poses[0], poses[2])
-    return CycleMotion(float(rotation), float(moved[0]), float(moved[1]), tuple(poses))
+    return CycleMotion.last(walk(robot, q1, q2, 2 * settle + 2, limited=limited))
 
 
 # --- the engine ----------------------------------------------------------------
@@ -382,7 +407,7 @@ def poses_dataset(robot: Gecko, start: Pose, steps, decisions) -> xr.Dataset:
     signs = (-1.0) ** np.arange(len(steps))
     q1 = signs * [d.q1 for d in decisions]
     q2 = np.array([d.q2 for d in decisions])
-    reference = gait_law(q1, q2, leg_bend=robot.leg_bend)
+    reference = robot.reference(q1, q2)
     fixed = np.array([np.ones(4), *map(fixation, signs)], float)
 
     def stacked(name: str) -> np.ndarray:

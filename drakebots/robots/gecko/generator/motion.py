@@ -26,7 +26,7 @@ from drakebots.core.checks import array, check_value, interval, whole
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.fields import checked
 from drakebots.core.units import si_factor
-from drakebots.robots.gecko.engines import relative_motion, walk
+from drakebots.robots.gecko.engines import half_cycle, relative_motion
 from drakebots.robots.gecko.model import Gecko, Pose, parameters
 
 # Rounding may put a bound, say radians(90), outside by this much.
@@ -333,14 +333,7 @@ class PoseStepMotion:
         return moved, turned
 
     def _walk(self, q1, q2, half_cycles: int) -> Pose:
-        if self._sign > 0:
-            return walk(self.robot, q1, q2, half_cycles, start=self._pose)[-1]
-        mirrored = walk(self.robot, q1, -q2, half_cycles, start=mirror_pose(self._pose))
-        return mirror_pose(mirrored[-1])
-
-
-def mirror_pose(pose: Pose) -> Pose:
-    """The pose mirrored at the x axis: left and right legs change places."""
-    other = [1, 0, 2, 4, 3]
-    alpha = pose.alpha[other] * [1, 1, -1, 1, 1]
-    return Pose(alpha, pose.ell[other], -pose.heading, pose.position * [1, -1])
+        pose = self._pose
+        for k in range(half_cycles):
+            pose = half_cycle(self.robot, pose, self._sign * (-1) ** k * q1, q2).pose
+        return pose

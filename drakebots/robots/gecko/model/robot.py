@@ -86,11 +86,28 @@ class Gecko:
     """Largest distance of an angle from its reference."""
     leg_bend: Annotated[float, finite()] = given(MODEL, "leg_bend")
     """Coefficient c1 of the gait law."""
+    bends: tuple[float, ...] = (1.0,) * 6
+    """How far each actuator bends its limb at a pressure, as a share of what its
+    calibration says (6,): FL, FR, torso to the left, torso to the right, RL, RR."""
+
+    def __post_init__(self):
+        check_value("bends", self.bends, array((6,), entry=positive()))
 
     @property
     def lengths(self) -> np.ndarray:
         """Unstretched lengths of the limbs (5,) [m]."""
         return np.array([self.leg, self.leg, self.torso, self.leg, self.leg])
+
+    def reference(self, q1, q2, limited: bool = False) -> np.ndarray:
+        """Reference angles (..., 5) [rad] of a half cycle, q1 with its sign: the gait
+        law's, as far as the pressure reaches if that limits them."""
+        alpha = gait_law(q1, q2, leg_bend=self.leg_bend)
+        return saturate(alpha) if limited else alpha
+
+    def bent(self, alpha) -> np.ndarray:
+        """Angles (..., 5) [rad] of free limbs at the pressures for the angles alpha."""
+        left, right = np.array(self.bends)[[[0, 1, 2, 4, 5], [0, 1, 3, 4, 5]]]
+        return np.where(np.asarray(alpha) > 0, left, right) * alpha
 
 
 def parameters() -> Parameters:
@@ -98,7 +115,9 @@ def parameters() -> Parameters:
     return parameters_of(MODEL)
 
 
-def gecko(size: str = "small", weights: str = "velocity_space") -> Gecko:
+def gecko(
+    size: str = "small", weights: str = "velocity_space", bends=Gecko.bends
+) -> Gecko:
     """The robot of a named size with named weights.
 
     Raises:
@@ -108,7 +127,8 @@ def gecko(size: str = "small", weights: str = "velocity_space") -> Gecko:
     sizes, sets = own.table("sizes"), own.raw["weights"]["value"]
     check_value("size", size, one_of("gecko size", sizes))
     check_value("weights", weights, one_of("weights", sets))
-    return Gecko(**sizes[size], weights=Weights(*map(float, sets[weights])))
+    own_weights = Weights(*map(float, sets[weights]))
+    return Gecko(**sizes[size], weights=own_weights, bends=bends)
 
 
 # --- kinematics ----------------------------------------------------------------
@@ -292,9 +312,6 @@ class Calibration:
 
 
 def saturate(alpha_ref, curve: Calibration | None = None) -> np.ndarray:
-    """Reference angles (..., 5) [rad] limited to what the pressure can reach.
-
-    `walk(..., limited=True)` of the pose step does so.
-    """
+    """Reference angles (..., 5) [rad] limited to what the pressure can reach."""
     curve = curve or Calibration()
     return np.clip(alpha_ref, -curve.angle, curve.angle)

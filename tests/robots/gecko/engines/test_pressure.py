@@ -18,12 +18,14 @@ CURVE = Calibration()
 
 
 class Bench:
-    """One limb that follows its pressure, times `give`: 1 is a free limb."""
+    """One limb that follows its pressure, times `give`: 1 is a free limb, and times
+    `share`, by which its own calibration differs from the controller's."""
 
-    def __init__(self, gains=Gains(), give=1.0):
+    def __init__(self, gains=Gains(), give=1.0, share=1.0):
         builder = DiagramBuilder()
         one_sided, rest = np.array([True]), np.zeros(1)
-        control = PressureControl(CURVE, gains, one_sided, rest)
+        bent = lambda alpha: share * alpha  # noqa: E731
+        control = PressureControl(CURVE, gains, one_sided, rest, bent)
         control = builder.AddSystem(control)
         limb = builder.AddSystem(Gain(give, 1))
         wish = builder.AddSystem(PassThrough(1))
@@ -143,3 +145,14 @@ def test_bad_values_are_refused(make):
     with pytest.raises(InvalidInput) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+def test_a_limb_of_another_calibration():
+    """Without feedback it bends by its share; with it, the pressure rises within the
+    correction's limit until the limb is where it should be."""
+    open_loop = Bench(Gains(angle_p=0.0, angle_i=0.0), share=0.9)
+    open_loop.ask(1.0, 3.0)
+    assert open_loop.log("alpha")[1][-1] == pytest.approx(0.9, rel=1e-3)
+    closed = Bench(share=0.9)
+    closed.ask(1.0, 6.0)
+    assert closed.log("alpha")[1][-1] == pytest.approx(1.0, rel=1e-2)

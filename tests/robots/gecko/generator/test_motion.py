@@ -12,8 +12,8 @@ from drakebots.robots.gecko.generator import (
     MotionPolynomial,
     PoseStepMotion,
 )
-from drakebots.robots.gecko.generator.motion import Domain, gait_domain, mirror_pose
-from drakebots.robots.gecko.model import fixation, gait_law, gecko, pose_at
+from drakebots.robots.gecko.generator.motion import Domain, gait_domain
+from drakebots.robots.gecko.model import fixation, gait_law, gecko
 
 ROBOT = gecko()
 
@@ -186,8 +186,3 @@ def test_the_motion_model_foretells_what_the_walk_does(sign):
     rotation, displacement = relative_motion(pose, there)
     assert turned == pytest.approx(rotation, abs=1e-6)
     assert np.allclose(moved, displacement, atol=1e-7)
-
-
-def test_a_mirrored_pose_is_mirrored_twice():
-    pose = pose_at(ROBOT, [0.1, 0.2, 0.3, 0.4, 0.5], 0.7, (1, 2))
-    assert np.allclose(mirror_pose(mirror_pose(pose)).markers, pose.markers)
