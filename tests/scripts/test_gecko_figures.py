@@ -123,3 +123,63 @@ def test_figures_5_and_6_are_written(tmp_path):
         SCRIPT.plot_gait_law(tmp_path / "law")
     with pytest.raises(UnknownName):
         SCRIPT.plot_distance(tmp_path / "a.png", sum="half")
+
+
+# --- motion, laws and factors beside the paper ----------------------------------
+
+MOTION, LAWS = load_script("gecko_motion"), load_script("gecko_laws")
+
+
+def test_an_even_robot_has_nothing_uneven():
+    """Mirror images cancel; Table 3's straight gait turns by itself."""
+    ours = np.array([12.0, 9.0, 1.5])
+    assert not MOTION.uneven(ours, ours * [-1, 1, -1]).any()
+    table = MOTION.in_table_3(gecko(), np.radians(90), 0.0)
+    expected = 5.4154 - 0.0457 * 90 - 0.0006 * 90**2
+    assert table[0] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.long
+def test_shares_of_the_actuators_foretell_gaits_held_out():
+    """Three numbers fitted to 50, 70 and 90 deg; 60 and 80 deg were not used."""
+    robot, _ = MOTION.fitted()
+    pairs = [(q1, q2) for q1 in MOTION.HELD_OUT for q2 in MOTION.STEERING]
+    wanted = MOTION.uneven_of(MOTION.in_table_3, robot, pairs)
+    even, unequal = (
+        np.sqrt(((MOTION.uneven_of(MOTION.by_poses, r, pairs) - wanted) ** 2).mean(0))
+        for r in (gecko(), robot)
+    )
+    assert (unequal < 0.8 * even).all()  # rotation and left
+
+
+def test_torso_first_bends_as_much_as_the_law():
+    for q1 in (50, 70, 90):
+        law = LAWS.references(LAWS.ROBOT, np.radians(q1), 0.0)
+        other = LAWS.torso_first(law)
+        assert LAWS.bending(other) == pytest.approx(LAWS.bending(law))
+        np.testing.assert_allclose(other[1], LAWS.MIRROR @ other[0])
+    np.testing.assert_allclose(other, law)  # at the limits there is one such gait
+    short = LAWS.references(LAWS.ROBOT, np.radians(50), 0.0)
+    way = [LAWS.moved(each)[0][1] for each in (short, LAWS.torso_first(short))]
+    assert way[1] > 1.2 * way[0]
+
+
+@pytest.mark.long
+def test_a_searched_gait_keeps_to_what_the_law_takes():
+    law = LAWS.references(LAWS.ROBOT, np.radians(70), 0.0)
+    search = LAWS.Search(law, straight=True)
+    found = search.run(1, 8)
+    assert LAWS.bending(found) <= LAWS.bending(law) + 1e-6
+    assert (found[:, LEGS] >= -1e-9).all()
+    assert abs(found).max() <= np.radians(90) + 1e-9
+    assert LAWS.moved(found)[0][1] > search.way
+
+
+def test_a_factor_is_the_paper_s_where_nothing_is_changed():
+    """The gait (80 deg, 0.3): the pose step turns 31 deg, Table 3 says 17."""
+    facts = load_script("gecko_factors").main(["--quick"])
+    row = facts["factors"][0]
+    assert row["deg"] == pytest.approx(-31.0, abs=0.1)
+    assert facts["table_3"]["deg"] == pytest.approx(-17.3, abs=0.1)
+    limited = next(r for r in facts["factors"] if r["change"] == "1.1 bar")
+    assert abs(limited["changed_deg"]) < abs(row["deg"])

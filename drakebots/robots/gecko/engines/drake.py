@@ -123,7 +123,7 @@ def build(
     ports = {"state": body.plant.get_state_output_port(), "alpha_ref": desired}
     ports |= {k: sequencer.GetOutputPort(k) for k in ("gait", "fixation")}
     if engine.limited:
-        control = _add_pressure(builder, body, desired, start)
+        control = _add_pressure(builder, body, engine.gains, desired, start)
         desired = control.GetOutputPort("free_bending")
         ports |= {k: control.GetOutputPort(k) for k in ("pressure", "valve")}
     spread = builder.AddNamedSystem("limbs", MatrixGain(body.limbs.desired_matrix))
@@ -174,11 +174,11 @@ def _add_planner(builder: DiagramBuilder, body: GeckoPlant, camera, generator):
 
 
 def _add_pressure(
-    builder: DiagramBuilder, body: GeckoPlant, desired, start: Pose
+    builder: DiagramBuilder, body: GeckoPlant, gains: Gains, desired, start: Pose
 ) -> PressureControl:
     """Adds the low-level control between desired angles and the limbs."""
     one_sided = np.isin(np.arange(len(LIMBS)), LEGS)
-    told = Calibration(), Gains(), one_sided, start.alpha
+    told = Calibration(), gains, one_sided, start.alpha
     control = PressureControl(*told, body.robot.bent)
     builder.AddSystem(control)
     angles = _of_state(builder, body, body.limbs.sum_matrix, "angles")

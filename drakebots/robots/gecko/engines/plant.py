@@ -20,7 +20,7 @@ from drakebots.core.units import GRAVITY, SI
 from drakebots.formats import load
 from drakebots.model import LoopClosure
 from drakebots.multibody import LimbMap, Robot, couple_joints
-from drakebots.robots.gecko.engines.controllers import TORSION, Camera
+from drakebots.robots.gecko.engines.controllers import TORSION, Camera, Gains
 from drakebots.robots.gecko.engines.engine import Engine, PhaseTimes
 from drakebots.robots.gecko.engines.suction import Cup, CupLimits, SuctionFeet
 from drakebots.robots.gecko.model import (
@@ -57,6 +57,9 @@ class Drake(Engine):
     """Whether it follows the pose step: limbs of equal stiffness stay arcs, and cups
     have the pose step's weights; it predicts nothing that the pose step does not. By
     default limbs are elastic beams, and cups springs of one stiffness."""
+    gains: Gains = field(default_factory=Gains)
+    """Gains of the low-level control; angle_p and angle_i of 0 leave its feedforward,
+    by which limbs bend as their own calibration says."""
     modulus: Annotated[float | None, positive("Pa")] = None
     """Young's modulus of the limbs; in a reproduction its ratio to the file's scales
     the equal stiffness; None for the file's."""
