@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         STEEPEST,
         CupLimits,
         Drake,
+        Gains,
         PoseStep,
         Walk,
         simulate_walk,

@@ -24,9 +24,8 @@ from typing import NamedTuple
 import numpy as np
 
 from drakebots.cli.output import one_line_errors, print_table
-from drakebots.robots.gecko import Drake, Walk, simulate_walk
+from drakebots.robots.gecko import Drake, Gains, Walk, simulate_walk
 from drakebots.robots.gecko.engines import PhaseTimes, cycle_motion
-from drakebots.robots.gecko.engines.controllers import Gains
 from drakebots.robots.gecko.generator import MotionPolynomial
 from drakebots.robots.gecko.model import Gecko, gecko
 

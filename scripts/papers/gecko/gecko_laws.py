@@ -3,10 +3,11 @@
 python scripts/papers/gecko/gecko_laws.py          # some minutes of processor time
 python scripts/papers/gecko/gecko_laws.py --quick  # one straight gait, by poses only
 
-The paper calls its law one possible choice. A gait is ten reference angles, five at the
-end of each half cycle. Straight gaits mirror theirs, which leaves five coordinates, and
-go as far as they can in a cycle; turning gaits have all ten, and turn as much as they
-can without going less far than the law. Both are held to what the law's own gait takes:
+The paper calls the steering of its law "only one possible model". A gait is ten
+reference angles, five at the end of each half cycle. Straight gaits mirror theirs,
+which leaves five coordinates, and go as far as they can in a cycle; turning gaits have
+all ten, and turn as much as they can without going less far than the law. Both are held
+to what the law's own gait takes:
 
 * equal time: two half cycles;
 * equal bending: the sum of |alpha(+) - alpha(-)| over the limbs is at most the law's;

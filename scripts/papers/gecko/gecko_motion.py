@@ -34,9 +34,8 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from drakebots.cli.output import one_line_errors, print_table
-from drakebots.robots.gecko import Drake, Walk, simulate_walk
+from drakebots.robots.gecko import Drake, Gains, Walk, simulate_walk
 from drakebots.robots.gecko.engines import cycle_motion
-from drakebots.robots.gecko.engines.controllers import Gains
 from drakebots.robots.gecko.generator import MotionPolynomial
 from drakebots.robots.gecko.model import Gecko, gecko
 from drakebots.robots.gecko.plan import Q1_GRID, Q2_GRID
@@ -133,7 +132,8 @@ def fitted() -> tuple[Gecko, dict]:
 def beside_table_3(moved: dict[tuple[float, float], np.ndarray]) -> dict[str, float]:
     """Root mean square differences over gaits, of each component and of the way.
 
-    `uneven_*` are of what is uneven, over the gaits that are held out.
+    `mean_*` are of the mean of a gait and its mirror image, where what is uneven falls
+    out; `uneven_*` are of what is uneven, over the gaits that are held out.
     """
     table = {gait: in_table_3(gecko(), *gait) for gait in moved}
     ours, theirs = np.array(list(moved.values())), np.array(list(table.values()))
@@ -141,16 +141,19 @@ def beside_table_3(moved: dict[tuple[float, float], np.ndarray]) -> dict[str, fl
     columns = [*gap.T, far[0] - far[1]]
     names = "rotation_deg", "forward_cm", "left_cm", "way_cm"
     row = {n: float(np.sqrt((c**2).mean())) for n, c in zip(names, columns)}
-    row["way_cm_mean"] = float(columns[-1].mean())
-    sides = [
-        uneven(moved[q1, q2], moved[q1, -q2]) - uneven(table[q1, q2], table[q1, -q2])
-        for q1, q2 in moved
-        if q2 > 0 and q1 in HELD_OUT
-    ]
-    if sides:
-        turn, left = np.sqrt(np.square(sides).mean(axis=0))
-        row |= {"uneven_rotation_deg": float(turn), "uneven_left_cm": float(left)}
+    row["way_cm_more"] = float(columns[-1].mean())
+    both = {g: (moved[g] - table[g], moved[m] - table[m]) for g, m in mirrored(moved)}
+    mean = [(right + [-1, 1, -1] * left) / 2 for right, left in both.values()]
+    sides = [uneven(*gaps) for gait, gaps in both.items() if gait[0] in HELD_OUT]
+    means, uneven_ones = (np.sqrt(np.square(x).mean(axis=0)) for x in (mean, sides))
+    row |= {f"mean_{n}": float(v) for n, v in zip(names, means)}
+    row |= {f"uneven_{n}": float(v) for n, v in zip(names[::2], uneven_ones)}
     return row
+
+
+def mirrored(gaits) -> list[tuple]:
+    """The gaits that turn right, each with its mirror image."""
+    return [((q1, q2), (q1, -q2)) for q1, q2 in gaits if q2 > 0]
 
 
 def main(argv: Sequence[str] | None = None) -> dict:

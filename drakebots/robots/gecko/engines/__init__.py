@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from drakebots.robots.gecko.engines.controllers import Gains
     from drakebots.robots.gecko.engines.drake import Walk, run_drake, simulate_walk
     from drakebots.robots.gecko.engines.engine import (
         Decision,
