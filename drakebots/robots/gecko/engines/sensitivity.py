@@ -19,9 +19,10 @@ the headings of the fixed feet, linear in the pose before, and the reference ang
 one step maps (dx_before, dreference) to dx, and a walk is the product of its steps.
 
 A norm at its kink (no stretch, in nearly all gaits) acts as an equation, for M is 1/d
-there. **Where all three are**, as in the settled straight gait q2 = 0, the motion has a
-kink itself, and no derivative by q2; what is returned is that of the smoothed norms.
-The same holds where the gait law clips a leg's angle, or the pressure a limb's.
+there. **Where all three are**, as in the settled straight gait q2 = 0, the optimum
+follows a change of its parameters in proportion, but not linearly. What is returned is
+the derivative of the smoothed norms; by q2 it is a fifth off there. Just where the gait
+law begins to clip a leg's angle, or the pressure a limb's, there is no derivative.
 """
 
 from __future__ import annotations

@@ -72,8 +72,9 @@ def test_by_reference_angles():
     )
 
 
-def test_straight_on_the_step_length_alone_has_a_derivative():
-    """All norms are at their kinks there: a step follows q1, q2 turns a corner."""
+def test_of_a_straight_gait_by_the_step_length():
+    """All norms are at their kinks there, and stay so when q1 changes; by q2, which
+    lifts them, the derivative is that of the smoothed norms."""
     robot, q1 = gecko(), np.radians(70)
     found = cycle_jacobian(robot, q1, 0.0)
     ahead, behind = (values(cycle_motion(robot, q1 + h, 0.0)) for h in (STEP, -STEP))
