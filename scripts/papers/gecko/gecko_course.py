@@ -55,7 +55,10 @@ def cases(quick: bool) -> list[dict]:
             found += [
                 {"engine": engine, "bends": bends} | rule for rule in ({}, published)
             ]
-    found += [{"engine": Drake(), "epsilon": 0.10}]
+    found += [
+        {"engine": Drake()} | other
+        for other in ({"rule": Published()}, {"motion": "table 3"}, {"epsilon": 0.10})
+    ]
     again = Drake(reproduction=True), Drake(reproduction=True, pressure=True)
     return found + [{"engine": engine} for engine in again]
 
