@@ -35,7 +35,7 @@ from drakebots.robots.gecko.generator import (
     Fit,
     MotionPolynomial,
 )
-from drakebots.robots.gecko.model import MODEL, Gecko, gecko, parameters
+from drakebots.robots.gecko.model import MODEL, Bends, Gecko, gecko, parameters
 
 KIND = "gecko.velocity_space"
 
@@ -67,7 +67,7 @@ class Problem:
     """Name of the pose step's weights, "velocity_space" or "single_cycle"."""
     pressure: Annotated[bool, flag()] = False
     """Whether the limbs bend no further than at 1.1 bar."""
-    bends: tuple[float, ...] = Gecko.bends
+    bends: Bends = Gecko.bends
     """How far each actuator bends its limb, as a share of what its calibration says
     (6,): FL, FR, torso to the left, torso to the right, RL, RR."""
 

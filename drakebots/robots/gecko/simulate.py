@@ -53,7 +53,15 @@ from drakebots.robots.gecko.generator import (
     plan_route,
     wrapped,
 )
-from drakebots.robots.gecko.model import MODEL, Gecko, Pose, gecko, parameters, pose_at
+from drakebots.robots.gecko.model import (
+    MODEL,
+    Bends,
+    Gecko,
+    Pose,
+    gecko,
+    parameters,
+    pose_at,
+)
 from drakebots.robots.gecko.plan import Problem, simulated_motion
 
 MOTIONS = {
@@ -112,7 +120,7 @@ class Simulation:
     """Name of the robot's size, "small" or "large"."""
     weights: str = "velocity_space"
     """Name of the pose step's weights, "velocity_space" or "single_cycle"."""
-    bends: tuple[float, ...] = Gecko.bends
+    bends: Bends = Gecko.bends
     """How far each actuator bends its limb, as a share of what its calibration says
     (6,): FL, FR, torso to the left, torso to the right, RL, RR."""
     engine: Engine = field(default_factory=PoseStep)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         LIMBS,
         MARKERS,
         MODEL,
+        Bends,
         Calibration,
         Gecko,
         Pose,

@@ -33,7 +33,15 @@ from typing import Annotated
 
 import numpy as np
 
-from drakebots.core.checks import array, between, check_value, finite, one_of, positive
+from drakebots.core.checks import (
+    array,
+    between,
+    check_value,
+    each,
+    finite,
+    one_of,
+    positive,
+)
 from drakebots.core.fields import checked
 from drakebots.model import Parameters, given, parameters_of
 
@@ -54,6 +62,11 @@ FOOT_MARKERS = (0, 2, 3, 5)
 
 LEGS = (0, 1, 3, 4)
 """The legs among the limbs, in the order of the feet."""
+
+
+Bends = Annotated[tuple[float, ...], each(positive(), "shares", 6)]
+"""How far each actuator bends its limb at a pressure, as a share of what its
+calibration says (6,): FL, FR, torso to the left, torso to the right, RL, RR."""
 
 
 @checked("weights")
@@ -86,12 +99,12 @@ class Gecko:
     """Largest distance of an angle from its reference."""
     leg_bend: Annotated[float, finite()] = given(MODEL, "leg_bend")
     """Coefficient c1 of the gait law."""
-    bends: tuple[float, ...] = (1.0,) * 6
+    bends: Bends = (1.0,) * 6
     """How far each actuator bends its limb at a pressure, as a share of what its
     calibration says (6,): FL, FR, torso to the left, torso to the right, RL, RR."""
 
     def __post_init__(self):
-        check_value("bends", self.bends, array((6,), entry=positive()))
+        check_value("bends", self.bends, array((6,)))
 
     @property
     def lengths(self) -> np.ndarray:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from drakebots.core.errors import InvalidInput
+from drakebots.robots.gecko import Simulation, simulate
 from drakebots.robots.gecko.engines import cycle_motion, half_cycle, relative_motion
 from drakebots.robots.gecko.model import gecko, pose_at
 
@@ -55,6 +56,13 @@ def test_limbs_that_bend_unequally_turn_a_straight_gait():
 
 
 def test_bends_are_six_shares():
-    for wrong in ((1.0,) * 5, (1.0,) * 5 + (0.0,)):
+    for wrong in ((1.0,) * 5, (1.0,) * 7, (1.0,) * 5 + (0.0,)):
         with pytest.raises(InvalidInput, match="bends"):
             gecko(bends=wrong)
+
+
+def test_bends_may_be_a_list():
+    """As from a YAML file; the generator's fit is stored by them."""
+    course = Simulation(targets=((0.1, 0.0),), heading=0.0, bends=list(BENDS))
+    assert course.bends == BENDS
+    assert simulate(course).ok
