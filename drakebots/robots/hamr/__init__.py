@@ -22,7 +22,7 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.robots.hamr.gaits import GaitSource, gait_names, make_waveform
     from drakebots.robots.hamr.live import Drive, Gait, drive
-    from drakebots.robots.hamr.model import MODEL
+    from drakebots.robots.hamr.model import MODEL, Plates
     from drakebots.robots.hamr.plan import (
         GaitProblem,
         GaitWeights,

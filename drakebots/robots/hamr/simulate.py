@@ -211,7 +211,7 @@ class LoggedDiagram(Logged):
 
 
 def add_drive(
-    builder: DiagramBuilder, robot: Robot, plant: System, source: System, **noise
+    builder: DiagramBuilder, robot: Robot, plant: System, source: System, **encoders
 ) -> dict[str, OutputPort]:
     """Adds actuators and encoders between a source of voltages and the plant.
 
@@ -220,14 +220,14 @@ def add_drive(
         robot: the robot's plant and its units.
         plant: the system that holds the state.
         source: system with an output "voltages".
-        noise: noise and seed of :class:`~drakebots.robots.hamr.model.Encoder`.
+        encoders: options of :class:`~drakebots.robots.hamr.model.Encoder`.
 
     Returns:
         Ports to log, by name; without that of the contact forces.
     """
     body = robot.plant, robot.scaling
     drive = builder.AddSystem(PiezoDrive(*body))
-    encoder = builder.AddSystem(Encoder(*body, **noise))
+    encoder = builder.AddSystem(Encoder(*body, **encoders))
     voltages, state = source.GetOutputPort("voltages"), plant.GetOutputPort("state")
     for system in (drive, encoder):
         builder.Connect(voltages, system.GetInputPort("voltages"))

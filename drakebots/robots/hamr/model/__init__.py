@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         DriveLaw,
         Encoder,
         PiezoDrive,
+        Plates,
         check_voltages,
         hamr_benders,
         hamr_encoder,

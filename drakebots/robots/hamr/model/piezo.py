@@ -13,20 +13,25 @@ R_s (RSS 2018, Fig. 6 and eq. (18)):
 
     i_m = (u_sig - u_act)/R_s - zeta C du_act/dt - u_act/R,     qdot = X i_m
 
-The circuit's constants are not published; those in `params.yaml` are ours.
+The circuit's constants are not published; those in `params.yaml` are ours. R and C
+depend on voltage and frequency, in a way that is not published either: the simulated
+circuit may differ from the one that the estimate inverts (`EncoderCircuit.plates`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import Annotated
 
 import numpy as np
 from pydrake.multibody.plant import MultibodyPlant
 from pydrake.systems.framework import LeafSystem
 
+from drakebots.core.checks import between, positive
 from drakebots.core.errors import InvalidInput
+from drakebots.core.fields import checked
 from drakebots.core.units import SI, Scaling
 from drakebots.model import driven_joints
 from drakebots.multibody import Sampled
@@ -190,6 +195,33 @@ class PiezoDrive(LeafSystem):
 
 # --- encoders ---------------------------------------------------------------
 
+RELAXATION = 20.0
+"""Frequency [Hz] up to which the late share of an actuator's charge follows its
+voltage; ours, within the gaits' 2 to 30 Hz, where it does most harm."""
+
+
+@checked("plates")
+class Plates:
+    """What actuators' electrical parts are other than the encoders' estimate assumes.
+
+    So C and R of the simulated circuit depend on voltage V and frequency f, with d the
+    late share, F = f / :data:`RELAXATION` and a = 1 + voltage (V - V_b/2)/(V_b/2):
+
+        C(V, f) = capacitance C (a (1 - d) + d/(1 + F^2))
+        1/R(V, f) = a/(resistance R) + capacitance C 2 pi f d F/(1 + F^2)
+    """
+
+    capacitance: Annotated[float, positive()] = 1.0
+    """Factor on C at the middle voltage and low frequencies."""
+    resistance: Annotated[float, positive()] = 1.0
+    """Factor on R at the middle voltage and low frequencies."""
+    current: Annotated[float, positive()] = 1.0
+    """Factor on the mechanical current, i_m = current dq/dt / X."""
+    voltage: Annotated[float, between(-0.9, 0.9)] = 0.0
+    """Relative growth of C and of 1/R from the middle to the largest voltage."""
+    late: Annotated[float, between(0.0, 0.9)] = 0.0
+    """Share of C whose charge follows the voltage late, with the losses of that."""
+
 
 @dataclass(frozen=True)
 class EncoderCircuit:
@@ -201,6 +233,7 @@ class EncoderCircuit:
         capacitance: zeta C [F].
         velocity_per_current: X of each actuator (8,) [m/s/A].
         period: sampling period [s].
+        plates: what the simulated R and C are other than these constants.
     """
 
     shunt: float
@@ -208,20 +241,35 @@ class EncoderCircuit:
     capacitance: float
     velocity_per_current: np.ndarray
     period: float
+    plates: Plates
 
     @property
     def conductance(self) -> float:
         """1/R_s + 1/R [S]."""
         return 1 / self.shunt + 1 / self.resistance
 
-    def settle(self, u_act, u_sig, current):
-        """u_act one period later, for held u_sig [V] and i_m [A]; exact.
+    def settle(self, u_act, u_late, u_sig, current):
+        """u_act and u_late one period later, for held u_sig [V] and i_m [A].
 
-        Solves zeta C du/dt = (u_sig - u)/R_s - u/R - i_m.
+        Solves, with a = 1 + voltage (u - V_b/2)/(V_b/2) taken in the middle of u_act
+        and u_sig, d the late share and w = 2 pi :data:`RELAXATION`,
+
+            (1 - d) a zeta C du/dt = (u_sig - u)/R_s - a u/R - i_m - d w zeta C (u - u')
+            du'/dt = w (u - u')
+
+        exactly where voltage and d are 0; else u' follows what u settles at.
         """
-        rest = (u_sig / self.shunt - current) / self.conductance
-        decay = np.exp(-self.conductance * self.period / self.capacitance)
-        return rest + (u_act - rest) * decay
+        other, rate = self.plates, 2 * np.pi * RELAXATION
+        scale = 1 + other.voltage * ((u_act + u_sig) / BIAS - 1)
+        full = other.capacitance * self.capacitance
+        branch = other.late * rate * full
+        leak = scale / (other.resistance * self.resistance)
+        total = 1 / self.shunt + leak + branch
+        rest = (u_sig / self.shunt - other.current * current + branch * u_late) / total
+        late = u_late + (1 - np.exp(-rate * self.period)) * (rest - u_late)
+        rest += branch * (late - u_late) / total
+        decay = -total * self.period / ((1 - other.late) * scale * full)
+        return rest + (u_act - rest) * np.exp(decay), late
 
     def current(self, u_sig, u_act, u_before):
         """i_m [A] by eq. (18), the derivative by a backward difference.
@@ -251,6 +299,7 @@ def hamr_encoder() -> EncoderCircuit:
         capacitance=value("capacitance") * value("blocking_factor"),
         velocity_per_current=_of_actuators("encoder", "velocity_per_current"),
         period=1 / value("sample_rate"),
+        plates=Plates(),
     )
 
 
@@ -263,14 +312,15 @@ class Encoder(Sampled):
         state (nq+nv)  ──▶│         │──▶ actuator_voltage (8) V
                           └─────────┘
 
-    `state` is the plant's, in the plant's units. The discrete state, u_act and the
-    estimated velocity, is updated once per period of :func:`hamr_encoder`.
+    `state` is the plant's, in the plant's units. The discrete state, u_act, the
+    estimated velocity and the late voltage, is updated once per period of the circuit.
 
     Args:
         plant: finalized plant with HAMR's actuators.
         scaling: the plant's units.
         noise: standard deviation of the measured current [A].
         seed: seed of the noise.
+        plates: what the simulated circuit is other than the estimate assumes.
     """
 
     def __init__(
@@ -280,11 +330,13 @@ class Encoder(Sampled):
         *,
         noise: float = 0.0,
         seed: int = 0,
+        plates: Plates = Plates(),
     ):
-        unit, circuit, joints = scaling, hamr_encoder(), driven_joints(plant)
+        circuit = self._circuit = replace(hamr_encoder(), plates=plates)
+        unit, joints = scaling, driven_joints(plant)
         n = len(joints)
         inputs = {"voltages": n, "state": plant.num_multibody_states()}
-        super().__init__("encoder", np.zeros(2 * n), **inputs)
+        super().__init__("encoder", np.zeros(3 * n), **inputs)
         self._size = n
         rates = [joint.velocity_start() for joint in joints]
         self._rates = plant.num_positions() + np.array(rates)
@@ -295,10 +347,10 @@ class Encoder(Sampled):
         self._declare_output("actuator_voltage", slice(0, n))
 
     def _update(self, context, x):
-        n, circuit = self._size, hamr_encoder()
-        before, u_sig = x[:n], self._input(context)
-        rates = self._input(context, 1)[self._rates]
-        u_act = circuit.settle(before, u_sig, self._current_per_rate * rates)
+        n, circuit = self._size, self._circuit
+        before, late, u_sig = x[:n], x[2 * n :], self._input(context)
+        current = self._current_per_rate * self._input(context, 1)[self._rates]
+        u_act, late = circuit.settle(before, late, u_sig, current)
         measured = circuit.current(u_sig, u_act, before)
         measured = measured + self._noise * self._random.standard_normal(n)
-        return np.concatenate([u_act, circuit.velocity_per_current * measured])
+        return np.concatenate([u_act, circuit.velocity_per_current * measured, late])

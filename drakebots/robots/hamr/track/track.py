@@ -36,7 +36,7 @@ from drakebots.core.units import MM_G_MS
 from drakebots.multibody import Flat, Robot, SteppedPlant, add_loggers, build_robot
 from drakebots.results import Result, with_units
 from drakebots.robots.hamr.metrics import above_ground, tracking_metrics
-from drakebots.robots.hamr.model import LEGS, hamr_variant, parameters
+from drakebots.robots.hamr.model import LEGS, Plates, hamr_variant, parameters
 from drakebots.robots.hamr.reference import (
     CHASSIS,
     Reference,
@@ -88,6 +88,8 @@ class Mismatch:
     """Stiffness of a compliant joint in series with each leg, none by default; see
     :func:`hamr_variant`. The encoders do not see it, and the default gains are unstable
     with it: at 1e-3 N m/rad, kp <= 10e3 and kd <= 5 were measured to be stable."""
+    plates: Plates = Plates()
+    """What the actuators' electrical parts are other than the encoders assume."""
 
 
 @checked("noise")
@@ -218,7 +220,8 @@ def build_tracking_diagram(problem: Tracking) -> TrackingDiagram:
     command = Command(plan, problem.ramp_cycles * plan.duration)
     controller = builder.AddSystem(LegController(command, problem.gains, unit.time))
     noise = {"noise": problem.noise.encoder, "seed": problem.seed}
-    ports = add_drive(builder, robot, plant, controller, **noise)
+    plates = problem.mismatch.plates
+    ports = add_drive(builder, robot, plant, controller, plates=plates, **noise)
     # The frames' noise must differ from the encoders'.
     noise = {"noise": problem.noise.mocap, "seed": problem.seed + 1}
     frames = builder.AddSystem(MotionCapture(robot, **noise))
