@@ -8,7 +8,7 @@ from drakebots import build_robot
 from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.units import MM_G_MS
 from drakebots.multibody import TimeStepper
-from drakebots.robots.hamr.model import hamr_benders
+from drakebots.robots.hamr.model import hamr_benders, hamr_variant
 from tests.helpers.modes import natural_modes, stand
 
 HZ = 1e3  # of a frequency in 1/ms
@@ -171,3 +171,35 @@ def test_standing_modes_without_slip(on_ground, standing):
     held = np.vstack([terms.N, tangent])
     frequency = natural_modes(on_ground, standing.q, held=held).frequency * HZ
     np.testing.assert_allclose(frequency[:2], [22.2, 27.9], atol=0.1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("stiffness", "z", "roll"),
+    [(1e-3, 20.8, 54.2), (3e-4, 14.9, 40.5), (1e-4, 9.6, 28.4)],
+)
+def test_standing_modes_on_compliant_legs(on_ground, stiffness, z, roll):
+    """Hinges in series with the legs soften the bounce as springs in series do, 1/K' =
+    1/K + r^2/(4 k) with feet r = 7.58 mm beside them. At 1e-4 N m/rad both modes are
+    those of the experiments, some 10 and 30 Hz (docs/evidence/hamr.md)."""
+    model = hamr_variant(serial_stiffness=stiffness)
+    robot = build_robot(model, scaling=MM_G_MS, base="euler", time_step=0)
+    stepper = TimeStepper(robot, 0.1, friction=0.0)
+    count = robot.plant.num_positions()
+    guess = np.zeros(count)
+    guess[base_index(stepper, "z")] = 11.3
+    level = np.array([base_index(stepper, k) for k in ("x", "y", "yaw")])
+    q = stand(stepper, guess, level).q
+    terms = stepper.terms(q, np.zeros(count), np.zeros(8))
+    modes = natural_modes(stepper, q, held=terms.N)
+    frequency = modes.frequency * HZ
+    for name, expected in (("z", z), ("roll", roll)):
+        k = np.argmin(np.abs(frequency - expected))
+        share = np.abs(modes.shapes[[base_index(stepper, n) for n in ("z", "roll")], k])
+        assert (share[0] > 10 * share[1]) == (name == "z")
+        assert frequency[k] == pytest.approx(expected, abs=0.1)
+    mass = model.summary.mass
+    own, lever = mass * (2 * np.pi * 26.7) ** 2, 7.58e-3
+    series = 1 / (1 / own + lever**2 / (4 * stiffness))
+    # Legs sink by millimetres, so the lever is not quite that of the pose at 0.
+    assert z == pytest.approx(np.sqrt(series / mass) / (2 * np.pi), rel=0.06)
