@@ -12,7 +12,7 @@ from drakebots.core.run import Verdict
 from drakebots.multibody import Slope, TimeStepper
 from drakebots.results import load_result
 from drakebots.robots.hamr import Simulation, simulate
-from drakebots.robots.hamr.model import hamr_variant
+from drakebots.robots.hamr.model import Plates, hamr_variant
 from drakebots.robots.hamr.reference import recorded_reference
 from drakebots.robots.hamr.track import Gains, Mismatch, Noise, Tracking, track
 from tests.helpers.still_reference import still
@@ -83,6 +83,21 @@ def test_other_springs_and_noise(plan):
     bend = np.abs(soft.data.position.sel(coordinate=twists)).max().item()
     assert np.radians(1) < bend < np.radians(15)
     assert soft.metrics["loop_gap_max_mm"] < 1e-2
+
+
+def test_encoders_measure_by_another_circuit(plan):
+    """A current of 0.8 makes every velocity 0.8 of the true one, and the legs are
+    estimated as far behind as they move in the latency of the motion capture."""
+    plates = Plates(current=0.8)
+    posed = Tracking(plan, cycles=1, ramp=0, log_period=4e-4)
+    right = track(posed)
+    wrong = track(replace(posed, mismatch=Mismatch(plates=plates)))
+    measured, true = wrong.data.encoder_velocity.values, wrong.data.actuator_velocity
+    # The encoders' state begins uncharged, and is over its start after ten samples.
+    assert measured[11:] == pytest.approx(0.8 * true.values[10:-1], abs=1e-7)
+    for x in (0, 2):
+        error = wrong.metrics["estimator_error_mm"][x]
+        assert error > 3 * right.metrics["estimator_error_mm"][x]
 
 
 def test_jump_starts_in_the_plan():
