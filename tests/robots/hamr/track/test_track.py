@@ -145,6 +145,11 @@ def test_odd_period_counts_every_cycle(plan):
         ({"time_step": 2e-3}, InvalidInput, "cannot resolve"),
         ({"contact": "stepping", "terrain": Slope(0.1)}, InvalidInput, "flat ground"),
         ({"mismatch": Mismatch(serial_stiffness=0.1)}, InvalidInput, "too stiff"),
+        (
+            {"mismatch": Mismatch(serial_stiffness=1e-3), "contact": "stepping"},
+            InvalidInput,
+            "at most 0.00025 N m/rad",
+        ),
     ],
 )
 def test_tracking_refuses(change, error, words):
