@@ -185,7 +185,8 @@ def run(
 
 
 def _step(contact: str, change: dict) -> float:
-    """Time step [s]: hinges need half of it in hard contact (see MAX_SERIAL)."""
+    """Time step [s]: hinges need half of it in hard contact (see MAX_SERIAL), and soft
+    ones do not converge there (docs/evidence/hamr.md)."""
     return 5e-5 if contact == "stepping" and "mismatch" in change else 1e-4
 
 

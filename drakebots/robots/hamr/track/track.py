@@ -71,7 +71,9 @@ MAX_SERIAL = {"sap": 2e-11, "stepping": 2.5e-12}
 """Largest stiffness times time step squared [N m s^2/rad] at which the light link at a
 compliant joint is stable, by contact model. Measured: in SAP 2e-3 N m/rad is stable at
 1e-4 s, 4e-3 is not; in hard contact 1e-3 is at 5e-5 s, and at 1e-4 s it opens loops by
-0.04 mm and loses two thirds of the stride."""
+0.04 mm and loses two thirds of the stride. In hard contact 3e-4 opens loops by some
+5e-3 mm even at 2.5e-5 s, with half the stride that SAP makes (docs/evidence/hamr.md).
+"""
 
 
 # --- the problem ------------------------------------------------------------
