@@ -158,6 +158,16 @@ def test_a_file_in_another_encoding_is_kept(arm):
     assert found.notes == model.notes == tuple(result.provenance["model"]["notes"])
 
 
+def test_what_surrounds_a_file_is_not_kept(arm):
+    """A byte order mark and a NUL, with which the kept text would be no XML."""
+    arm.write_bytes(b"\xef\xbb\xbf" + _ARM.format(mass=2).encode() + b"\n\0")
+    model = load(arm)
+    result = _result_of(model)
+    arm.unlink()
+    with pytest.warns(DrakebotsWarning, match="is gone"):
+        assert _same(model_of(result), model)
+
+
 def test_an_old_drake_file_is_found_with_its_units(tmp_path):
     path = write(tmp_path, TINY, "bar.urdf")
     model = load(path, units=MM_G_MS)
