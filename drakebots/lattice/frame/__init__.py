@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from drakebots.lattice.frame.model import Frame, Load, Supports, lattice_frame
     from drakebots.lattice.frame.solve import (
         CONVENTIONS,
+        Factored,
         FactoredFrame,
         FrameSolution,
         actuate,
