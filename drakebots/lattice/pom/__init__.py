@@ -22,6 +22,7 @@ from drakebots.core.lazy import lazy_face
 if TYPE_CHECKING:
     from drakebots.lattice.pom.calibrate import (
         BodyFrame,
+        Gains,
         body_frame,
         calibrate,
         length_factor,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         actuator_nodes,
         bounded_controls,
         inverse_kinematics,
+        linear_c,
         place_of,
         stroke_conflicts,
         table,

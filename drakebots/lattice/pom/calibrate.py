@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -35,10 +35,18 @@ from typing import Any
 
 import numpy as np
 
-from drakebots.core.checks import check_value, numeric
+from drakebots.core.checks import check_value, numeric, positive
 from drakebots.core.convert import plain
 from drakebots.core.errors import InvalidInput, check_names
-from drakebots.core.files import csv_table, reading, write_text
+from drakebots.core.fields import checked
+from drakebots.core.files import (
+    TOP,
+    Fields,
+    csv_table,
+    read_yaml,
+    reading,
+    write_text,
+)
 from drakebots.core.units import si_factor
 from drakebots.lattice.pom.pom import Control, PlanesOfMotion, table
 from drakebots.lattice.shape import Lattice
@@ -326,6 +334,41 @@ class Calibration:
             FileProblem: when it cannot be written; nothing is left behind.
         """
         return write_text(path, json.dumps(self.facts(), indent=2) + "\n")
+
+
+@checked("gains")
+class Gains:
+    """Gains of actuators, as :meth:`Calibration.save` stores them.
+
+    Raises:
+        InvalidInput: for a gain that is not > 0.
+    """
+
+    gains: Mapping[str, float | None]
+    """The gains by the actuators' names, or nodes and axes: "(2, 1, 1) z"."""
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Gains:
+        """The gains of a calibration's file.
+
+        Raises:
+            FileProblem: for a file that cannot be read, or holds no gains.
+        """
+        with reading(path):
+            return cls(Fields(read_yaml(path), TOP).get("gains"))
+
+    def of(self, controls: Sequence[Control]) -> np.ndarray:
+        """The gains of some actuators (M,), whatever they are named.
+
+        Raises:
+            InvalidInput: for an actuator without one, or one that no marker shows.
+        """
+        own = {c.name: Control(c.node, c.axis).name for c in controls}
+        names = [name if name in self.gains else own[name] for name in own]
+        check_names("actuator of the calibration", names, self.gains)
+        what = "gain of {} (no marker shows it where there is none)"
+        found = [check_value(what.format(n), self.gains[n], positive()) for n in names]
+        return np.array(found)
 
 
 def _rest(model: PlanesOfMotion, size: int) -> np.ndarray:

@@ -13,16 +13,16 @@ is blocked pushes with `push`, a free one reaches its stroke. The lengths e are 
 gait. T and G of all places, from one factorization, give the reach of any set of
 actuators, so each shape gets the best set that exchanges of single ones find.
 
-Voxel v counts with a share phi_v, actuator a as a spring with the share psi_a,
+Voxel v counts with a share phi_v, and actuators are springs, of rows c,
 
-    K = sum_v phi_v (r_v^2 K_v^axial + r_v^4 K_v^bending) + sum_a k psi_a c_a' c_a
+    K = sum_v phi_v (r_v^2 K_v^axial + r_v^4 K_v^bending) + sum_a k c_a' c_a
         + sum_j k_load l_j' l_j,
 
 with r the sides of the struts over the given one. The gradient is exact, by the
 envelope theorem and the adjoint: with the multipliers n of S e = lambda w, n'w = 1,
-v = K^-1 L'n, u = K^-1 F e and F = k psi C',
+v = K^-1 L'n and u = K^-1 k C' e,
 
-    d lambda = v' (dF e - dK u).
+    d lambda = -v' dK u.
 
 From random connected shapes, single voxels are exchanged in the order in which the
 gradient by phi ranks them (a voxel that is left out has a share of `VOID`), the struts
@@ -57,7 +57,7 @@ VOID = 1e-3
 """Share of the stiffness of a voxel that is left out, while it may come back."""
 
 GRAIN = 1e-4
-"""Sides of struts are whole multiples of this [m]."""
+"""Step of the sides of struts [m]."""
 
 TRIED = 25
 """Exchanges that are tried before a design counts as a local optimum."""
@@ -104,6 +104,11 @@ class Codesign:
         if not w.any(axis=1).all() or self.lattice.strut.d1 != self.lattice.strut.d2:
             raise InvalidInput("codesign: each pose moves a target, struts are square")
         object.__setattr__(self, "motions", w / np.abs(w).max(axis=1, keepdims=True))
+
+    @property
+    def drive(self) -> float:
+        """Stiffness k of an actuator [N/m]."""
+        return self.push / (2 * self.stroke)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,22 +162,19 @@ class DesignSpace:
         self._pairs = actuator_nodes(domain, self.places)
         every = sp.eye_array(6 * len(frame), format="csr")
         first, second = 6 * self._pairs.T + [c.axis for c in self.places]
-        self._C, self._k = (
-            every[second] - every[first],
-            problem.push / 2 / problem.stroke,
-        )
+        self._C, self._k = every[second] - every[first], problem.drive
         self._goals = np.array([domain.node(t.node) for t in problem.targets])
         self._L = every[6 * self._goals + [t.axis for t in problem.targets]]
 
-    def _factor(self, phi, sides, psi) -> Callable[[sp.csr_array], np.ndarray]:
+    def _factor(self, phi, sides, springs) -> Callable[[sp.csr_array], np.ndarray]:
         """A factored stiffness, as a function of rows (k, 6 N) that gives the motions
-        (6 N, k) under them as forces."""
+        (6 N, k) under them as forces; with actuators as springs, rows of C."""
         own, size = self._domain.voxel_nodes, self._C.shape[1]
         r = sides / self.problem.lattice.strut.d1
         shares = {p: np.repeat(phi * r**p, 12)[:, None, None] for p in self._parts}
         K = self._frame.assemble(sum(shares[p] * self._parts[p] for p in shares))
         K = K + self.problem.load * self._L.T @ self._L
-        K = K + self._C.T @ sp.diags_array(self._k * psi) @ self._C
+        K = K + self._k * springs.T @ springs
         used = np.isin(np.arange(size) // 6, own[phi > 0])
         free = np.flatnonzero(used & ~np.isin(np.arange(size) // 6, own[self.held]))
         factor = Factored(K.tocsc()[free][:, free], np.zeros((0, len(free))))
@@ -185,39 +187,38 @@ class DesignSpace:
 
         return moved
 
-    def gradient(self, phi, sides, psi) -> tuple[float, list[np.ndarray]]:
+    def gradient(self, phi, sides, places) -> tuple[float, list[np.ndarray]]:
         """The logarithm of the least reach of all poses, and its gradient.
 
         Args:
             phi: shares of the voxels' stiffness (V,).
             sides: sides of their struts (V,) [m].
-            psi: shares of the actuators' stiffness (A,).
+            places: numbers of the actuators' places (M,).
 
         Returns:
-            log lambda, and its slopes by phi, sides and psi.
+            log lambda, and its slopes by phi and sides.
         """
-        moved = self._factor(phi, sides, psi)
-        to_targets, most = moved(self._L), 2 * self.problem.stroke
-        S = self._k * psi * (self._C @ to_targets).T
+        C, most = self._C[list(places)], 2 * self.problem.stroke
+        moved = self._factor(phi, sides, C)
+        to_targets = moved(self._L)
+        S = self._k * (C @ to_targets).T
         each = [(*largest(S, w, most), w) for w in self.problem.motions]
         reach, n, w = min(each, key=lambda pose: pose[0])
         e, v = lengths(S, w, most), to_targets @ n / max(reach, 1e-30)
-        u = moved(sp.csr_array([(self._k * psi * e) @ self._C]))[:, 0]
+        u = moved(sp.csr_array([self._k * e @ C]))[:, 0]
         by_phi, by_sides, r = 0 * phi, 0 * sides, sides / self.problem.lattice.strut.d1
         first, second = (self._frame.of_ends(x.reshape(-1, 6)) for x in (v, u))
         for p, K in self._parts.items():
-            work = (
-                np.einsum("bi,bij,bj->b", first, K, second).reshape(-1, 12).sum(axis=1)
-            )
+            work = np.einsum("bi,bij,bj->b", first, K, second)
+            work = work.reshape(-1, 12).sum(axis=1)
             by_phi -= r**p * work
             by_sides -= phi * p * r**p / sides * work
-        by_psi = self._k * (self._C @ v) * (e - self._C @ u)
-        return np.log(max(reach, 1e-30)), [by_phi, by_sides, by_psi]
+        return np.log(max(reach, 1e-30)), [by_phi, by_sides]
 
     def response(self, kept, sides, which) -> tuple[np.ndarray, np.ndarray]:
         """T (W, M) and G + 1/k (M, M) of a shape for some of the places."""
         C = self._C[which]
-        moved = self._factor(kept * 1.0, sides, np.zeros(len(self.places)))(C)
+        moved = self._factor(kept * 1.0, sides, C[:0])(C)
         return self._L @ moved, C @ moved + np.eye(len(which)) / self._k
 
     def gait(self, design: Design) -> np.ndarray:
@@ -349,7 +350,7 @@ def codesign(problem: Codesign, *, progress: Progress | None = None) -> Design:
             moves them.
     """
     space, random = DesignSpace(problem), np.random.default_rng(problem.seed)
-    plain = np.full(len(space.held), _whole(np.mean(problem.sides)))
+    plain = np.full(len(space.held), np.mean(problem.sides))
     best, most = Design(space.held, plain), problem.factorizations
     while space.factorizations < most:
         keys = random.uniform(0.01, 1, len(plain))
@@ -361,28 +362,17 @@ def codesign(problem: Codesign, *, progress: Progress | None = None) -> Design:
     return best
 
 
-def _whole(sides):
-    return np.round(sides / GRAIN) * GRAIN
-
-
-def exchanged(space: DesignSpace, design: Design, ranked: bool = True) -> Design:
+def exchanged(space: DesignSpace, design: Design) -> Design:
     """A design after exchanges of voxels and steps of its struts, until none of those
-    tried makes it better or the factorizations are used up.
-
-    Args:
-        space: what can be chosen.
-        design: the start.
-        ranked: whether the gradient ranks the exchanges; else they are as they come.
-    """
+    tried makes it better or the factorizations are used up."""
     problem, before = space.problem, None
     while before is None or design.better(before):
-        before, psi = design, np.isin(np.arange(len(space.places)), design.places) * 1.0
-        phi = np.where(design.kept, 1.0, VOID)
-        _, (by_phi, by_sides, _) = space.gradient(phi, design.sides, psi)
+        before, phi = design, np.where(design.kept, 1.0, VOID)
+        _, (by_phi, by_sides) = space.gradient(phi, design.sides, design.places)
         steps = np.clip(design.sides + GRAIN * np.sign(by_sides), *problem.sides)
-        shapes = islice(space.exchanges(design.kept, by_phi * ranked), TRIED)
+        shapes = islice(space.exchanges(design.kept, by_phi), TRIED)
         trials = ((kept, design.sides) for kept in shapes)
-        for kept, sides in chain([(design.kept, _whole(steps))], trials):
+        for kept, sides in chain([(design.kept, steps)], trials):
             if space.factorizations >= problem.factorizations:
                 return design
             trial = space.placed(kept, sides, design.places)

@@ -374,6 +374,15 @@ def bounded_controls(S: np.ndarray, w: np.ndarray, stroke, rcond: float = 1e-15)
     return unbounded, u, limit
 
 
+def linear_c(name: str, A: np.ndarray) -> str:
+    """A C99 function `void name(const double *in, double *out)` of out = A in."""
+    lines = [f"void {name}(const double *in, double *out) {{"]
+    for i, row in enumerate(A.tolist()):
+        terms = (f"{a!r} * in[{k}]" for k, a in enumerate(row) if a)
+        lines.append(f"    out[{i}] = {' + '.join(terms) or '0.0'};")
+    return "\n".join([*lines, "}", ""])
+
+
 def stroke_conflicts(actuators, u: np.ndarray, limit: np.ndarray) -> list[Conflict]:
     """Actuators whose controls (T, M) exceed their strokes (M,)."""
     found = []

@@ -37,6 +37,7 @@ from drakebots.lattice.pom import (
     Conflict,
     Control,
     ElasticPOM,
+    Gains,
     PlanesOfMotion,
     bounded_controls,
     error_bound,
@@ -169,6 +170,8 @@ class Problem:
     stroke: Annotated[float | None, positive("m")] = None
     """Largest displacement of an actuator's lower node in either direction; None for
     the walking robot's own, and for 0.2 pitches in a lattice."""
+    gains: Gains | None = None
+    """Shares of its commands that each actuator moves, from a calibration (.json)."""
 
     def __post_init__(self):
         if self.lattice is None and self.actuators:
@@ -224,6 +227,12 @@ class _Plan:
         node = self.lattice.node
         return np.array([motion[..., node(t.node), t.axis] for t in targets])
 
+    def geared(self, gains: np.ndarray) -> _Plan:
+        """The same where actuators move shares (M,) of their commands."""
+        response = tuple((gains * each.T).T for each in self.response)
+        how = {"response": response, "predict": lambda u: self.predict(gains * u)}
+        return replace(self, **how)
+
     def settles(self, targets: Sequence[Control], w: np.ndarray) -> bool:
         """Whether it needs no better model: in conflict, or the frame meets w."""
         return bool(self.lines) or _met(self.at(targets, self.moved), w)
@@ -263,8 +272,12 @@ def _found(problem: Problem, progress: Progress | None):
     targets = [target.control for target in problem.targets]
     w = np.array([target.displacement for target in problem.targets], float)
     if problem.lattice is None:
-        return _of_the_robot(problem, targets, w), targets, w
-    return _of_a_lattice(problem, targets, w, progress), targets, w
+        found = _of_the_robot(problem, targets, w)
+    else:
+        found = _of_a_lattice(problem, targets, w, progress)
+    if problem.gains is not None:
+        found = _by_frame(found.geared(problem.gains.of(found.actuators)), targets, w)
+    return found, targets, w
 
 
 def mathematical_program(problem: Problem) -> PlanProgram[Result]:

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 import xarray as xr
 from pydrake.geometry import GeometryId
-from pydrake.math import RigidTransform
+from pydrake.math import RigidTransform, RotationMatrix
 from pydrake.multibody.plant import (
     AddMultibodyPlant,
     MultibodyPlant,
@@ -48,6 +48,7 @@ from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.core.units import SI
 from drakebots.formats import load
+from drakebots.lattice.pom import Gains
 from drakebots.model import (
     LoopClosure,
     contexts_along,
@@ -58,8 +59,10 @@ from drakebots.model import (
 )
 from drakebots.multibody import (
     Finding,
+    Flat,
     Ground,
     Robot,
+    Terrain,
     forces_on_soles,
     has_fallen,
     judged,
@@ -135,6 +138,10 @@ class Simulation:
     """Time between two samples of the log."""
     time_limit: Annotated[float | None, positive("s")] = None
     """Limit of the wall time; what was reached is kept."""
+    gains: Gains | None = None
+    """Shares of its commands that each actuator moves, from a calibration (.json)."""
+    terrain: Terrain = field(default_factory=Flat)
+    """Shape of the ground; the robot faces along +x where it is not flat."""
 
     def __post_init__(self):
         # An actuator can change its length by two fifths of the pitch.
@@ -173,7 +180,8 @@ class Simulation:
 
     def motion(self) -> Callable[[float], np.ndarray]:
         """The actuators' displacements over time."""
-        return gait_motion(self.poses, self.pose_time, self.ramp, self.settle)
+        share = 1.0 if self.gains is None else self.gains.of(ACTUATORS)
+        return gait_motion(share * self.poses, self.pose_time, self.ramp, self.settle)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +194,7 @@ class WalkDiagram:
         built: the lattice in the plant.
         actuators: the robot's actuators.
         soles: row of the foot by the identifier of its collision geometry.
+        terrain: shape of the ground.
     """
 
     diagram: Diagram
@@ -193,6 +202,7 @@ class WalkDiagram:
     built: OctahedraPlant
     actuators: Actuators
     soles: Mapping[GeometryId, int]
+    terrain: Terrain
 
     @property
     def plant(self) -> MultibodyPlant:
@@ -204,7 +214,11 @@ class WalkDiagram:
         simulator = Simulator(self.diagram)
         root = simulator.get_mutable_context()
         context = self.plant.GetMyMutableContextFromRoot(root)
-        place_at_rest(self.built, context, RigidTransform(rest_pose()))
+        X_WL = RigidTransform(rest_pose())
+        if self.terrain != Flat():
+            X_WL = RigidTransform(RotationMatrix.MakeZRotation(-np.pi / 4)) @ X_WL
+        place_at_rest(self.built, context, X_WL)
+        self.robot.put_onto(context, self.terrain)
         return simulator
 
 
@@ -225,7 +239,7 @@ def build(problem: Simulation) -> WalkDiagram:
     points = tuple(foot.point(cut) for foot in feet)
     model = replace(load(MODEL), text=walker_sdf(feet, cut), feet=points)
     model.add_to(plant)
-    Ground(GROUND_FRICTION).add_to(plant)
+    Ground(GROUND_FRICTION, terrain=problem.terrain).add_to(plant)
     built = OctahedraPlant(cut, plant)
     drive = parameters_of(MODEL).table("actuator")
     actuators = Actuators(built, ACTUATORS, **drive)
@@ -242,7 +256,7 @@ def build(problem: Simulation) -> WalkDiagram:
     robot = Robot(model, plant, scene_graph, SI, LoopClosure(plant, model.loops))
     diagram = builder.Build()
     diagram.set_name("voxel")
-    return WalkDiagram(diagram, robot, built, actuators, soles)
+    return WalkDiagram(diagram, robot, built, actuators, soles, problem.terrain)
 
 
 class WalkPlant:
@@ -428,17 +442,18 @@ def body_frame(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Planes of motion do not contribute to it: they are orthogonal to rigid motions.
 
     Args:
-        nodes: p_WN over time (T, N, 3) [m], at rest in the first sample.
+        nodes: p_WN over time (T, N, 3) [m].
 
     Returns:
-        p_WR (T, 3) [m], the middle of the core, and R_WR (T, 3, 3), the identity in
-        the first sample.
+        p_WR (T, 3) [m], the middle of the core, and R_WR (T, 3, 3), the identity where
+        the lattice's axes are the world's.
     """
-    core = np.unique(VoxelRobot().lattice.voxel_nodes[:CORE])
-    places = nodes[:, core]
+    lattice = VoxelRobot().lattice
+    core = np.unique(lattice.voxel_nodes[:CORE])
+    places, rest = nodes[:, core], lattice.positions[core]
     middle = places.mean(axis=1)
-    around = places - middle[:, None]
-    turns = (Rotation.align_vectors(arms, around[0])[0] for arms in around)
+    around, rest = places - middle[:, None], rest - rest.mean(axis=0)
+    turns = (Rotation.align_vectors(arms, rest)[0] for arms in around)
     return middle, np.array([turn.as_matrix() for turn in turns])
 
 

@@ -5,8 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drakebots.core.errors import InvalidInput
-from drakebots.lattice.pom import Control, PlanesOfMotion, body_frame, calibrate
+from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
+from drakebots.lattice.pom import (
+    Control,
+    Gains,
+    PlanesOfMotion,
+    body_frame,
+    calibrate,
+)
 from drakebots.lattice.pom.calibrate import _projected
 from drakebots.lattice.shape import block
 from drakebots.robots.voxels import paper_gait
@@ -112,6 +118,25 @@ def test_a_plane_the_markers_do_not_show_has_no_gain():
     lab, _ = walked(model.positions(u)[..., :2])
     fit = calibrate(model, u, lab)
     assert np.isnan(fit.gains[4]) and np.allclose(fit.gains[:4], 1)
+
+
+def test_gains_are_read_back_by_name_and_place(tmp_path):
+    """Of the robot's actuators by their names, and of a recording's by their places."""
+    gains, u = np.array([0.5, 0.45, 0.55, 0.4]), controls()
+    lab, _ = walked(MODEL.positions(u * gains)[..., :2])
+    bare = [Control(c.node, c.axis) for c in ACTUATORS]
+    for of in (ACTUATORS, bare):
+        model = PlanesOfMotion(block(2, 2, 2), of, list(MARKERS.values()))
+        path = calibrate(model, u, lab).save(tmp_path / "gains.json")
+        assert Gains.from_file(path).of(ACTUATORS) == pytest.approx(gains, abs=1e-6)
+    with pytest.raises(UnknownName, match="of the calibration"):
+        Gains.from_file(path).of([Control((1, 2, 3), "z")])
+    with pytest.raises(InvalidInput, match="no marker shows it"):
+        Gains({"(2, 1, 1) z": None}).of(ACTUATORS[:1])
+    for text in ("{}", "[1]", "no: [json"):
+        path.write_text(text)
+        with pytest.raises(FileProblem):
+            Gains.from_file(path)
 
 
 def test_two_markers_do_not_tell_four_planes_apart():

@@ -62,18 +62,17 @@ def test_actuators_that_are_alike_are_worth_one_motion():
 @pytest.mark.parametrize("asked", [problem(), TWO])
 def test_the_gradient_is_that_of_finite_differences(asked):
     space, random = DesignSpace(asked), np.random.default_rng(1)
-    V, A = len(space.held), len(space.places)
+    V, places = len(space.held), [3, 11, 20]
     at = [random.uniform(0.2, 0.9, V), random.uniform(1e-3, 1.6e-3, V)]
-    at.append(random.uniform(0.2, 0.9, A))
-    _, slopes = space.gradient(*at)
-    for k, step in enumerate((1e-5, 1e-8, 1e-5)):
-        way = step * random.normal(size=len(at[k]))
+    _, slopes = space.gradient(*at, places)
+    for k, step in enumerate((1e-5, 1e-8)):
+        way = step * random.normal(size=V)
         ends = [
             [x + sign * way if j == k else x for j, x in enumerate(at)]
             for sign in (1, -1)
         ]
-        after, before = (space.gradient(*end)[0] for end in ends)
-        assert (after - before) / 2 == pytest.approx(slopes[k] @ way, rel=1e-4)
+        after, before = (space.gradient(*end, places)[0] for end in ends)
+        assert (after - before) / 2 == pytest.approx(slopes[k] @ way, rel=1e-5)
 
 
 def test_a_choice_is_worth_what_the_frame_of_its_voxels_says():
@@ -95,8 +94,7 @@ def test_a_choice_is_worth_what_the_frame_of_its_voxels_says():
 def test_the_gradient_of_a_whole_design_starts_at_its_reach():
     space = DesignSpace(TWO)
     design = space.placed(np.ones(8, bool), np.full(8, 1.3e-3))
-    psi = np.isin(np.arange(len(space.places)), design.places) * 1.0
-    value, _ = space.gradient(np.ones(8), design.sides, psi)
+    value, _ = space.gradient(np.ones(8), design.sides, design.places)
     assert np.exp(value) == pytest.approx(design.reach, rel=1e-9)
 
 

@@ -11,6 +11,7 @@ from drakebots import plan, plot
 from drakebots.core.errors import InvalidInput, NoSolution, UnknownName
 from drakebots.lattice.pom import (
     Control,
+    Gains,
     frame_motion,
     place_actuators,
     without_rigid_motion,
@@ -135,6 +136,21 @@ def test_the_robots_stroke_and_its_frame():
     lifted = plan(Problem(targets=[Target("FR", "z", 2e-3)]))
     assert lifted.ok and lifted.metrics["planned_by"] == "frame"
     assert lifted.metrics["reached_mm"]["FR:z"] == pytest.approx(2, rel=1e-3)
+
+
+def test_a_plan_asks_more_of_actuators_that_move_less():
+    gains = {"blue": 0.5, "yellow": 0.8, "red": 0.4, "green": 1.1}
+    problem = Problem([Target("BL", "x", 1e-3), Target("BL", "y", 2e-3)])
+    plain, found = plan(problem), plan(replace(problem, gains=Gains(gains)))
+    assert found.ok and found.metrics["planned_by"] == "frame"
+    for target, mm in {"BL:x": 1, "BL:y": 2}.items():
+        assert found.metrics["reached_mm"][target] == pytest.approx(mm, rel=1e-6)
+    # Where one actuator does it, the command is that of the plain plan by its gain.
+    for name, u in plain.metrics["actuator_mm"].items():
+        geared = gains[name] * found.metrics["actuator_mm"][name]
+        assert geared == pytest.approx(u, abs=0.05)
+    ask = Problem([Target("foot", "x", 3e-3)], gains=Gains(dict.fromkeys(gains, 0.5)))
+    assert not plan(ask).ok and "stroke" in plan(ask).message
 
 
 def test_pictures_of_plans_and_searches(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -9,7 +11,8 @@ from pydrake.geometry import Sphere
 
 from drakebots import InvalidInput, UnknownName
 from drakebots.core.run import Verdict
-from drakebots.lattice.pom import Control
+from drakebots.lattice.pom import Control, Gains
+from drakebots.multibody import Slope, Step
 from drakebots.results import load_result
 from drakebots.robots.voxels import (
     Simulation,
@@ -201,6 +204,43 @@ def test_feet_slide_where_the_slope_is_steeper_than_their_friction():
     fallen = 0.5 * 9.81 * 0.3**2
     assert slide(0.14) == pytest.approx((0.14 - 0.1) * fallen, rel=0.1)
     assert abs(slide(0.08)) < 2e-3
+
+
+@pytest.mark.long
+def test_feet_slide_down_a_slope_and_the_robot_faces_it():
+    """a = g (sin - mu cos) along the plane, down towards +x."""
+    walk = build(Simulation(feet=Feet(0.1, 0.1), time_step=2e-3, terrain=Slope(0.14)))
+    simulator = walk.simulator()
+    context = walk.plant.GetMyMutableContextFromRoot(simulator.get_mutable_context())
+    start = walk.built.poses(context)[:, :3, 3]
+    ahead = start[8:].mean(axis=0) - start[:8].mean(axis=0)
+    assert np.arctan2(ahead[1], ahead[0]) == pytest.approx(0, abs=1e-9)
+    p = walk.robot.feet_positions(context)
+    normal = np.array([np.sin(0.14), 0, np.cos(0.14)])
+    assert p @ normal == pytest.approx(4e-3, abs=1e-5)
+    simulator.AdvanceTo(0.3)
+    moved = (walk.built.poses(context)[:, :3, 3] - start).mean(axis=0)
+    down = np.array([np.cos(0.14), 0, -np.sin(0.14)])
+    a = 9.81 * (np.sin(0.14) - 0.1 * np.cos(0.14))
+    assert moved @ down == pytest.approx(a * 0.3**2 / 2, rel=0.1)
+
+
+@pytest.mark.long
+def test_a_step_that_it_does_not_reach_changes_nothing_but_its_heading(forward):
+    far = replace(Simulation(cycles=2, time_step=2e-3), terrain=Step(1.0, 2.0, 0.01))
+    found = simulate(far).metrics
+    plain = forward.metrics["travel_mm_per_cycle"]
+    assert found["travel_mm_per_cycle"] == pytest.approx(plain, rel=0.05)
+    slope = forward.metrics["marker_slope_vs_pom"]
+    assert found["marker_slope_vs_pom"] == pytest.approx(slope, rel=1e-3)
+
+
+def test_gains_shrink_the_motion_of_each_actuator():
+    gains = {"blue": 0.5, "yellow": 0.8, "red": 0.4, "green": 1.1}
+    plain, geared = Simulation(), Simulation(gains=Gains(gains))
+    for time in (0.7, 2.1, 5.5):
+        wanted = plain.motion()(time) * list(gains.values())
+        assert geared.motion()(time) == pytest.approx(wanted)
 
 
 def test_a_gait_by_name_table_or_itself():

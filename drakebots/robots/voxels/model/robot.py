@@ -29,6 +29,7 @@ from drakebots.lattice.pom import (
     Kinematics,
     PlanesOfMotion,
     bounded_controls,
+    linear_c,
     place_of,
     stroke_conflicts,
     table,
@@ -145,6 +146,18 @@ class VoxelRobot:
         if nodes is not None:
             J = J[[self.lattice.node(place_of(n)) for n in nodes]]
         return np.einsum("nkm,tm->tnk", J, u)
+
+    def c_code(self, targets: Sequence[Control] = ()) -> str:
+        """C of the kinematics, for the robot's board: `displacements(u, x)` gives those
+        of all nodes (3 N,) from the actuators' (4,), and `controls(w, u)` the least
+        squares for the targets w (W,), without strokes [m].
+
+        Raises:
+            InvalidInput: for a target that is not in the lattice.
+        """
+        rows = [3 * self.lattice.node(c.node) + c.axis for c in targets]
+        maps = {"displacements": self.J, "controls": np.linalg.pinv(self.J[rows])}
+        return "\n".join(linear_c(name, A) for name, A in maps.items() if A.size)
 
     def reach(self, targets: Sequence[Control], values) -> Kinematics:
         """Actuators for requested motions of any nodes, the front feet included.

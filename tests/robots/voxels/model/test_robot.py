@@ -1,5 +1,9 @@
 """The paper's robot: golden numbers, its gait, the frame beside it, gait files."""
 
+import ctypes
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -161,6 +165,39 @@ def test_templates_against_the_frame(ratio, slope):
     assert found.slope == pytest.approx(slope, abs=6e-4)
     assert found.rms == pytest.approx(0.115e-3, abs=1e-5)
     assert found.max == pytest.approx(0.62e-3, abs=2e-5)
+
+
+def test_the_board_s_c_code_is_the_kinematics(tmp_path):
+    """Compiled by the system's compiler, both ways, to 1e-12."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    robot = VoxelRobot(ideality=0.83)
+    targets = [Control(FEET[name], axis) for name, axis in (("BL", 0), ("BR", 1))]
+    targets += [Control((4, 3, 1), 2), Control((3, 4, 1), 2)]
+    source, library = tmp_path / "voxel.c", tmp_path / "voxel.so"
+    source.write_text(robot.c_code(targets))
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O2"]
+    subprocess.run(
+        [compiler, *flags, "-shared", "-fPIC", source, "-o", library], check=True
+    )
+    code, doubles = ctypes.CDLL(str(library)), ctypes.POINTER(ctypes.c_double)
+
+    def run(name: str, given: np.ndarray, size: int) -> np.ndarray:
+        out = np.full(size, np.nan)
+        given = np.ascontiguousarray(given)
+        getattr(code, name)(given.ctypes.data_as(doubles), out.ctypes.data_as(doubles))
+        return out
+
+    random = np.random.default_rng(4)
+    for _ in range(20):
+        u = random.uniform(-5e-3, 5e-3, 4)
+        x = run("displacements", u, 3 * len(robot.lattice.nodes))
+        assert np.abs(x - robot.displacements(u).ravel()).max() < 1e-12
+        w = 1e-3 * random.uniform(-1, 1, len(targets))
+        wanted = robot.reach(targets, w).controls[0]
+        assert np.abs(run("controls", w, 4) - wanted).max() < 1e-12
+    assert "controls" not in robot.c_code()
 
 
 def test_lattice_and_bad_robots():
