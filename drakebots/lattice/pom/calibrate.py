@@ -344,6 +344,7 @@ class Gains:
         InvalidInput: for a gain that is not > 0.
     """
 
+    word = "FILE"
     gains: Mapping[str, float | None]
     """The gains by the actuators' names, or nodes and axes: "(2, 1, 1) z"."""
 
@@ -355,7 +356,7 @@ class Gains:
             FileProblem: for a file that cannot be read, or holds no gains.
         """
         with reading(path):
-            return cls(Fields(read_yaml(path), TOP).get("gains"))
+            return cls(Fields(read_yaml(Path(path)), TOP).get("gains"))
 
     def of(self, controls: Sequence[Control]) -> np.ndarray:
         """The gains of some actuators (M,), whatever they are named.
