@@ -10,7 +10,8 @@ T and the strokes suffice. Columns that are multiples of each other, such as tho
 actuators on one plane, are equivalent: one represents all. Small sets are tried
 exhaustively, larger ones are grown greedily and improved by exchange. Source: ours, for
 the outlook of Tebyani et al. (2022): "an optimization algorithm could minimize the
-number of ... actuators".
+number of voxels and actuators in a structure"; for voxels see
+:mod:`drakebots.lattice.pom.codesign`.
 """
 
 from __future__ import annotations
