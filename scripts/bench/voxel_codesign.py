@@ -1,7 +1,7 @@
 """Codesign of lattices beside random search and CMA-ES, checked by frame and Drake.
 
 python scripts/bench/voxel_codesign.py            # twenty minutes of processor time
-python scripts/bench/voxel_codesign.py --quick    # two problems, two seeds, less search
+python scripts/bench/voxel_codesign.py --quick    # two problems, one seed, less search
 
 Every way chooses voxels, the sides of each voxel's struts and four places for
 actuators, and is measured by the same frame, in which the lengths of a gait are the
@@ -384,13 +384,13 @@ def checked(problem: Codesign, design: Design) -> dict[str, float]:
 
 def main(argv: Sequence[str] | None = None) -> dict:
     """Runs the comparison; prints a table and one JSON object, and returns it."""
-    parser = Measurement(__doc__, quick="two problems, one seed, 60 factorizations")
+    parser = Measurement(__doc__, quick="two problems, one seed, 40 factorizations")
     parser.add_argument("--seeds", type=int, default=5, help="number of seeds")
     parser.add_argument("--factorizations", type=int, default=300, help="of each way")
     args = parser.parse_args(argv)
     names, seeds, many = list(PROBLEMS), args.seeds, args.factorizations
     if args.quick:
-        names, seeds, many = ["reach", "jaws"], 1, 60
+        names, seeds, many = ["reach", "jaws"], 1, 40
     problems = {n: replace(PROBLEMS[n], factorizations=many) for n in names}
     rows: dict[str, list[dict]] = {name: [] for name in names}
     for seed in range(seeds):

@@ -130,8 +130,6 @@ class Simulation:
     integrated implicitly by Drake; by default that of params.yaml."""
     settle: Annotated[float, non_negative("s")] = 0.3
     """Time at rest before the gait."""
-    stiction: Annotated[float, positive("m/s")] = 1e-5
-    """Slip speed below which a foot counts as sticking."""
     time_step: Annotated[float, positive("s")] = 1e-3
     """Time step of the plant."""
     log_period: Annotated[float, positive("s")] = 0.02
@@ -230,7 +228,7 @@ def build(problem: Simulation) -> WalkDiagram:
         # The walk converges in the time step by no other (docs/evidence/voxel.md).
         discrete_contact_approximation="lagged",
         contact_model="point",
-        stiction_tolerance=problem.stiction,
+        stiction_tolerance=problem.feet.stiction,
     )
     plant, scene_graph = AddMultibodyPlant(config, builder)
     plant.set_name("plant")

@@ -128,7 +128,8 @@ def test_gains_are_read_back_by_name_and_place(tmp_path):
     for of in (ACTUATORS, bare):
         model = PlanesOfMotion(block(2, 2, 2), of, list(MARKERS.values()))
         path = calibrate(model, u, lab).save(tmp_path / "gains.json")
-        assert Gains.from_file(str(path)).of(ACTUATORS) == pytest.approx(gains, abs=1e-6)
+        found = Gains.from_file(str(path)).of(ACTUATORS)
+        assert found == pytest.approx(gains, abs=1e-6)
     with pytest.raises(UnknownName, match="of the calibration"):
         Gains.from_file(path).of([Control((1, 2, 3), "z")])
     with pytest.raises(InvalidInput, match="no marker shows it"):

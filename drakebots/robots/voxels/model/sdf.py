@@ -220,6 +220,8 @@ class Feet:
     )
     """Distance of heel and toe from the node that a back foot is under; by default that
     of params.yaml."""
+    stiction: Annotated[float, positive("m/s")] = 1e-5
+    """Slip speed below which a foot counts as sticking."""
 
     def __post_init__(self):
         pitch = parameters_of("voxel").number("pitch")
