@@ -96,7 +96,8 @@ PROBLEMS = {
 }
 """A corner far from the base along x; the end of an arm up; jaws that close; a foot
 along x and z, each without the other; two corners up together and against each other;
-jaws of a larger domain. Chosen before anything was compared."""
+jaws of a larger domain. Fixed before this comparison; prototypes had seen the corner,
+the jaws and a foot with two actuators."""
 
 
 # --- the ways ---------------------------------------------------------------
