@@ -34,6 +34,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
+from codesign import Codesign, Design, DesignSpace, codesign, exchanged, largest
 from measurement import Measurement, figure
 from pydrake.math import RigidTransform
 from pydrake.multibody.parsing import Parser
@@ -48,16 +49,7 @@ from pydrake.systems.analysis import Simulator
 from drakebots.cli.output import print_table
 from drakebots.core.errors import NoSolution
 from drakebots.lattice.frame import FactoredFrame, Frame, Load, Supports, lattice_frame
-from drakebots.lattice.pom import (
-    Codesign,
-    Control,
-    Design,
-    DesignSpace,
-    actuator_nodes,
-    codesign,
-    exchanged,
-    largest,
-)
+from drakebots.lattice.pom import Control, actuator_nodes
 from drakebots.lattice.shape import Lattice, LatticeSpec, Strut, block
 from drakebots.robots.voxels.model import (
     Actuators,

@@ -11,7 +11,6 @@ model is linear, x = J u, and holds for any lattice of voxels:
   :func:`place_actuators` also the fewest actuators;
 - :class:`ElasticPOM` adds the stiffness of all mechanisms and the actuators' forces;
 - :func:`compare` holds both against the beam frame and says which model to use;
-- :func:`codesign` designs voxels, struts, actuators and gait for a motion;
 - :func:`calibrate` fits the gains of the planes to measured markers.
 """
 
@@ -28,15 +27,6 @@ if TYPE_CHECKING:
         length_factor,
         read_lengths,
         read_measurements,
-    )
-    from drakebots.lattice.pom.codesign import (
-        Codesign,
-        Design,
-        DesignSpace,
-        codesign,
-        exchanged,
-        largest,
-        lengths,
     )
     from drakebots.lattice.pom.elastic import (
         HOLDS,

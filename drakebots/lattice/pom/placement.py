@@ -11,7 +11,7 @@ actuators on one plane, are equivalent: one represents all. Small sets are tried
 exhaustively, larger ones are grown greedily and improved by exchange. Source: ours, for
 the outlook of Tebyani et al. (2022): "an optimization algorithm could minimize the
 number of voxels and actuators in a structure"; for voxels see
-:mod:`drakebots.lattice.pom.codesign`.
+`scripts/bench/codesign.py`.
 """
 
 from __future__ import annotations

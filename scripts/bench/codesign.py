@@ -1,4 +1,5 @@
-"""A lattice designed for a motion: voxels, struts, actuators and gait together.
+"""A lattice designed for a motion: voxels, struts, actuators and gait together;
+without a command.
 
 Of a domain of voxels, a design keeps a few, gives each its struts, and places a few
 actuators. It is worth its reach: the largest lambda by which they move the targets
@@ -49,8 +50,8 @@ from drakebots.core.errors import InvalidInput, NoSolution
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, silent
 from drakebots.lattice.frame import Factored, lattice_frame
-from drakebots.lattice.pom.placement import candidates
-from drakebots.lattice.pom.pom import Control, actuator_nodes, table
+from drakebots.lattice.pom import Control, actuator_nodes, candidates
+from drakebots.lattice.pom.pom import table
 from drakebots.lattice.shape import LatticeSpec, neighbours
 
 VOID = 1e-3

@@ -9,17 +9,14 @@ import pytest
 from scipy.optimize import linprog
 
 from drakebots import InvalidInput, NoSolution
-from drakebots.lattice.pom import (
-    Codesign,
-    Control,
-    DesignSpace,
-    codesign,
-    exchanged,
-    largest,
-    lengths,
-)
+from drakebots.lattice.pom import Control
 from drakebots.lattice.shape import LatticeSpec, Strut, block, pieces
 from tests.helpers.scripts import load_script
+
+Codesign, DesignSpace, codesign, exchanged, largest, lengths = load_script(
+    "codesign",
+    *("Codesign", "DesignSpace", "codesign", "exchanged", "largest", "lengths"),
+)
 
 SPEC = LatticeSpec(block(2, 2, 2))
 
