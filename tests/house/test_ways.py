@@ -27,7 +27,7 @@ WAYS = {
         formats/load: load
         robots/hamr/simulate: simulate build
         multibody/plant: build_robot
-        robots/hamr/gaits: GaitSource
+        robots/hamr/simulate: GaitSource
         robots/hamr/simulate: add_drive
         robots/hamr/model/piezo: PiezoDrive Encoder
         robots/hamr/simulate: _Run

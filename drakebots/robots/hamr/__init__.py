@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.robots.hamr.gaits import GaitSource, gait_names, make_waveform
+    from drakebots.robots.hamr.gaits import gait_names, make_waveform
     from drakebots.robots.hamr.live import Drive, Gait, drive
     from drakebots.robots.hamr.model import MODEL, Plates
     from drakebots.robots.hamr.plan import (
@@ -36,7 +36,13 @@ if TYPE_CHECKING:
     from drakebots.robots.hamr.plots import plot_track
     from drakebots.robots.hamr.reference import Reference, VoltageTable, export_voltages
     from drakebots.robots.hamr.refine import Refinement, refine
-    from drakebots.robots.hamr.simulate import Simulation, build, hamr_ground, simulate
+    from drakebots.robots.hamr.simulate import (
+        GaitSource,
+        Simulation,
+        build,
+        hamr_ground,
+        simulate,
+    )
     from drakebots.robots.hamr.track import Gains, Mismatch, Noise, Tracking, track
 
 __all__, __getattr__, __dir__ = lazy_face(__name__)

@@ -8,7 +8,6 @@ from functools import cache
 
 import numpy as np
 import yaml
-from pydrake.systems.framework import LeafSystem
 
 from drakebots.core.checks import (
     between,
@@ -149,33 +148,3 @@ def make_waveform(
         times=1e-3 * np.array(row.get("time", []), float),
         heights=np.array(row.get("height", []), float),
     )
-
-
-class GaitSource(LeafSystem):
-    """Plays a waveform.
-
-        ┌────────────┐
-        │ GaitSource │──▶ voltages (8) V
-        └────────────┘
-
-    Args:
-        waveform: waveform to play.
-        time_unit: unit of the diagram's clock [s].
-
-    Attributes:
-        waveform: the waveform, which may change between two steps.
-        start: time at which it begins, of the diagram's clock.
-    """
-
-    def __init__(self, waveform: Waveform, time_unit: float = 1.0):
-        super().__init__()
-        self.set_name("gait_source")
-        self.waveform, self._unit, self.start = waveform, time_unit, 0.0
-        self.DeclareVectorOutputPort("voltages", 8, self._calc)
-
-    def _calc(self, context, output):
-        output.SetFromVector(self.waveform.voltages(self.since(context)))
-
-    def since(self, context) -> float:
-        """Time since its beginning [s]."""
-        return (context.get_time() - self.start) * self._unit

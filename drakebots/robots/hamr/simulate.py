@@ -23,7 +23,13 @@ import numpy as np
 import xarray as xr
 from pydrake.math import RigidTransform, RollPitchYaw
 from pydrake.systems.analysis import Simulator
-from pydrake.systems.framework import Context, DiagramBuilder, OutputPort, System
+from pydrake.systems.framework import (
+    Context,
+    DiagramBuilder,
+    LeafSystem,
+    OutputPort,
+    System,
+)
 
 from drakebots.core.checks import (
     check_log,
@@ -60,7 +66,7 @@ from drakebots.multibody import (
     trajectory_dataset,
 )
 from drakebots.results import Result, with_units
-from drakebots.robots.hamr.gaits import GaitSource, Waveform, gait_names, make_waveform
+from drakebots.robots.hamr.gaits import Waveform, gait_names, make_waveform
 from drakebots.robots.hamr.metrics import above_ground, cycle_poses, gait_metrics
 from drakebots.robots.hamr.model import (
     ACTUATORS,
@@ -178,6 +184,36 @@ class Simulation(HamrRun, OnSurface):
 
 
 # --- the diagram ------------------------------------------------------------
+
+
+class GaitSource(LeafSystem):
+    """Plays a waveform.
+
+        ┌────────────┐
+        │ GaitSource │──▶ voltages (8) V
+        └────────────┘
+
+    Args:
+        waveform: waveform to play.
+        time_unit: unit of the diagram's clock [s].
+
+    Attributes:
+        waveform: the waveform, which may change between two steps.
+        start: time at which it begins, of the diagram's clock.
+    """
+
+    def __init__(self, waveform: Waveform, time_unit: float = 1.0):
+        super().__init__()
+        self.set_name("gait_source")
+        self.waveform, self._unit, self.start = waveform, time_unit, 0.0
+        self.DeclareVectorOutputPort("voltages", 8, self._calc)
+
+    def _calc(self, context, output):
+        output.SetFromVector(self.waveform.voltages(self.since(context)))
+
+    def since(self, context) -> float:
+        """Time since its beginning [s]."""
+        return (context.get_time() - self.start) * self._unit
 
 
 @dataclass(frozen=True)
