@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from drakebots import load
 from drakebots.core.errors import InvalidInput, ModelProblem
-from drakebots.formats.read.arithmetic import arithmetic
+from drakebots.formats.read.urdf import arithmetic
 from tests.helpers.old_urdf_samples import TINY, written
 
 _numbers = st.one_of(
