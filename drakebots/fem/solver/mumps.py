@@ -21,16 +21,15 @@ import functools
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from scipy.linalg import cython_blas
-from threadpoolctl import ThreadpoolController
 
 from drakebots.core.errors import InvalidInput, NoSolution, SolverProblem
 from drakebots.core.installed import c_part, function_of
+from drakebots.core.threads import ThreadpoolController  # which knows CasADi's BLAS
 from drakebots.fem.solver.base import Engine
 
 VERSION = b"5.8."
@@ -171,36 +170,14 @@ def version(library: ctypes.CDLL) -> str | None:
 
 
 @functools.cache
-def _pools() -> list:
-    """Pools of threads of MUMPS's BLAS, to read and set: CasADi's, and SciPy's."""
-    pools = []
-    for path in sorted(_casadi().glob("libcasadi-tp-openblas.so.0")):
-        blas = ctypes.CDLL(str(path))
-        pools.append((blas.openblas_get_num_threads, blas.openblas_set_num_threads))
-    if fast_blas() is not None:
-        found = ThreadpoolController().select(internal_api="openblas")
-        pools += [(p.get_num_threads, p.set_num_threads) for p in found.lib_controllers]
-    return pools
+def _blas() -> ThreadpoolController:
+    """The libraries that MUMPS multiplies with: CasADi's OpenBLAS, and SciPy's."""
+    return ThreadpoolController().select(internal_api="openblas")
 
 
 def blas_threads() -> list[int]:
     """Numbers of threads of the libraries that MUMPS multiplies with."""
-    return [get() for get, _ in _pools()]
-
-
-@contextmanager
-def _threads(number: int | None) -> Iterator[None]:
-    if not number:
-        yield
-        return
-    before = blas_threads()
-    try:
-        for _, give in _pools():
-            give(int(number))
-        yield
-    finally:
-        for count, (_, give) in zip(before, _pools()):
-            give(count)
+    return [library.get_num_threads() for library in _blas().lib_controllers]
 
 
 class MumpsEngine(Engine):
@@ -319,7 +296,7 @@ class MumpsEngine(Engine):
 
     def _call(self, job):
         self._data.job = job
-        with _one_at_a_time, _threads(self._threads):
+        with _one_at_a_time, _blas().limit(limits=self._threads):
             self._library.dmumps_c(ctypes.byref(self._data))
         return self._data.infog[0]
 
