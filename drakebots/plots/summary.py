@@ -23,6 +23,9 @@ from drakebots.plots.file import (
 )
 from drakebots.results import Result, require
 
+PLANNED = "0.6"
+"""Colour of what the plan of a run says."""
+
 
 def plot_motion(result: Result, path: str | Path) -> Path:
     """Draws the motion of a robot: path and pose of its base, strides, feet, drive.
@@ -47,12 +50,18 @@ def summary_figure(result: Result) -> Figure:
         drawn = [_panel_joints, _panel_torques]
     if _strides(result).size:
         drawn.append(_panel_strides)
-    if "foot_force" in data:
+    if "foot_force_planned" in data:
+        drawn.append(_panel_loads)
+    elif "foot_force" in data:
         drawn.append(_panel_contacts)
     if "foot_position" in data:
         drawn.append(_panel_feet)
     if "voltage" in data:
         drawn.append(_panel_voltages)
+    if "input_limit" in data and data.input_limit.values.any():
+        drawn.append(_panel_inputs)
+    if {"push", "solve_time"} <= set(data):
+        drawn += [_panel_torques, _panel_pushes, _panel_solves]
     figure, axes = panels(len(drawn), 2 if len(drawn) == 4 else 3, (4.6, 3.5))
     for panel, axis in zip(drawn, axes):
         panel(axis, result)
@@ -71,9 +80,20 @@ def _title(result: Result) -> str:
         parts.append(f"{mean:.2f} ± {deviation:.2f} mm/cycle")
     elif isinstance(m.get("stride_mm"), float):  # a plan's, of its only cycle
         parts.append(f"plan of {m['stride_mm']:.2f} mm/cycle")
+    for name, words in _HOW.items():
+        if name in m:
+            parts += [words.format(**m), literal(result.message)]
+            return "  ·  ".join(parts)
     if not result.ok:
         parts.append(f"{result.verdict}")
     return "  ·  ".join(parts)
+
+
+_HOW = {
+    "controller": "under {controller}",
+    "feedback": "{feedback} feedback on {ground} ground",
+}
+"""How a run was steered, by the metric that says it; its message is then told, too."""
 
 
 def _scale(data: xr.Dataset) -> tuple[float, str]:
@@ -85,11 +105,36 @@ def _scale(data: xr.Dataset) -> tuple[float, str]:
 
 def _panel_path(axis, result: Result) -> None:
     k, unit = _scale(result.data)
-    base = k * result.data.base_position.values
+    base, title = k * result.data.base_position.values, "path of the base"
+    if "base_position_planned" in result.data:
+        planned = k * result.data.base_position_planned.values
+        axis.plot(planned[:, 0], planned[:, 1], color=PLANNED)
+        title += ", plan grey"
     axis.plot(base[:, 0], base[:, 1], color=COLOURS[0])
     axis.plot(*base[0, :2], "o", color=COLOURS[0], mfc="white")
-    axis.set(xlabel=f"x [{unit}]", ylabel=f"y [{unit}]", title="path of the base")
+    axis.set(xlabel=f"x [{unit}]", ylabel=f"y [{unit}]", title=title)
     axis.set_aspect("equal", adjustable="datalim")
+    if "pushes" in result.metrics:
+        _draw_asked(axis, result, base, k)
+
+
+def _draw_asked(axis, result: Result, base: np.ndarray, k: float) -> None:
+    """The goal of a controlled run, and the pushes on it, beside its path."""
+    time, facts = result.data.time.values, result.metrics
+    if facts.get("goal_m") is not None:
+        goal = base[0, :2] + k * np.array(facts["goal_m"])
+        axis.plot(*goal, "o", color=COLOURS[2], label="goal")
+        legend_below(axis)
+    for push in facts["pushes"]:
+        at = base[min(np.searchsorted(time, push["time"]), len(time) - 1), :2]
+        ahead = np.array([np.cos(push["direction"]), np.sin(push["direction"])])
+        axis.annotate(
+            f"{push['force']:g} N",
+            at,
+            at - 40 * ahead,
+            textcoords="offset points",
+            arrowprops={"arrowstyle": "->", "color": COLOURS[3]},
+        )
 
 
 def _panel_pose(axis, result: Result) -> None:
@@ -98,6 +143,8 @@ def _panel_pose(axis, result: Result) -> None:
     t = data.time.values
     # A height that stays has no last digits to look at.
     height = (k * data.base_position.values[:, 2]).round(6)
+    if "base_position_planned" in data:
+        axis.plot(t, k * data.base_position_planned.values[:, 2], color=PLANNED)
     axis.plot(t, height, color="black", label="height")
     axis.set(xlabel="time [s]", ylabel=f"height [{unit}]", title="pose of the base")
     other = axis.twinx()
@@ -110,8 +157,12 @@ def _panel_pose(axis, result: Result) -> None:
 
 def _strides(result: Result) -> np.ndarray:
     """The strides of a run's cycles [mm]; none for a plan, which has one number."""
-    strides = result.metrics.get("stride_mm")
-    return np.array(strides if isinstance(strides, list | tuple) else (), float)
+    found = ((result.metrics.get(name), k) for name, k in _STRIDES.items())
+    listed = (k * np.array(x, float) for x, k in found if isinstance(x, list | tuple))
+    return next(listed, np.zeros(0))
+
+
+_STRIDES = {"stride_mm": 1.0, "stride_m": 1e3}
 
 
 def _panel_strides(axis, result: Result) -> None:
@@ -120,6 +171,9 @@ def _panel_strides(axis, result: Result) -> None:
     axis.axhline(strides.mean(), color=COLOURS[1], lw=1)
     slip = result.metrics.get("slip")
     title = "stride" if slip is None else f"stride, slip {slip:.2f}"
+    if "planned_stride_m" in result.metrics:
+        axis.axhline(1e3 * result.metrics["planned_stride_m"], color=PLANNED)
+        title += ", plan grey"
     axis.set(xlabel="cycle", ylabel="stride [mm]", title=title)
 
 
@@ -134,6 +188,21 @@ def _panel_contacts(axis, result: Result) -> None:
         axis.fill_between(t, i - 0.35, i + 0.35, force[:, i] > threshold, **how)
     axis.set_yticks(range(len(names)), names)
     axis.set(xlabel="time [s]", title="feet that carry load", xlim=(t[0], t[-1]))
+
+
+def _panel_loads(axis, result: Result) -> None:
+    """Vertical loads of the feet, one above the other, those of the plan filled."""
+    data, time = result.data, result.data.time.values
+    force = data.foot_force.values[:, :, 2]
+    planned = data.foot_force_planned.values[:, :, 2]
+    step = 1.1 * max(float(np.quantile(force, 0.99)), float(planned.max()), 1e-9)
+    for i in range(force.shape[1]):
+        axis.fill_between(time, i * step, i * step + planned[:, i], color="0.85", lw=0)
+        drawn = i * step + np.minimum(force[:, i], step)
+        axis.plot(time, drawn, color=COLOURS[i % len(COLOURS)], lw=0.8)
+    names = [literal(str(name)) for name in data.foot.values]
+    axis.set_yticks(step * np.arange(len(names)), names, fontsize=7)
+    axis.set(xlabel="time [s]", title=f"loads, plan grey, rows of {step:.3g} N")
 
 
 def _panel_feet(axis, result: Result) -> None:
@@ -173,6 +242,31 @@ def _panel_voltages(axis, result: Result) -> None:
     axis.axhspan(0, 225, color="0.95", zorder=0)
     axis.set(xlabel="time [s]", ylabel="voltage [V]", title="drive, first leg")
     legend_below(axis)
+
+
+def _panel_inputs(axis, result: Result) -> None:
+    data, limits = result.data, result.data.input_limit.values
+    bounded = limits > 0
+    share = data.input.values[:, bounded] / limits[bounded]
+    draw_lines(axis, data.time, share, data.input_name.values[bounded], lw=0.8)
+    for side in (-1, 1):
+        axis.axhline(side, color=PLANNED, lw=0.8)
+    axis.set(xlabel="time [s]", ylabel="share of the limit", title="inputs")
+    legend_below(axis)
+
+
+def _panel_pushes(axis, result: Result) -> None:
+    push = np.linalg.norm(result.data.push.values, axis=1)
+    axis.plot(result.data.time.values, push, color=COLOURS[3])
+    axis.set(xlabel="time [s]", ylabel="force [N]", title="pushes")
+
+
+def _panel_solves(axis, result: Result) -> None:
+    data = result.data
+    axis.plot(data.solve_time, 1e3 * data.solve_seconds, ".", color=COLOURS[0])
+    # The first, from nothing, takes many times the others.
+    axis.set(xlabel="time [s]", ylabel="processor time [ms]", yscale="log")
+    axis.set_title("solves")
 
 
 def _last_cycles(result: Result, count: int) -> tuple[np.ndarray, slice]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         draw_arrow,
         draw_ground,
         draw_ground_lines,
+        draw_horizon,
         draw_squares,
         draw_terrain,
         draw_trail,

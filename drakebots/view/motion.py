@@ -109,6 +109,7 @@ SIDE = (0.35, -0.95, 0.55)
 
 _TRAIL = Rgba(0.85, 0.25, 0.15, 1.0)
 _CONTACT = Rgba(0.90, 0.20, 0.10, 0.85)
+_HORIZON = Rgba(0.10, 0.45, 0.85, 1.0)
 _LINES = Rgba(0.62, 0.64, 0.68, 1.0)
 
 
@@ -375,6 +376,14 @@ def draw_trail(scene: Scene, data: xr.Dataset, terrain: Terrain = Flat()) -> Non
     step = max(1, len(path) // 2000)
     scene.caption.add(_TRAIL, "the path of the base")
     scene.meshcat.SetLine(f"{ROOT}/path", path[::step].T, 3.0, _TRAIL)
+
+
+def draw_horizon(scene: Scene, path: str, points: np.ndarray) -> None:
+    """Lines through the planned places (knots, n, 3) [m] of base and feet."""
+    sides = points[:-1], points[1:]
+    starts, ends = (np.asfortranarray(side.reshape(-1, 3).T) for side in sides)
+    scene.caption.add(_HORIZON, "planned paths of base and feet")
+    scene.meshcat.SetLineSegments(path, starts, ends, 3.0, _HORIZON)
 
 
 def draw_ground_lines(scene: Scene, data: xr.Dataset) -> tuple[str, float]:

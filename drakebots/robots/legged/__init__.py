@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from drakebots.control import Gait, Hard, Mpc, Push, Sap
     from drakebots.robots.legged.control import Control, Rigid, control
     from drakebots.robots.legged.live import Drive, Driven, drive
-    from drakebots.robots.legged.plots import plot_control, plot_track
     from drakebots.robots.legged.reference import Reference, reference
     from drakebots.robots.legged.refine import Refinement, refine
     from drakebots.robots.legged.simulate import Simulation, simulate

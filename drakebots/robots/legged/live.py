@@ -76,8 +76,7 @@ from drakebots.robots.legged.control import (
     Run,
 )
 from drakebots.robots.legged.simulate import HeldRun, Simulation
-from drakebots.robots.legged.view import draw_horizon
-from drakebots.view import ROOT, ForceArrows
+from drakebots.view import ROOT, ForceArrows, draw_horizon
 
 PUSH = 0.1
 """Duration of a push [s]."""

@@ -51,8 +51,8 @@ ENTRIES = (
             "drakebots refine plan.nc --feedback Servos -o refined.nc",
         ),
     ),
-    Kind("legged.track", f"{_LEGGED}:plot_track", _MOTION[1]),
-    Kind("legged.live", f"{_LEGGED}:plot_control", f"{_LEGGED}:record_control"),
-    Kind("legged.mpc", f"{_LEGGED}:plot_control", f"{_LEGGED}:record_control"),
+    Kind("legged.track", *_MOTION),
+    Kind("legged.live", _MOTION[0], f"{_LEGGED}:record_control"),
+    Kind("legged.mpc", _MOTION[0], f"{_LEGGED}:record_control"),
 )
 """Entries of the registry."""

@@ -9,12 +9,12 @@ from pydrake.math import RigidTransform, RotationMatrix
 from drakebots.core.errors import InvalidInput
 from drakebots.model import Model
 from drakebots.results import Result
-from drakebots.view import ROOT, Scene, draw_arrow, record_motion
+from drakebots.view import ROOT, Scene, draw_arrow, draw_horizon, record_motion
 
 SEEN = 0.4
 """An arrow stays for so long, though its push may be shorter [s]."""
 
-_PUSH, _PATH = Rgba(0.85, 0.15, 0.10, 1), Rgba(0.10, 0.45, 0.85, 1)
+_PUSH = Rgba(0.85, 0.15, 0.10, 1)
 _GOAL = Rgba(0.15, 0.60, 0.25, 1)
 
 
@@ -74,7 +74,6 @@ class _Marks:
         self.paths: list[str] = []
         horizons = self.data.horizon.values if "horizon" in self.data else ()
         for i, path in enumerate(horizons):
-            scene.caption.add(_PATH, "planned paths of base and feet")
             self.paths.append(f"{ROOT}/horizon/{i}")
             draw_horizon(scene, self.paths[-1], path)
             scene.meshcat.SetProperty(self.paths[-1], "visible", False)
@@ -103,10 +102,3 @@ def check_controlled(result: Result) -> None:
             f"needs a controlled run, got a {result.kind}; make one with "
             "`drakebots mpc`"
         )
-
-
-def draw_horizon(scene: Scene, path: str, points: np.ndarray) -> None:
-    """Lines through the places (knots, n, 3) [m] of n points."""
-    sides = points[:-1], points[1:]
-    starts, ends = (np.asfortranarray(side.reshape(-1, 3).T) for side in sides)
-    scene.meshcat.SetLineSegments(path, starts, ends, 3.0, _PATH)
