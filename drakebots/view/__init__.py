@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.view.mcap import write_mcap, write_ros
-    from drakebots.view.motion import (
+    from drakebots.view.marks import (
         ContactMarks,
         ForceArrows,
         Mark,
+        draw_horizon,
+    )
+    from drakebots.view.mcap import write_mcap, write_ros
+    from drakebots.view.motion import (
         check_playback,
-        draw_arrow,
         draw_ground,
         draw_ground_lines,
-        draw_horizon,
         draw_squares,
         draw_terrain,
         draw_trail,

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import xarray as xr
 from pydrake.geometry import (
     Box,
-    Cylinder,
     HalfSpace,
     Meshcat,
-    MeshcatCone,
     Rgba,
-    Sphere,
 )
-from pydrake.math import RigidTransform, RollPitchYaw, RotationMatrix
+from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import DrakebotsError
@@ -25,6 +21,7 @@ from drakebots.formats import model_of, terrain_of
 from drakebots.model import Model, joints_of
 from drakebots.multibody import COLOUR, Flat, Terrain
 from drakebots.results import Result, in_order, require
+from drakebots.view.marks import ContactMarks, ControlMarks, Mark
 from drakebots.view.scene import ROOT, Scene, Stage, make_scene
 
 
@@ -108,8 +105,6 @@ SIDE = (0.35, -0.95, 0.55)
 """Direction from a motion to the camera."""
 
 _TRAIL = Rgba(0.85, 0.25, 0.15, 1.0)
-_CONTACT = Rgba(0.90, 0.20, 0.10, 0.85)
-_HORIZON = Rgba(0.10, 0.45, 0.85, 1.0)
 _LINES = Rgba(0.62, 0.64, 0.68, 1.0)
 
 
@@ -198,7 +193,10 @@ def record_motion(
     q = positions_in_order(scene, data)
     draw_ground(scene, result)
     scene.show(q[0])
-    marks = [ContactMarks(scene, data)] if draw is None else draw(scene, data)
+    if draw is None:
+        marks = [ContactMarks(scene, data), ControlMarks(scene, result)]
+    else:
+        marks = draw(scene, data)
 
     def show(frame: int, time: float) -> None:
         scene.show(q[samples[frame]], time)
@@ -208,122 +206,6 @@ def record_motion(
     play(scene, rate, len(samples), show, start=times[0], slow=slow)
     look_at_motion(scene, q[samples])
     return scene
-
-
-class Mark(Protocol):
-    """Something that moves with a robot in a recording."""
-
-    def show(self, k: int, time: float) -> None:
-        """Records how it is at sample k of the motion, at a time [s] of the page."""
-
-
-class ContactMarks:
-    """A ball at each foot, visible while it carries load.
-
-    Args:
-        scene: to draw in.
-        data: with `foot_force` and `foot_position`; without them nothing is drawn.
-        radius: of the balls [m]; by default in proportion to the scene.
-        share: of the largest load from which on a foot counts as loaded.
-        colour: of the balls.
-    """
-
-    def __init__(
-        self,
-        scene: Scene,
-        data: xr.Dataset,
-        *,
-        radius: float | None = None,
-        share: float = 0.01,
-        colour: Rgba = _CONTACT,
-    ):
-        self.scene, self.paths = scene, []
-        if "foot_force" not in data or not data.sizes.get("foot", 0):
-            return
-        self.loaded = data.foot_force.values[..., 2]
-        self.loaded = self.loaded > share * max(self.loaded.max(), 1e-12)
-        self.places = data.foot_position.values
-        scene.caption.add(colour, "a foot that carries load")
-        ball = Sphere(0.022 * scene.reach if radius is None else radius)
-        self.paths = [f"{ROOT}/contact/{name}" for name in data.foot.values]
-        for path in self.paths:
-            scene.meshcat.SetObject(path, ball, colour)
-
-    def show(self, k: int, time: float) -> None:
-        for i, path in enumerate(self.paths):
-            state = bool(self.loaded[k, i])
-            if state:
-                pose = RigidTransform(self.places[k, i])
-                self.scene.meshcat.SetTransform(path, pose, time)
-            self.scene.meshcat.SetProperty(path, "visible", state, time)
-
-
-def draw_arrow(scene: Scene, path: str, length: float, colour: Rgba) -> None:
-    """A hidden arrow along +z of a length [m], its tip at the origin."""
-    meshcat, width = scene.meshcat, 0.02 * scene.reach
-    head = 4 * width
-    meshcat.SetObject(f"{path}/shaft", Cylinder(width, length), colour)
-    meshcat.SetTransform(f"{path}/shaft", RigidTransform([0, 0, -head - length / 2]))
-    meshcat.SetObject(f"{path}/head", MeshcatCone(head, 0.6 * head, 0.6 * head), colour)
-    # The cone's tip is its origin, and it widens along +z.
-    turned = RigidTransform(RotationMatrix.MakeXRotation(np.pi))
-    meshcat.SetTransform(f"{path}/head", turned)
-    meshcat.SetProperty(path, "visible", False)
-
-
-class ForceArrows:
-    """Forces as arrows from where they act, as long as they are strong.
-
-    Args:
-        scene: to draw in.
-        names: of the places where they act.
-        whole: force of an arrow [N] that has the `length` [m].
-    """
-
-    def __init__(self, scene: Scene, names: Iterable, whole: float, length: float):
-        self.scene, self.whole, self.length = scene, whole, length
-        self.paths = [f"{ROOT}/force/{name}".replace("::", "/") for name in names]
-        for path in self.paths:
-            draw_arrow(scene, path, length, _CONTACT)
-
-    def draw(self, forces, points, time: float | None = None) -> None:
-        """Records, or without a time draws, forces [N] at points [m], both (n, 3)."""
-        meshcat = self.scene.meshcat
-        for path, force, point in zip(self.paths, forces, points):
-            length = np.linalg.norm(force) / self.whole
-            if seen := length > 0.02:
-                R = RotationMatrix.MakeFromOneVector(force, 2)
-                tip = point + length * self.length * R.col(2)
-                meshcat.SetTransform(path, RigidTransform(R, tip), time)
-                meshcat.SetProperty(path, "scale", [length] * 3, time)
-            meshcat.SetProperty(path, "visible", bool(seen), time)
-
-
-class LoggedForces(ForceArrows):
-    """Forces of the ground in a recording.
-
-    Args:
-        scene: to draw in.
-        data: with `ground_force` [N] and `ground_point` [m] (time, body, axis); without
-            them nothing is drawn.
-    """
-
-    def __init__(self, scene: Scene, data: xr.Dataset):
-        self.paths = []
-        if "ground_force" not in data:
-            return
-        self.force, self.point = data.ground_force.values, data.ground_point.values
-        size = np.linalg.norm(self.force, axis=-1)
-        # One strong blow is not to make all others invisible.
-        whole = np.quantile(size[size > 0], 0.95)
-        meaning = f"forces of the ground; {whole:.2g} N: a third of the robot's size"
-        scene.caption.add(_CONTACT, meaning)
-        super().__init__(scene, data.body.values, whole, 0.35 * scene.reach)
-
-    def show(self, k: int, time: float | None = None) -> None:
-        """Records, or without a time draws, the forces at sample k of the motion."""
-        if self.paths:
-            self.draw(self.force[k], self.point[k], time)
 
 
 def draw_ground(scene: Scene, result: Result) -> None:
@@ -376,14 +258,6 @@ def draw_trail(scene: Scene, data: xr.Dataset, terrain: Terrain = Flat()) -> Non
     step = max(1, len(path) // 2000)
     scene.caption.add(_TRAIL, "the path of the base")
     scene.meshcat.SetLine(f"{ROOT}/path", path[::step].T, 3.0, _TRAIL)
-
-
-def draw_horizon(scene: Scene, path: str, points: np.ndarray) -> None:
-    """Lines through the planned places (knots, n, 3) [m] of base and feet."""
-    sides = points[:-1], points[1:]
-    starts, ends = (np.asfortranarray(side.reshape(-1, 3).T) for side in sides)
-    scene.caption.add(_HORIZON, "planned paths of base and feet")
-    scene.meshcat.SetLineSegments(path, starts, ends, 3.0, _HORIZON)
 
 
 def draw_ground_lines(scene: Scene, data: xr.Dataset) -> tuple[str, float]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from drakebots.robots.legged.refine import Refinement, refine
     from drakebots.robots.legged.simulate import Simulation, simulate
     from drakebots.robots.legged.track import Tracking, track
-    from drakebots.robots.legged.view import record_control
     from drakebots.robots.legged.whole_body import (
         Gains,
         Servos,

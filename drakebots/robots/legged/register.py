@@ -52,7 +52,7 @@ ENTRIES = (
         ),
     ),
     Kind("legged.track", *_MOTION),
-    Kind("legged.live", _MOTION[0], f"{_LEGGED}:record_control"),
-    Kind("legged.mpc", _MOTION[0], f"{_LEGGED}:record_control"),
+    Kind("legged.live", *_MOTION),
+    Kind("legged.mpc", *_MOTION),
 )
 """Entries of the registry."""

@@ -25,10 +25,10 @@ from drakebots.formats import model_of
 from drakebots.model import Model
 from drakebots.multibody import polygon
 from drakebots.results import Result, require
+from drakebots.view.marks import LoggedForces
 from drakebots.view.motion import (
     LOOKS,
     MAX_FRAMES,
-    LoggedForces,
     draw_ground,
     frame_times,
     look_at_motion,
