@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         draw_squares,
         draw_terrain,
         draw_trail,
-        frame_samples,
         look_at_motion,
         play,
         positions_in_order,

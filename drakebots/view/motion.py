@@ -55,14 +55,6 @@ def frame_times(
     return (count - 1) / length, np.linspace(times[0], times[-1], count)
 
 
-def frame_samples(
-    times: np.ndarray, slow: float, frames_per_second: float, most: int
-) -> tuple[float, np.ndarray]:
-    """As :func:`frame_times`, with the sample that each frame shows (n,)."""
-    rate, moments = frame_times(times, slow, frames_per_second, most)
-    return rate, np.minimum(np.searchsorted(times, moments), len(times) - 1)
-
-
 def play(
     stage: Stage,
     rate: float,
@@ -188,7 +180,8 @@ def record_motion(
     if slow is None:
         slow = max(1.0, 0.5 * float(result.metrics.get("frequency_hz", 0.0)))
     times = data.time.values
-    rate, samples = frame_samples(times, slow, frames_per_second, MAX_FRAMES)
+    rate, moments = frame_times(times, slow, frames_per_second, MAX_FRAMES)
+    samples = np.minimum(np.searchsorted(times, moments), len(times) - 1)
     scene = make_scene(model or model_of(result), ground_height=0.0, port=port)
     q = positions_in_order(scene, data)
     draw_ground(scene, result)

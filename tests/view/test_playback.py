@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drakebots.core.errors import InvalidInput
-from drakebots.view import check_playback, frame_samples, play
+from drakebots.view import check_playback, play
 from drakebots.view.motion import frame_times
 from drakebots.view.page import Caption
 
@@ -52,13 +52,13 @@ def test_a_pace_that_is_none(name, value):
         check_playback(**{"slow": 1.0, name: value})
 
 
-def test_samples_of_frames():
+def test_moments_of_frames():
     """Evenly spread, first and last among them, no more than allowed."""
     times = np.linspace(1.0, 3.0, 2001)
-    rate, samples = frame_samples(times, 2.0, 30.0, 600)
-    assert (rate, len(samples)) == (30.0, 121)
-    assert (samples[0], samples[-1]) == (0, 2000)
-    assert np.ptp(np.diff(samples)) <= 1
+    rate, moments = frame_times(times, 2.0, 30.0, 600)
+    assert (rate, len(moments)) == (30.0, 121)
+    assert (moments[0], moments[-1]) == (1.0, 3.0)
+    assert np.ptp(np.diff(moments)) < 1e-12
     rate, moments = frame_times(times, 100.0, 30.0, 600)
     assert len(moments) == 600
     assert rate * 100.0 * np.diff(moments) == pytest.approx(np.ones(599))
