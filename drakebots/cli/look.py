@@ -132,9 +132,7 @@ def view_scene(args: argparse.Namespace) -> int:
         args.model = args.what
         scene = drawn(view.make_scene, load_model(args), port=shown.port)
     if args.html is None:
-        url = scene.meshcat.web_url()
-        print(f"{url} (Ctrl-C ends)", flush=True)
-        tell(args, {"url": url})
+        tell(args, {"url": view.announce(scene.meshcat)})
         view.serve(scene, seconds=shown.seconds)
         return 0
     path = drawn(scene.save, args.html)

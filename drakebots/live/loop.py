@@ -49,6 +49,7 @@ from drakebots.results import Result, provenance
 from drakebots.view import (
     ROOT,
     VIEW,
+    announce,
     draw_ground_lines,
     draw_terrain,
     look_at_motion,
@@ -175,7 +176,7 @@ class Loop:
         controls += part.meters
         self._meshcat = part.meshcat
         self.panel = part.panel = Panel(controls, self._meshcat, events)
-        self._unannounced = live if self._meshcat is not None else None
+        self._announced = self._meshcat is None
 
     def turn(self, now: float) -> Stop | bool:
         """Looks at the controls and draws where that is due, and waits for a time [s].
@@ -184,10 +185,10 @@ class Loop:
             Whether to do the next step, or the end of the run.
         """
         self._now, wall, part = now, time.perf_counter(), self._part
-        if self._unannounced is not None:
+        if not self._announced:
             # Not before: from here on Ctrl-C keeps a record.
-            self._unannounced.announce(self._meshcat)
-            self._unannounced = None
+            announce(self._meshcat)
+            self._announced = True
         if self._meshcat is None or wall > self._looked + LOOK:
             self._looked = wall
             if self.panel.poll(now):
@@ -383,7 +384,7 @@ class RunPage:
         if self.page is None:
             self.page = RobotPage(robot.model, None, terrain=self._terrain)
             self._context = robot.plant.CreateDefaultContext()
-            Live(duration=1.0).announce(self.page.scene.meshcat)
+            announce(self.page.scene.meshcat)
         robot.plant.SetPositions(self._context, q)
         self.page.show(robot, self._context)
         if skin:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +10,12 @@ from typing import Annotated
 
 import numpy as np
 import xarray as xr
-from pydrake.geometry import Meshcat
 
 from drakebots.core.checks import check_value, non_negative, positive, whole
 from drakebots.core.convert import finite_word
 from drakebots.core.errors import FileProblem, InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.files import reading
-from drakebots.core.lazy import late
 from drakebots.results import Result, load_result
 
 
@@ -88,14 +85,6 @@ class Live:
             return float(load_result(self.replay).data.time[-1])
         last = max((event.time for event in events), default=0.0)
         return last + 1.0 if self.scripted else np.inf
-
-    def announce(self, meshcat: Meshcat) -> None:
-        """Says where the page is; a notebook shows it."""
-        url = meshcat.web_url()
-        print(f"{url} (Ctrl-C ends)", flush=True)
-        if "ipykernel" in sys.modules:
-            ipython = late("IPython.display")
-            ipython.display(ipython.IFrame(url, "100%", 480))
 
 
 _TIME = non_negative("s")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from drakebots.view.mcap import write_mcap, write_ros
     from drakebots.view.motion import (
+        announce,
         check_playback,
         draw_ground,
         draw_ground_lines,

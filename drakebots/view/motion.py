@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 
@@ -17,6 +18,7 @@ from pydrake.math import RigidTransform, RollPitchYaw
 
 from drakebots.core.checks import check_value, positive
 from drakebots.core.errors import DrakebotsError
+from drakebots.core.lazy import late
 from drakebots.formats import model_of, terrain_of
 from drakebots.model import Model, joints_of
 from drakebots.multibody import COLOUR, Flat, Terrain
@@ -315,6 +317,16 @@ def look_at_motion(
     far = max(1.0, 1.3 * scene.scale * (size + scene.reach))
     height = [0.5 * far, -1.0 * far, 3.0 * far]
     scene.meshcat.SetProperty(f"{spot}/<object>", "position", height)
+
+
+def announce(meshcat: Meshcat) -> str:
+    """Says where a page is, which is returned; a notebook shows it."""
+    url = meshcat.web_url()
+    print(f"{url} (Ctrl-C ends)", flush=True)
+    if "ipykernel" in sys.modules:
+        ipython = late("IPython.display")
+        ipython.display(ipython.IFrame(url, "100%", 480))
+    return url
 
 
 def serve(scene: Stage, *, seconds: float | None = None) -> None:
