@@ -60,8 +60,9 @@ def summary_figure(result: Result) -> Figure:
         drawn.append(_panel_voltages)
     if "input_limit" in data and data.input_limit.values.any():
         drawn.append(_panel_inputs)
-    if {"push", "solve_time"} <= set(data):
-        drawn += [_panel_torques, _panel_pushes, _panel_solves]
+    if "solve_time" in data:
+        drawn.append(_panel_torques)
+        drawn += [_panel_pushes] * ("push" in data) + [_panel_solves]
     figure, axes = panels(len(drawn), 2 if len(drawn) == 4 else 3, (4.6, 3.5))
     for panel, axis in zip(drawn, axes):
         panel(axis, result)

@@ -58,9 +58,9 @@ def test_folders_are_small(house):
 
 
 LIMITS = {
-    "code_lines": 51_945,
+    "code_lines": 51_979,
     "modules": 379,
-    "single_importer_modules": 38,
+    "single_importer_modules": 36,
     "functions_over_60_lines": 4,
     "field_declarations": 1,
     "option_bag_fields": 14,

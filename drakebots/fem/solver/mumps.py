@@ -175,11 +175,6 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(internal_api="openblas")
 
 
-def blas_threads() -> list[int]:
-    """Numbers of threads of the libraries that MUMPS multiplies with."""
-    return [library.get_num_threads() for library in _blas().lib_controllers]
-
-
 class MumpsEngine(Engine):
     """MUMPS through ctypes; see :class:`~drakebots.fem.solver.base.Engine`.
 

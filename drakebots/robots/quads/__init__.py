@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         skin_influence,
         step_planner,
     )
-    from drakebots.robots.quads.plots import plot_control, plot_plan, plot_track
+    from drakebots.robots.quads.plots import plot_plan, plot_track
     from drakebots.robots.quads.problem import Alternation, Limits, Problem
     from drakebots.robots.quads.robot import MODELS as MODEL
     from drakebots.robots.quads.space_time import SpaceTimeOptions

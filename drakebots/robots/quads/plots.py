@@ -1,8 +1,8 @@
 """Figures of quad-robots' plans and tracking runs.
 
 :func:`plot_plan` draws the kinds "quads.plan", "quads.space_time" and "quads.frames",
-:func:`plot_track` the kind "quads.track", and :func:`plot_control` "quads.control". The
-panels are functions of their own, for figures of experiments.
+and :func:`plot_track` the kind "quads.track". The panels are functions of their own,
+for figures of experiments.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 
 from drakebots.core.errors import InvalidInput
@@ -64,41 +63,6 @@ def plot_track(result: Result, path: str | Path) -> Path:
     return _save(result, path, lambda axes, _: draw_com(axes, runs), _draw_tilt)
 
 
-def plot_control(result: Result, path: str | Path) -> Path:
-    """Draws displacement, tilt, loads of the feet and torques of a run under control.
-
-    Args:
-        result: a run of :func:`~drakebots.robots.quads.control`.
-        path: file to write (.png, .pdf, .svg).
-
-    Raises:
-        InvalidInput: for the ending.
-        FileProblem: when the file cannot be written.
-    """
-    data, (figure, grid) = result.data, panels(4, 1, (8.0, 2.0))
-    t, base = data.time.values, data.base_position.values
-    moved, tilt = base - base[0], np.degrees(data.base_rpy.values)
-    draw_lines(grid[0], t, moved[:, :2], "xy")
-    draw_lines(grid[1], t, tilt[:, :2], ("roll", "pitch"))
-    grid[0].set_ylabel("moved by [m]")
-    grid[1].set_ylabel("tilt [degrees]")
-    loads = _foot_forces(data, "patch_force")
-    draw_lines(grid[2], t, np.transpose(list(loads.values())), loads, lw=0.8)
-    grid[2].set_ylabel("load [N]")
-    draw_torques(grid[3], result)
-    for push in result.metrics.get("pushes", ()):
-        for axes in grid:
-            end = push["time"] + push["duration"]
-            axes.axvspan(push["time"], end, color=BAR, alpha=0.4, lw=0)
-    for axes in grid[:3]:
-        axes.sharex(grid[3])
-        axes.tick_params(labelbottom=False)
-        legend_beside(axes)
-    grid[3].set_xlabel("time [s]")
-    figure.suptitle(f"{literal(result.model)}: {literal(result.message)}")
-    return save(figure, path)
-
-
 def _save(result: Result, path: str | Path, *drawn) -> Path:
     """A figure of some panels, and of COP margin and torques."""
     figure, grid = panels(len(drawn) + 2, 1, (8.0, 9.0 / (len(drawn) + 2)))
@@ -139,21 +103,12 @@ def _foot_loads(result: Result) -> np.ndarray | None:
     data, metrics = result.data, result.metrics
     if "contact_force" not in data:
         return None
-    forces, none = _foot_forces(data, "contact_force"), np.zeros(data.sizes["time"])
-    feet = map(str, data.foot.values)
-    loads = np.stack([forces.get(foot, none) for foot in feet], axis=1)
+    feet, forces = list(map(str, data.foot.values)), data.contact_force.values[..., 2]
+    of = [str(p).replace("/", "_").rpartition("_")[0] for p in data.patch.values]
+    loads = forces @ np.array([[foot == name for name in feet] for foot in of], float)
     mass = metrics.get("mass_kg", metrics.get("mass"))
     weight = loads.sum(axis=1).mean() if mass is None else GRAVITY * mass
     return loads / weight
-
-
-def _foot_forces(data: xr.Dataset, name: str) -> dict[str, np.ndarray]:
-    """Sum of the normal forces (T,) [N] of each foot's patches."""
-    forces: dict[str, np.ndarray] = {}
-    for patch, force in zip(data.patch.values, data[name].values[..., 2].T):
-        foot = str(patch).replace("/", "_").rpartition("_")[0]
-        forces[foot] = forces.get(foot, 0.0) + force
-    return forces
 
 
 def draw_com(axes: Axes, runs: Mapping[str, Result]) -> None:

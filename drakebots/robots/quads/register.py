@@ -82,7 +82,7 @@ ENTRIES = (
         for name in ("plan", "space_time")
     ),
     Kind("quads.frames", _PLOT, _SKIN),
-    Kind("quads.control", f"{_QUADS}:plot_control", _SKIN),
+    Kind("quads.control", "drakebots.plots:plot_motion", _SKIN),
     Kind("quads.track", f"{_QUADS}:plot_track", _SKIN, export=_EXPORT),
 )
 """Entries of the registry."""
