@@ -21,23 +21,45 @@ from robot_zoo.browser import screenshot
 from drakebots import load, load_result
 from drakebots.core.errors import DrakebotsError, InvalidInput
 from drakebots.core.files import replacing
+from drakebots.formats import terrain_of
+from drakebots.multibody import Flat, Terrain
 from drakebots.plots import Solid, shaded, turned
 from drakebots.view import make_scene
 
+GRAIN, ROUND = 3e-3, 0.06
+"""Distance of the drawn points of the ground, and how far it is drawn around a skin
+[m]."""
+
+
+def ground_under(terrain: Terrain, x: np.ndarray) -> Solid:
+    """The ground around points (n, 3), as a grid of triangles."""
+    low, high = x[:, :2].min(axis=0) - ROUND, x[:, :2].max(axis=0) + ROUND
+    across, along = (np.arange(a, b, GRAIN) for a, b in zip(low, high))
+    px, py = np.meshgrid(across, along, indexing="ij")
+    points = np.stack([px, py, terrain.heights(px, py)], axis=-1)
+    k = np.arange(px.size).reshape(px.shape)
+    a, b, c, d = k[:-1, :-1], k[1:, :-1], k[1:, 1:], k[:-1, 1:]
+    corners = [[a, b, c], [a, c, d]]
+    faces = np.concatenate([np.stack(f, axis=-1).reshape(-1, 3) for f in corners])
+    return Solid(points.reshape(-1, 3), faces, (0.78, 0.82, 0.86))
+
 
 def skin_pixels(path: str, time: float, size: tuple[int, int]) -> np.ndarray:
-    """A result's skin at the sample nearest to a time [s].
+    """A result's skin at the sample nearest to a time [s], on its ground unless that is
+    flat.
 
     Raises:
         DrakebotsError: for a result that cannot be read, or has no skin.
     """
-    data = load_result(path).data
+    result = load_result(path)
+    data, terrain = result.data, terrain_of(result)
     if "skin_position" not in data:
         raise InvalidInput(f"{path}: holds no skin to draw")
     shapes = data.skin_position.transpose("skin_time", "vertex", "axis")
     x = shapes.sel(skin_time=time, method="nearest").values.astype(float)
     skin = Solid(x, data.skin_triangle.values, (0.93, 0.85, 0.70))
-    return shaded([turned([skin], -35)], size)
+    solids = [skin] if terrain == Flat() else [ground_under(terrain, x), skin]
+    return shaded([turned(solids, -35)], size)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
