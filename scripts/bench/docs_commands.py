@@ -63,6 +63,9 @@ QUICK = (
 """Commands that take less than a second and need no other command's files."""
 
 
+_EMPTY = {".json": '{"gains": {}}'}
+"""What stands in for a file by its ending; others are empty."""
+
 WRITES = ("drakebots attach",)
 """Commands whose file changes what a later line is."""
 
@@ -175,7 +178,7 @@ def _write_outputs(words: Sequence[str]) -> None:
         if value.endswith(".nc"):
             _stand_in(_kind(words[0], words[1])).save(value)
         elif Path(value).suffix:
-            Path(value).touch()
+            Path(value).write_text(_EMPTY.get(Path(value).suffix, ""))
 
 
 def _kind(command: str, word: str) -> str:

@@ -66,7 +66,7 @@ def _lifts() -> Result:
 
 def _lift() -> quads.Problem:
     model = str(planned_lift()[0])
-    return quads.Problem(model, motion="lift_single", duration=1.0)
+    return quads.Problem(model, motion="lift_single", more={"duration": 1.0})
 
 
 def _frames() -> Callable[..., Result]:
