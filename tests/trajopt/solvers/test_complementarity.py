@@ -219,6 +219,7 @@ def test_a_time_limit_is_that_of_all_programs():
     assert np.isfinite(result.get_x_val()).all()
 
 
+@pytest.mark.long
 def test_an_answer_outlasts_the_time_limit():
     """Once there is an optimum, the limit ends only the search for a lower one."""
     problem = next(p for p in macmpec.PROBLEMS if p.name == "gnash19m")

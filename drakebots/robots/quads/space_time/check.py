@@ -116,7 +116,7 @@ def nearest_poses(
         target = np.concatenate([feet.ravel(), normals.ravel(), motion.com[i]])
         q = nominal if q is None else q + base * (nominal - before)
         before = nominal
-        how = {"method": "dogbox", "bounds": (low, high), "args": (target, nominal)}
+        how = {"bounds": (low, high), "args": (target, nominal)}
         how |= {"max_nfev": MOST, "ftol": 1e-7}
         q = least_squares(misses, np.clip(q, low, high), slopes, **how).x
         off = quad.foot_positions(q)[0] - motion.feet[i, order]
