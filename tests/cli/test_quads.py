@@ -32,7 +32,7 @@ def last(capsys) -> dict:
 def test_a_plan_cut_short_is_kept(model, tmp_path, capsys):
     """By the clock: what was reached is a result, and the exit code says so."""
     out, picture = tmp_path / "plan.nc", tmp_path / "bars.png"
-    argv = ["plan", model, "--motion", "lift_single", "--duration", "1"]
+    argv = ["plan", model, "--motion", "lift_single", "--more", "duration=1"]
     argv += ["--time-limit", "6", "-o", str(out), "--plot", str(picture), "--json"]
     code = main(argv)
     reported = capsys.readouterr()
