@@ -16,7 +16,8 @@ optimum; to its sides, when the smaller side of every pair holds to 1e-6 as well
 peer solves it with G_i H_i <= t for t = 1, 0.1, ..., 1e-9 (Scholtes 2001) by CasADi's
 IPOPT with MUMPS, each from the answer of the one before, and answers with the last that
 solves the program. Every solve has a process of its own and --limit seconds of
-processor time.
+processor time. Ours is told most of it as wall time, and so answers before it is
+stopped; the peer keeps its answers between its solves, but loses one that is stopped.
 
 JSON: nosbench_files.
 """

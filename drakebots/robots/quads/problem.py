@@ -151,16 +151,18 @@ class Problem:
             UnknownName, FileProblem, InvalidInput: for a motion that does not exist or
                 does not fit the robot.
         """
+        return onto(self._motion(), self.robot.quad, self.terrain)
+
+    def _motion(self) -> MotionInput:
+        """The motion as it was asked for, on flat ground or one that was made."""
         given = {name: getattr(self, name) for name in MOTION_OPTIONS}
         options = {k: v for k, v in given.items() if v is not None} | dict(self.more)
         if isinstance(self.motion, str) and not Path(self.motion).suffix:
             if "lift" in options and self.motion.startswith("lift"):
                 options["height"] = options.pop("lift")
-            motion = library_motion(self.motion, self.robot.quad, **options)
-            return onto(motion, self.robot.quad, self.terrain)
+            return library_motion(self.motion, self.robot.quad, **options)
         if not isinstance(self.motion, MotionInput):
-            motion = read_motion(self.motion, self.robot.quad, **options)
-            return onto(motion, self.robot.quad, self.terrain)
+            return read_motion(self.motion, self.robot.quad, **options)
         if options:
             raise InvalidInput(
                 f"{next(iter(options))} changes nothing: {self.motion.name} is made"

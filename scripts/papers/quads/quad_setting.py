@@ -73,6 +73,7 @@ def around_lift_off(motion: MotionInput, steps: int) -> MotionInput:
         com=motion.com[some],
         feet=motion.feet[some],
         heading=motion.heading[some],
+        ground=motion.ground[some],
         reference={name: q[some] for name, q in motion.reference.items()},
         period=None,
     )

@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from drakebots.core.errors import InvalidInput
+from drakebots.model import plane_rotation
 from drakebots.multibody import Flat, Terrain, contact_axes
-from drakebots.robots.quads.motion.motion import MotionInput
+from drakebots.robots.quads.motion.motion import LEVEL, MotionInput, height_over
 from drakebots.robots.quads.robot import Quad
 
 EVEN = 1e-3
@@ -29,22 +30,26 @@ def ground_axes(planes: np.ndarray) -> np.ndarray:
     return contact_axes(planes[:, :3])
 
 
-def planes_under(terrain: Terrain, points: np.ndarray, reach: float):
+def planes_under(
+    terrain: Terrain, points: np.ndarray, reach: float, heading: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Planes of the ground under soles, and its depth below them.
 
     Args:
         terrain: the ground.
-        points: middles of the soles (..., 3), whose height does not matter [m].
+        points: middles of the soles (N, k, 3), whose height does not matter [m].
         reach: half the side of the square that a sole fills [m].
+        heading: yaw of the soles (N,) [rad].
 
     Returns:
-        Planes (..., 4), and how far the ground is below each at most (...,) [m].
+        Planes (N, k, 4), and how far the ground is below each at most (N, k) [m].
 
     Raises:
         InvalidInput: where there is no ground.
     """
     corners = reach * np.array([[0, 0], [1, 1], [1, -1], [-1, 1], [-1, -1]])
-    xy = points[..., None, :2] + corners
+    turned = np.array([corners @ plane_rotation(psi).T for psi in heading])
+    xy = points[..., None, :2] + turned[:, None]
     z = terrain.heights(xy[..., 0], xy[..., 1])
     if not np.isfinite(z).all():
         name = type(terrain).__name__
@@ -63,12 +68,19 @@ def onto(motion: MotionInput, quad: Quad, terrain: Terrain) -> MotionInput:
 
     Footholds move ahead or back to where a whole sole stands. Feet rise with the ground
     under them, in their swings with a line between their footholds where that is
-    higher, and the COM with both. What repeats as a whole does so on a slope only.
+    higher, and the COM with both. What repeats as a whole does so on level ground, and
+    on a slope unless it turns. A motion that is on other ground than flat stays there.
 
     Raises:
-        InvalidInput: where there is no ground.
+        InvalidInput: where there is no ground; for flat ground under a motion that is
+            not on it.
     """
-    if terrain == Flat():
+    placed = (motion.ground != LEVEL).any()
+    if terrain == Flat() and placed:
+        raise InvalidInput(
+            f"{motion.name}: its steps are not on flat ground; give their terrain"
+        )
+    if terrain == Flat() or placed:
         return motion
     side = max(np.ptp(sole.corners, axis=0).max() for sole in quad.soles)
     feet, com = np.array(motion.feet), np.array(motion.com)
@@ -78,8 +90,8 @@ def onto(motion: MotionInput, quad: Quad, terrain: Terrain) -> MotionInput:
         for start, stop in motion.footfall.bars(foot):
             moves[start:stop] = _aside(motion, terrain, j, start, stop, side)
         feet[:, j, :2] += _held(moves, contact[:, j])
-    ground, _ = planes_under(terrain, feet, side / 2)
-    height = _height(ground, feet)
+    ground, _ = planes_under(terrain, feet, side / 2, motion.heading)
+    height = feet[..., 2] - height_over(ground, feet) / ground[..., 2]
     # The plane through all footholds, and how far each is above it.
     A = np.dstack([feet[..., :2], np.ones(feet.shape[:2])])
     trend = np.linalg.lstsq(A[contact], height[contact], rcond=1e-9)[0]
@@ -88,15 +100,10 @@ def onto(motion: MotionInput, quad: Quad, terrain: Terrain) -> MotionInput:
         above[:, j] = _held(above[:, [j]], contact[:, j])[:, 0]
     feet[..., 2] += np.maximum(A @ trend + above, height)
     com[:, 2] += com[:, :2] @ trend[:2] + trend[2] + above.mean(axis=1)
-    period = motion.period if np.abs(above).max() < EVEN else None
+    steady = np.abs(above).max() < EVEN and not (motion.turn and trend[:2].any())
+    period = motion.period if steady or motion.period != "cycle" else None
     how = {"ground": ground, "rise": trend[:2], "period": period}
     return replace(motion, com=com, feet=feet, **how)
-
-
-def _height(planes: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """z of planes (..., 4) at the x and y of points (..., 3) [m]."""
-    along = (planes[..., :2] * points[..., :2]).sum(axis=-1)
-    return (planes[..., 3] - along) / planes[..., 2]
 
 
 def _aside(motion: MotionInput, terrain, j: int, start: int, stop: int, side: float):
@@ -108,7 +115,8 @@ def _aside(motion: MotionInput, terrain, j: int, start: int, stop: int, side: fl
     moves = way[:, None] * [np.cos(psi), np.sin(psi)]
     points = np.repeat(motion.feet[start, j][None], len(moves), axis=0)
     points[:, :2] += moves
-    whole = planes_under(terrain, points, side / 2)[1] < EVEN
+    depth = planes_under(terrain, points[None], side / 2, [psi])[1][0]
+    whole = depth < EVEN
     return moves[np.argmax(whole)] if whole.any() else np.zeros(2)
 
 

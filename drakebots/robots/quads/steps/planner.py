@@ -280,12 +280,13 @@ class StepPlanner:
         objective = step_objective(maps, self.feet, feet, *how)
         moved = (feet.J @ memory.dq).reshape(-1, 3)
         heights = height_over(ground, feet.p), np.sum(ground[:, :3] * moved, axis=1)
-        qpcc = self._qpcc(maps, objective, goal, *heights)
+        qpcc = self._qpcc(maps, axes, objective, goal, *heights)
         return PreparedStep(state, memory, goal, ground, maps, qpcc, deviation)
 
     def _qpcc(
         self,
         maps: StepMaps,
+        axes: np.ndarray,
         objective: Quadratic,
         goal: StepGoal,
         height: np.ndarray,
@@ -299,7 +300,8 @@ class StepPlanner:
         bearing = near & scheduled
         rows = np.zeros((0, maps.p.size))
         if options.cop != "ignore" and bearing.sum() >= 3:
-            rows = cop_rows(maps.p, bearing, self.cop_margin)
+            of_world = cop_rows(maps.p, bearing, self.cop_margin)
+            rows = on_axes(axes, of_world.T).T
         held = scheduled & (height + rising < options.touch)
         ground = maps.y0, maps.Y, options.compliance, self.friction
         return StepQpcc(objective, self.torque_limits, *ground, near, held, rows)

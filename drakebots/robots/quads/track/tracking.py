@@ -254,7 +254,9 @@ def start_positions(problem: Tracking) -> np.ndarray:
     q[0, 5] += problem.start.roll
     moved = robot.coordinates.positions(q)
     # A rolled sole must not begin below the ground.
-    lowest = [patch_positions(robot, rows)[0, :, 2].min() for rows in (planned, moved)]
+    terrain, both = problem.terrain, (planned, moved)
+    points = [patch_positions(robot, rows)[0] for rows in both]
+    lowest = [terrain.evaluate(patches)[0].min() for patches in points]
     q[0, 2] += problem.start.height + max(lowest[0] - lowest[1], 0.0)
     return robot.coordinates.positions(q)[0]
 

@@ -15,6 +15,7 @@ from drakebots.robots.quads.motion import (
     library_motion,
     onto,
 )
+from drakebots.robots.quads.motion.ground import planes_under
 from drakebots.robots.quads.space_time import SpaceTime, check_motion, program
 from drakebots.robots.quads.space_time.check import cone_rows
 
@@ -69,6 +70,36 @@ def test_on_stairs_soles_stand_whole(far, cow, rise, run, start):
     assert np.abs(moved.feet[..., :2] - motion.feet[..., :2]).max() < 0.2
     if np.ptp(moved.ground[down][:, 3]):  # not all on one tread
         assert moved.period is None
+
+
+def test_a_turn_on_a_slope_does_not_repeat(cow):
+    """Its trunk is tilted otherwise at its end; on flat ground it is not."""
+    turn = library_motion("turn", cow)
+    assert turn.period == "cycle"
+    assert onto(turn, cow, Slope(0.1)).period is None
+    assert onto(library_motion("lift_single", cow), cow, Slope(0.1)).period is None
+
+
+def test_soles_that_are_turned_stand_whole(cow):
+    """The square of a sole turns with the body: its corner must not hang over."""
+    still = library_motion("lift_single", cow)
+    side = max(np.ptp(sole.corners, axis=0).max() for sole in cow.soles)
+    edge = still.feet[0, :, 0].max() - 0.6 * side
+    stairs, first = Stairs(rise=0.02, start=edge), slice(0, 1)
+    points = still.feet[first]
+    for heading, hangs in ((0.0, False), (np.pi / 4, True)):
+        _, depth = planes_under(stairs, points, side / 2, [heading])
+        assert (depth > 1e-3).any() == hangs
+
+
+def test_a_motion_that_is_made_is_on_its_ground_once(walk, cow):
+    """Level, it is moved onto the terrain; moved already, it stays; and a plan for flat
+    ground refuses it."""
+    up = Slope(-0.1)
+    moved = onto(walk, cow, up)
+    assert onto(moved, cow, up) is moved
+    with pytest.raises(InvalidInput, match="not on flat ground; give their terrain"):
+        onto(moved, cow, Flat())
 
 
 def test_where_there_is_no_ground_it_says_so(walk, cow, tmp_path):
