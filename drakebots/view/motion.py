@@ -203,7 +203,7 @@ def record_motion(
     return scene
 
 
-def draw_ground(scene: Scene, result: Result) -> None:
+def draw_ground(scene: Scene, result: Result) -> Terrain:
     """The ground of a result, and what lies on it; flat ground where it is lost.
 
     Of a result with `base_position` (time, 3) [m] that is the base's path, and on flat
@@ -218,6 +218,7 @@ def draw_ground(scene: Scene, result: Result) -> None:
         if terrain == Flat():
             draw_ground_lines(scene, result.data)
         draw_trail(scene, result.data, terrain)
+    return terrain
 
 
 def draw_terrain(scene: Scene, terrain: Terrain) -> RigidTransform | None:

@@ -23,7 +23,7 @@ from pydrake.geometry import Rgba
 from drakebots.core.errors import InvalidInput
 from drakebots.formats import model_of
 from drakebots.model import Model
-from drakebots.multibody import polygon
+from drakebots.multibody import Terrain, polygon
 from drakebots.results import Result, require
 from drakebots.view.marks import LoggedForces
 from drakebots.view.motion import (
@@ -37,7 +37,7 @@ from drakebots.view.motion import (
     record_motion,
 )
 from drakebots.view.page import at_end, linear_rgb
-from drakebots.view.scene import Scene, make_scene, set_stage
+from drakebots.view.scene import ROOT, Scene, make_scene, set_stage
 from drakebots.view.skin.live import (
     BOARD,
     OPACITY,
@@ -210,9 +210,9 @@ def record_skin(
     rate, moments = frame_times(data.time.values, slow, frames_per_second, MAX_FRAMES)
     scene = make_scene(model or model_of(result), ground_height=0.0, port=port)
     whole = SkinScene(scene, data, colour, opacity, slow=slow, rate=rate)
-    draw_ground(whole, result)
+    terrain = draw_ground(whole, result)
     if "desired_foot" in data:
-        draw_requested(whole, data)
+        draw_requested(whole, data, terrain)
 
     def show(frame: int, time: float) -> None:
         whole.show(whole._pose(moments[frame]), time)
@@ -229,7 +229,7 @@ def record_skin(
 
 # --- the requested motion -----------------------------------------------------
 
-MARKS = "/drakebots/motion"
+MARKS = f"{ROOT}/motion"
 RED, BLUE = Rgba(0.85, 0.12, 0.1), Rgba(0.1, 0.3, 0.85)
 GREEN, CYAN = Rgba(0.1, 0.65, 0.2), Rgba(0.1, 0.65, 0.7)
 MOMENTS = 6
@@ -239,18 +239,18 @@ _ABOVE = 2e-3
 """Height at which what lies on the ground is drawn [m]."""
 
 
-def draw_requested(scene: Scene, data: xr.Dataset) -> None:
+def draw_requested(scene: Scene, data: xr.Dataset, terrain: Terrain) -> None:
     """Draws what a plan asks of its feet, and of more where the dataset holds it.
 
     Paths of the feet are red, of the COM blue, of the COP on the ground green; support
-    polygons are drawn as outlines at some times.
+    polygons are drawn as outlines at some times, on the terrain.
     """
 
     def line(name: str, meaning: str, points: np.ndarray, colour: Rgba) -> None:
         on_ground = points.shape[1] == 2
-        if on_ground:
-            points = np.column_stack([points, np.full(len(points), _ABOVE)])
         points = points[np.isfinite(points).all(axis=1)]
+        if on_ground:
+            points = np.column_stack([points, terrain.heights(*points.T) + _ABOVE])
         if len(points) > 1:
             width = 2.0 if on_ground else 3.0
             scene.meshcat.SetLine(f"{MARKS}/{name}", points.T, width, colour)

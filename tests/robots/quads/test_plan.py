@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drakebots import record
 from drakebots.core.errors import FileProblem, InvalidInput, UnknownName
 from drakebots.core.run import Verdict
 from drakebots.results import load_result
@@ -26,6 +27,7 @@ from drakebots.robots.quads.plan import (
 )
 from drakebots.robots.quads.robot import load_planned, moving_state
 from drakebots.robots.quads.steps import StepsProblem, make_planner, plan_steps
+from drakebots.view import ROOT
 from tests.helpers.scripts import load_script
 from tests.helpers.small_quad import planned_lift, small_robot
 
@@ -82,6 +84,13 @@ def test_it_stops_when_both_motions_agree(plan, robot):
     # Its soles are tilted at the start; pressed flat, it hops for some steps.
     assert np.isfinite(d.cop_margin.values[20:]).all()
     assert np.nanmin(d.cop_margin.values) > -1e-6
+
+
+def test_what_is_requested_is_drawn_with_the_robot(plan):
+    """Below the root that scales the robot, not beside it."""
+    scene = record(plan)
+    for name in ("com", "cop", *(f"foot/{foot}" for foot in plan.data.foot.values)):
+        assert scene.meshcat.HasPath(f"{ROOT}/motion/{name}")
 
 
 class Pass:
