@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from drakebots.core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from drakebots.formats.load import load, robot_alone
+    from drakebots.formats.load import load, loaded, robot_alone
     from drakebots.formats.read.masses import principal_inertia
     from drakebots.formats.read.meshes import obj_mesh
     from drakebots.formats.read.read import OF_SKIN

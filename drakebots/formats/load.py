@@ -119,6 +119,11 @@ def load(
     return replace(_loaded(path, options), files=files)
 
 
+def loaded(model: str | Path | Model) -> Model:
+    """The model itself, or what :func:`load` makes of its name or path."""
+    return model if isinstance(model, Model) else load(model)
+
+
 def _loaded(path: Path, options: Options) -> Model:
     """The model of a file: read, inspected, and what it leaves open decided."""
     model, links, on_motors = _inspect(path, options)

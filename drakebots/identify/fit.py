@@ -37,7 +37,7 @@ from drakebots.core.errors import InvalidInput, NoSolution, UnknownName, check_n
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict, run_steps
 from drakebots.core.stages import timed
-from drakebots.formats import load
+from drakebots.formats import loaded
 from drakebots.identify.measured import Drives, Measured, read_measured
 from drakebots.identify.outcome import result_of
 from drakebots.identify.stepper import (
@@ -115,8 +115,7 @@ class Fit:
     """The least-squares problem of an identification, built; and its best iterate."""
 
     def __init__(self, problem: Identification, data: Measured):
-        model = problem.model
-        self.model = model = model if isinstance(model, Model) else load(model)
+        self.model = model = loaded(problem.model)
         base = "euler" if model.summary.bases else "fixed"
         self.robot = robot = build_robot(model, base=base)
         known = {k[6:]: v for k, v in model.parameters.items() if k[:6] == "servo."}
@@ -528,8 +527,7 @@ def identify(problem: Identification, *, progress: Progress | None = None) -> Re
         FileProblem, InvalidInput: for data that cannot be used.
         NoSolution: when it ended before its first step.
     """
-    model = problem.model
-    model = model if isinstance(model, Model) else load(model)
+    model = loaded(problem.model)
     kind = SkinnedFit if os.path.isfile(skin_path(model.path)) else Fit
     fit = kind(replace(problem, model=model), read_measured(problem.data))
     limit, most = problem.time_limit, len(GAPS) * TRIES

@@ -30,7 +30,7 @@ from pydrake.systems.framework import (
 from drakebots.core.errors import InvalidInput, one_line
 from drakebots.core.run import Progress, Stop, failed
 from drakebots.core.stages import timed
-from drakebots.formats import load
+from drakebots.formats import loaded
 from drakebots.live.loop import Part, restarted, run_live
 from drakebots.live.panel import Button, Slider
 from drakebots.live.pose import Posed
@@ -228,6 +228,6 @@ def live(
         what = Simulator(what)
     if isinstance(what, Simulator):
         return run_live(how, Running(what, controls, how, meshcat), progress)
-    part = Posed(how, what if isinstance(what, Model) else load(what))
+    part = Posed(how, loaded(what))
     part.controls = [*part.controls, *controls]
     return run_live(how, part, progress)

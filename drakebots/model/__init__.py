@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         free_bodies,
         gravity,
         is_floating,
+        joined_bodies,
         joint_slices,
         joint_springs,
         joints_of,

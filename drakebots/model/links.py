@@ -218,12 +218,10 @@ class Links:
 
     def clouds(self) -> dict[int, Cloud]:
         """The shapes of contact of each body but the world, in the world, by index."""
-        return {
-            body.index(): self.body_cloud(body).moved(
-                body.EvalPoseInWorld(self.context)
-            )
-            for body in self.bodies[1:]
-        }
+        return {body.index(): self._in_world(body) for body in self.bodies[1:]}
+
+    def _in_world(self, body) -> Cloud:
+        return self.body_cloud(body).moved(body.EvalPoseInWorld(self.context))
 
     def corners(self, body, *roles: Role) -> np.ndarray:
         """Corners (n, 3) [m] of the boxes around a body's shapes, in the world."""

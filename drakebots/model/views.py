@@ -41,6 +41,12 @@ def joints_of(plant: MultibodyPlant) -> list[Joint]:
     return [plant.get_joint(i) for i in plant.GetJointIndices()]
 
 
+def joined_bodies(joints: Iterable[Joint]) -> np.ndarray:
+    """Indices of the parent and the child of each joint (n, 2)."""
+    pairs = [(j.parent_body().index(), j.child_body().index()) for j in joints]
+    return np.array(pairs, int).reshape(-1, 2)
+
+
 def outward_joints(plant: MultibodyPlant) -> list[tuple[Joint, bool]]:
     """All joints, those nearer to the world first, and whether the child is nearer.
 

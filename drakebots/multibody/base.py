@@ -23,11 +23,13 @@ from pydrake.multibody.tree import (
 )
 
 from drakebots.core.errors import InvalidInput, check_names
+from drakebots.fem.mesh import connected_pieces
 from drakebots.model import (
     Model,
     bodies_of,
     free_bodies,
     is_floating,
+    joined_bodies,
     joints_of,
     slides,
 )
@@ -43,21 +45,13 @@ def root_bodies(plant: MultibodyPlant) -> list:
     another tree carries, as rods are that close loops.
     """
     lasting = [joint for joint in joints_of(plant) if not joint.is_ephemeral()]
-    ends = [{j.parent_body().index(), j.child_body().index()} for j in lasting]
-    held = {joint.child_body().index() for joint in lasting}
-
-    def joined(body: RigidBody) -> set:
-        tree, before = {body.index()}, set()
-        while tree != before:
-            before = set(tree)
-            tree = tree.union(*(pair for pair in ends if pair & tree))
-        return tree
-
-    found, known = [], joined(plant.world_body())
+    ends = joined_bodies(lasting)
+    tree = connected_pieces(ends, plant.num_bodies())[1]
+    found, known = [], {tree[plant.world_body().index()]}
     for body in bodies_of(plant)[1:]:
-        if body.index() not in held | known:
+        if int(body.index()) not in ends[:, 1] and tree[body.index()] not in known:
             found.append(body)
-            known |= joined(body)
+            known.add(tree[body.index()])
     return found
 
 

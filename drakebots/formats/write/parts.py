@@ -40,7 +40,7 @@ from pydrake.systems.framework import DiagramBuilder
 from drakebots.core.errors import DrakebotsWarning, FileProblem, InvalidInput
 from drakebots.core.files import check_output, with_ending, write_text
 from drakebots.core.lazy import late
-from drakebots.formats import load, obj_mesh
+from drakebots.formats import loaded, obj_mesh
 from drakebots.formats.read.tree import write_tree
 from drakebots.model import (
     Model,
@@ -277,7 +277,7 @@ def opened(
         FileProblem: for another ending, or a file that cannot be written.
     """
     check_output(with_ending(path, endings))
-    robot = plain_robot(model if isinstance(model, Model) else load(model))
+    robot = plain_robot(loaded(model))
     for note in robot.model.notes:
         if "acts in simulations" in note:
             warnings.warn(f"not written: {note}", DrakebotsWarning, stacklevel=3)

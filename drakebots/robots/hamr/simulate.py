@@ -44,7 +44,7 @@ from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
 from drakebots.core.units import MM_G_MS, Scaling
-from drakebots.formats import load
+from drakebots.formats import loaded
 from drakebots.model import Model, driven_joints
 from drakebots.multibody import (
     DiagramRun,
@@ -287,7 +287,7 @@ def build(problem: Simulation) -> LoggedDiagram:
     Raises:
         UnknownName, ModelProblem: for a model that cannot be loaded.
     """
-    model = problem.model if isinstance(problem.model, Model) else load(problem.model)
+    model = loaded(problem.model)
     builder = DiagramBuilder()
     step = problem.time_step
     ground = replace(hamr_ground(problem.mu), terrain=problem.terrain)

@@ -52,7 +52,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
-from drakebots.formats import load, robot_alone
+from drakebots.formats import loaded, robot_alone
 from drakebots.model import Model, actuators_of, contexts_along, gravity, part_name
 from drakebots.multibody import (
     Finding,
@@ -478,8 +478,7 @@ class Run(ControlRun):
 
 def _loaded(problem: Control) -> Model:
     """The model alone, with the points it may lie on as feet if it lies."""
-    model = problem.model
-    model = robot_alone(model if isinstance(model, Model) else load(model))
+    model = robot_alone(loaded(problem.model))
     if not model.feet:
         raise InvalidInput(
             f"{model.name} has no feet to stand on; name them in the YAML beside its "

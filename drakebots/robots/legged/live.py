@@ -38,7 +38,7 @@ from drakebots.core.errors import DrakebotsWarning, InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Stop, Verdict
 from drakebots.core.stages import timed
-from drakebots.formats import load, robot_alone
+from drakebots.formats import loaded, robot_alone
 from drakebots.live import (
     Button,
     Live,
@@ -142,8 +142,7 @@ def drive(problem: Drive, *, progress: Progress | None = None) -> Result:
         UnknownName, ModelProblem: for a model that cannot be loaded.
         InvalidInput: for a port that is taken, and a bad script.
     """
-    model = problem.model
-    model = robot_alone(model if isinstance(model, Model) else load(model))
+    model = robot_alone(loaded(problem.model))
     problem = replace(problem, model=model)
     why = _uncontrolled(model)
     if why and not problem.joints:

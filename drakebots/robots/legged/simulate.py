@@ -28,7 +28,7 @@ from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import checked
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
-from drakebots.formats import load
+from drakebots.formats import loaded
 from drakebots.model import (
     Model,
     actuators_of,
@@ -169,8 +169,7 @@ class HeldRun(DiagramRun):
     kind = "legged.simulation"
 
     def __init__(self, problem: Simulation):
-        model = problem.model
-        self.model = model = model if isinstance(model, Model) else load(model)
+        self.model = model = loaded(problem.model)
         friction = problem.friction
         if friction is None:
             friction = model.parameters.get("friction", GROUND_FRICTION)

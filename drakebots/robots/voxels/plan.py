@@ -238,6 +238,7 @@ class _Plan:
         return bool(self.lines) or _met(self.at(targets, self.moved), w)
 
 
+@timed("plan")
 def plan(
     problem: Problem | SearchProblem, *, progress: Progress | None = None
 ) -> Result:
@@ -259,11 +260,6 @@ def plan(
     """
     if isinstance(problem, SearchProblem):
         return search_gait(problem, progress=progress)
-    return _plan_motion(problem, progress)
-
-
-@timed("plan")
-def _plan_motion(problem: Problem, progress: Progress | None) -> Result:
     return _result(problem, *_found(problem, progress))
 
 

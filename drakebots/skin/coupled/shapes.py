@@ -28,7 +28,13 @@ from pydrake.systems.framework import Context
 from drakebots.core.errors import InvalidInput
 from drakebots.core.lazy import late
 from drakebots.fem.mesh import connected_pieces
-from drakebots.model import bodies_of, find_body, joints_of, point_jacobian
+from drakebots.model import (
+    bodies_of,
+    find_body,
+    joined_bodies,
+    joints_of,
+    point_jacobian,
+)
 from drakebots.multibody import Distances
 
 trimesh = late("trimesh")
@@ -143,13 +149,9 @@ def robot_numbers(plant: MultibodyPlant, names: Iterable[str]) -> np.ndarray:
 
     Robots are the bodies that joints connect with named ones, without the world.
     """
-    ends = [
-        (int(joint.parent_body().index()), int(joint.child_body().index()))
-        for joint in joints_of(plant)
-    ]
+    ends = joined_bodies(joints_of(plant))
     # The world, body 0, connects nothing, and so has the tree 0.
-    inner = np.array([pair for pair in ends if 0 not in pair], int).reshape(-1, 2)
-    _, tree = connected_pieces(inner, plant.num_bodies())
+    _, tree = connected_pieces(ends[ends.all(axis=1)], plant.num_bodies())
     named = [tree[find_body(plant, name).index()] for name in names]
     return np.where(np.isin(tree, named), tree, 0)
 

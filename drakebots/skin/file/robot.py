@@ -32,7 +32,7 @@ from drakebots.fem.mesh import (
     connected_pieces,
     read_mesh,
 )
-from drakebots.formats import OF_SKIN, load, model_provenance
+from drakebots.formats import OF_SKIN, load, loaded, model_provenance
 from drakebots.model import (
     Model,
     bodies_of,
@@ -236,7 +236,7 @@ def load_skinned(
         UnknownName, ModelProblem, FileProblem, InvalidInput: for any fault of the
             files.
     """
-    model = name_or_path if isinstance(name_or_path, Model) else load(name_or_path)
+    model = loaded(name_or_path)
     if isinstance(skin, (str, Path)):
         path = Path(skin)
     path = skin_path(model.path) if path is None else path

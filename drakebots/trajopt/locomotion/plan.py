@@ -30,8 +30,7 @@ import xarray as xr
 from drakebots.core.convert import as_yaml
 from drakebots.core.run import Progress, Verdict
 from drakebots.core.stages import timed
-from drakebots.formats import load
-from drakebots.model import Model
+from drakebots.formats import loaded
 from drakebots.results import Result
 from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
@@ -213,7 +212,7 @@ def first_iterate(problem: LocomotionProblem) -> Result:
 
 def _standing(problem: LocomotionProblem) -> tuple[LocomotionProblem, Standing]:
     """A problem with its model loaded, and how that stands."""
-    model = problem.model if isinstance(problem.model, Model) else load(problem.model)
+    model = loaded(problem.model)
     standing = stand(model, terrain=problem.terrain, pose=problem.pose)
     return replace(problem, model=model), standing
 

@@ -27,7 +27,7 @@ from scipy.spatial.transform import Rotation
 from drakebots.core.checks import array
 from drakebots.core.errors import InvalidInput
 from drakebots.core.fields import check, checked
-from drakebots.formats import load
+from drakebots.formats import loaded
 from drakebots.model import (
     Model,
     context_at,
@@ -227,7 +227,7 @@ def load_quad(
         InvalidInput: for a model without patches, actuators or a free base.
         FileProblem, ModelProblem, UnknownName: as from `load` and `read_skin`.
     """
-    model = model if isinstance(model, Model) else load(model)
+    model = loaded(model)
     beside, joints = skin_path(model.path), {}
     if patches is None and os.path.isfile(beside):
         skin = read_skin(beside)
