@@ -25,18 +25,8 @@ PANELS = 6
 """Most metrics that are drawn where none are named."""
 
 
-def check_table(table: Result) -> None:
-    """Refuses a sweep whose table cannot be drawn: one array a metric over the fields.
-
-    Raises:
-        InvalidInput: naming what is wrong.
-    """
-    if wrong := next(_wrong(table), None):
-        raise InvalidInput(f"this sweep cannot be drawn: {wrong}; sweep again")
-
-
 def _wrong(table: Result) -> Iterator[str]:
-    """Faults of a table."""
+    """Faults of a table, which must have one array a metric over the fields."""
     data = table.data
     texts = "verdict" in data and data.verdict.dtype.kind == "U"
     if not (texts and data.verdict.dims and data.verdict.size):
@@ -105,7 +95,8 @@ def plot_sweep(table: Result, path: str | Path, metrics: Sequence[str] = ()) -> 
         UnknownName: for an unknown metric.
         FileProblem: when the file cannot be written.
     """
-    check_table(table)
+    if wrong := next(_wrong(table), None):
+        raise InvalidInput(f"this sweep cannot be drawn: {wrong}; sweep again")
     names, data = shown_metrics(table, metrics), table.data
     if not names:
         raise InvalidInput("the sweep has no numbers to plot; no case has a result")

@@ -118,7 +118,8 @@ lock may take it again: garbage is collected anywhere, solvers included."""
 @functools.cache
 def find_mumps() -> ctypes.CDLL | None:
     """The MUMPS that CasADi carries, or None where there is none of release 5.8."""
-    folder = _casadi()
+    spec = find_spec("casadi")
+    folder = Path(spec.origin).parent if spec and spec.origin else Path()
     for name, own in (
         ("libcoinmumps.so.3", "libcoinmumps.so"),
         ("libcoinmumps.3.dylib", "libcoinmumps.dylib"),
@@ -136,11 +137,6 @@ def find_mumps() -> ctypes.CDLL | None:
         if version(library) is not None:
             return library
     return None
-
-
-def _casadi() -> Path:
-    spec = find_spec("casadi")
-    return Path(spec.origin).parent if spec and spec.origin else Path()
 
 
 @functools.cache

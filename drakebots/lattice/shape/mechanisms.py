@@ -77,7 +77,8 @@ def null_space(lattice: Lattice) -> np.ndarray:
     R = rigidity_matrix(lattice)
     A = csc_array(R.T @ R)
     unit = eye_array(A.shape[0], format="csc")
-    count = _eigenvalues_below(A, unit, _ZERO)
+    # As many pivots are negative as there are eigenvalues below _ZERO (Sylvester).
+    count = int((symmetric_lu(csc_array(A - _ZERO * unit)).U.diagonal() < 0).sum())
     # The seed only picks the basis; the space is the same.
     basis = np.random.default_rng(0).normal(size=(A.shape[0], count))
     factor = symmetric_lu(csc_array(A + _ZERO * unit))
@@ -118,10 +119,6 @@ def rotations(lattice: Lattice, fields: np.ndarray) -> np.ndarray:
         a, b = (c + 1) % 3, (c + 2) % 3
         w[:, c] = (u[own[:, 3 + a], b] - u[own[:, a], b]) / 2
     return w.reshape(-1, u.shape[2])
-
-
-def _eigenvalues_below(A: csc_array, unit, level: float) -> int:
-    return int((symmetric_lu(csc_array(A - level * unit)).U.diagonal() < 0).sum())
 
 
 # --- mechanisms ----------------------------------------------------------------

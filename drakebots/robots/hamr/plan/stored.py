@@ -140,7 +140,8 @@ def store_plan(plan: Result, path: str | Path) -> Path:
     """
     if plan.kind != "hamr.plan":
         raise InvalidInput(f"cannot store a {plan.kind}; give a plan of HAMR")
-    fields, data = _fields(plan), plan.data
+    options, data = plan.provenance["options"].items(), plan.data
+    fields = {name: value for name, value in options if name not in _RUN_ONLY}
     _, program = _program(_problem(fields))
     more = {FEEDFORWARD: data[FEEDFORWARD].values} if FEEDFORWARD in data else {}
     text = json.dumps(fields, default=dict)
@@ -163,12 +164,7 @@ def _program(problem: GaitProblem | JumpProblem) -> tuple[ContactImplicit, Progr
 
 def problem_of(plan: Result) -> GaitProblem | JumpProblem:
     """The problem that a plan of HAMR answers, without what only its solving needed."""
-    return _problem(_fields(plan))
-
-
-def _fields(plan: Result) -> dict[str, Any]:
-    options = plan.provenance["options"].items()
-    return {name: value for name, value in options if name not in _RUN_ONLY}
+    return _problem(plan.provenance["options"])
 
 
 def plan_path(name: str | Path) -> Path:
