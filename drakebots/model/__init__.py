@@ -101,6 +101,7 @@ if TYPE_CHECKING:
         part_name,
         point_in_world,
         point_jacobian,
+        position_limits,
         rotor_inertias,
         single_joints,
         slides,

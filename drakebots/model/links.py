@@ -27,6 +27,7 @@ from drakebots.model.views import (
     joint_slices,
     joints_of,
     point_jacobian,
+    position_limits,
     slides,
     with_joints,
 )
@@ -120,7 +121,7 @@ class Links:
         """
         plant = self.plant
         q = with_joints(plant, plant.GetPositions(self.context), positions)
-        low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+        low, high = position_limits(plant)
         plant.SetPositions(self.context, np.clip(q, low, np.maximum(low, high)))
 
     def members(self, group: int) -> list:

@@ -268,6 +268,11 @@ def effort_limits(plant: MultibodyPlant) -> np.ndarray:
     return np.array([motor.effort_limit() for motor in actuators_of(plant)])
 
 
+def position_limits(plant: MultibodyPlant) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper limits of the positions (nq,); infinite for none."""
+    return plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+
+
 def sliding_motors(plant: MultibodyPlant) -> np.ndarray:
     """Mask of the motors that move a joint along (nu,)."""
     return np.array([slides(joint) for joint in driven_joints(plant)], bool)

@@ -34,7 +34,7 @@ from pydrake.systems.framework import Context
 
 from drakebots.core.checks import check_value, non_negative, optional, positive
 from drakebots.core.errors import DrakebotsError, InvalidInput, NoSolution
-from drakebots.model import joints_of, point_in_world, point_jacobian
+from drakebots.model import joints_of, point_in_world, point_jacobian, position_limits
 from drakebots.multibody.plant import Robot
 from drakebots.multibody.simulate import Sampled
 
@@ -246,7 +246,7 @@ class TimeStepper:
 
 def joint_limits(plant: MultibodyPlant) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Positions with limits (k,), 1 for upper and -1 for lower ones, and the limits."""
-    lower, upper = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+    lower, upper = position_limits(plant)
     up = np.flatnonzero(np.isfinite(upper))
     down = np.flatnonzero(np.isfinite(lower))
     sign = np.repeat([1.0, -1.0], [len(up), len(down)])

@@ -20,6 +20,7 @@ import numpy as np
 from drakebots.core.checks import array, check_value, non_negative, one_of, whole
 from drakebots.core.errors import InvalidInput, check_names
 from drakebots.core.fields import check, checked
+from drakebots.model import position_limits
 from drakebots.trajopt.contact_implicit.system import (
     DIRECTIONS,
     INTEGRATORS,
@@ -160,9 +161,9 @@ class ContactImplicitBuilder(ProgramBuilder):
         """Adds the variables of the module, with their bounds and scales."""
         p, s = self.problem, self.system
         K, scales, feet, along = self.intervals, p.scales, self._feet, self._along
-        plant, bounds = s.robot.plant, p.position_bounds
+        bounds = p.position_bounds
         if bounds is None:
-            bounds = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+            bounds = position_limits(s.robot.plant)
         typical = np.mean(p.step)
 
         def add(name, count, labels, scale, low=-np.inf, high=np.inf):

@@ -26,7 +26,12 @@ import numpy as np
 from scipy.ndimage import uniform_filter1d
 
 from drakebots.core.errors import InvalidInput
-from drakebots.model import contexts_along, effort_limits, plane_rotation
+from drakebots.model import (
+    contexts_along,
+    effort_limits,
+    plane_rotation,
+    position_limits,
+)
 from drakebots.multibody import Flat
 from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
@@ -221,8 +226,7 @@ def _keep_reserves(b: ScheduledBuilder, aim: Targets) -> None:
     """Tighter bounds of the base, the joints and the inputs."""
     standing = aim.standing
     q, u = standing.q, b["u"]
-    plant = standing.system.robot.plant
-    low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+    low, high = position_limits(standing.system.robot.plant)
     inner = slice(1, None)
     for i in standing.joints:
         margin = MARGIN * (high[i] - low[i])
@@ -369,8 +373,7 @@ def _follow(standing: Standing, course: np.ndarray, feet: np.ndarray) -> np.ndar
     mapped = function.map(count)
     closed = np.zeros((count, system.num_loop_rows))
     target = np.hstack([feet.reshape(count, -1), closed])
-    plant = system.robot.plant
-    low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+    low, high = position_limits(system.robot.plant)
     # A first pose outside its limits may stay there.
     low, high = np.minimum(low, standing.q), np.maximum(high, standing.q)
     # Without coordinates along z or about y the base is where its joints put it.

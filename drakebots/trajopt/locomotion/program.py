@@ -22,7 +22,7 @@ import casadi as ca
 import numpy as np
 
 from drakebots.core.errors import InvalidInput, check_names
-from drakebots.model import effort_limits
+from drakebots.model import effort_limits, position_limits
 from drakebots.multibody import Flat
 from drakebots.trajopt.contact_implicit import (
     ContactImplicit,
@@ -149,8 +149,7 @@ def mechanics(aim: Targets, *, slack_weight: float | None = None) -> ContactImpl
 
 def _position_bounds(aim: Targets) -> tuple[np.ndarray, np.ndarray]:
     standing = aim.standing
-    plant = standing.system.robot.plant
-    low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+    low, high = position_limits(standing.system.robot.plant)
     sizes = {"roll": TILT, "pitch": TILT}
     if aim.motion.steady:
         sizes["yaw"] = STRAIGHT

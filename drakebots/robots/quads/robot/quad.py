@@ -36,6 +36,7 @@ from drakebots.model import (
     is_floating,
     joints_of,
     point_jacobian,
+    position_limits,
     skin_path,
 )
 from drakebots.multibody import EULER_JOINTS, Robot, build_robot, polygon
@@ -154,8 +155,7 @@ class Quad:
     @cached_property
     def position_limits(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper limits of q (nv,); pitch and roll stay within 60 degrees."""
-        plant = self.robot.plant
-        low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+        low, high = position_limits(self.robot.plant)
         low[4:6], high[4:6] = -np.pi / 3, np.pi / 3
         return low, high
 
