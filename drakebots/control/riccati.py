@@ -1,15 +1,20 @@
 """The Newton step of a whole horizon: eliminated interval by interval, then Riccati.
 
 Forces belong to one interval. With the slopes of the relaxed contact they are linear in
-the steps of its ends, df = -(g + G1 d1 + G0 d0), and what remains of the dynamics,
+the steps of its end, df = -(G (d, dv) + g), so that they join the dynamics' own slopes,
 
-    (A1 + J'G1) d1 - C'dl = -(A0 + J'G0) d0 + M/h dv0 + B du - r - J'g,    C d1 = -c,
+    D d+ + K dv+ - M/h dv - C'dl = B du - r,    C d+ = -c,    dv+ = (E1 d+ - E0 d) / h
 
-one linear system, of nv - nl rows once loops are eliminated, gives d+ = A x + b u + c
-for the steps x = (d, dv) of a knot and u of the efforts; velocities follow from both
-ends, dv+ = (E1 d+ - E0 d) / h.
-The rest is the linear-quadratic regulator's backward and forward sweep, so a step costs
-O(N nv^3), and its gains are the plan's feedback.
+with D = D' + J'G_d, K = K' + M/h + J'G_v, r = r' + J'g. What loops determine follows
+from the rest (constraint embedding, arXiv 2311.13732): d = N y + a at every knot, with
+C N = 0 and C a = -c, so that velocities are dv+ = U (y+, y) + w and the dynamics
+
+    y+ = F (y, y-, u, 1)
+
+with the knot before, y-, in the place of velocities. The rest is the linear-quadratic
+regulator's backward and forward sweep, so a step costs O(N (nv - nl)^3), and its gains
+are the plan's feedback. Slopes are stored transposed, and N with few entries is taken
+row by row: HAMR's legs have eight coordinates of which two are free.
 
 Sums stand in loops, and products in kernels of their own: numba compiles every
 expression of arrays anew, which would take a minute here.
@@ -17,14 +22,15 @@ expression of arrays anew, which would take a minute here.
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 import numpy as np
 
-from drakebots.control.stage import turn_columns, turn_rows, turns
+from drakebots.control.stage import contact_rows, turn_columns, turns
 from drakebots.core.kernels import (
-    add_at,
     njit,
     product,
-    saddle,
+    reduced,
     solved,
     t_product,
     transposed,
@@ -34,63 +40,74 @@ PASSES = 5
 """Times that a step is solved again within limits; the last is clipped."""
 
 
-@njit(cache=True)
-def contact_rows(gap, slide, f, scale, friction, slip):
-    """Residuals of the relaxed contacts of one interval, and their slopes.
+Knots = namedtuple("Knots", "N a U w free spans E")
+"""Steps of knots by those of free coordinates: d = N y + a, dv+ = U (y+, y) + w.
 
-    Per foot, with x = phi/L, y = n/F and k = barrier/(L F),
+Attributes:
+    N: transposed (N + 1, nf, nv); the first knot has the second one's.
+    a: (N + 1, nv).
+    U: transposed (N, 2 nf, nv).
+    w: (N, nv).
+    free: which coordinates are y (N + 1, nf).
+    spans: where rows of N and U have entries (N + 1, nf, 2).
+    E: blocks of `stage.turns` (N, n, 3, 3).
+"""
 
-        normal   x + y - sqrt(x^2 + y^2 + 2 k) = 0     (Kanzow 1996): x y = k, x, y > 0
-        friction t w + mu n p = 0,   w = sqrt(|p|^2 + slip^2)
+Rows = namedtuple("Rows", "D K M r G C inverse dependent W")
+"""Rows of dynamics by what they are linear in, and what tells forces and prices.
 
-    Args:
-        gap, slide, f: phi (nc,), p (2 nc,) and forces (3 nc,) as t1, t2, n.
-        scale: L, F and k.
-
-    Returns:
-        residuals (nc, 3) of t1, t2 and n; the normal's slopes (nc, 2) by phi and n;
-        those of friction (nc, 2, 2) by p; and w (nc,).
-    """
-    nc = len(gap)
-    rows, normal = np.empty((nc, 3)), np.empty((nc, 2))
-    drag, w = np.empty((nc, 2, 2)), np.empty(nc)
-    L, F, k = scale
-    for i in range(nc):
-        x, y = gap[i] / L, f[3 * i + 2] / F
-        s = np.sqrt(x * x + y * y + 2 * k)
-        # With s^2 - z^2 over s + z nothing is lost where one of x, y is large.
-        by_x = (y * y + 2 * k) / (s * (s + x)) if x > 0 else 1 - x / s
-        by_y = (x * x + 2 * k) / (s * (s + y)) if y > 0 else 1 - y / s
-        if x > y:
-            rows[i, 2] = y - (y * y + 2 * k) / (s + x)
-        else:
-            rows[i, 2] = x - (x * x + 2 * k) / (s + y)
-        normal[i, 0], normal[i, 1] = by_x / L, by_y / F
-        p = slide[2 * i : 2 * i + 2]
-        t = f[3 * i : 3 * i + 2]
-        n = max(f[3 * i + 2], 0.0)
-        w[i] = np.sqrt(p[0] ** 2 + p[1] ** 2 + slip**2)
-        # Slopes take t within the cone, where they stay positive semidefinite.
-        size = np.sqrt(t[0] ** 2 + t[1] ** 2)
-        inside = min(1.0, friction * n / size) if size > 0 else 1.0
-        for a in range(2):
-            rows[i, a] = t[a] * w[i] + friction * n * p[a]
-            for b in range(2):
-                drag[i, a, b] = inside * t[a] * p[b] / w[i]
-            drag[i, a, a] += friction * n
-    return rows, normal, drag, w
+Attributes:
+    D, K, M: slopes by d+, by dv+, and the mass matrix, transposed (N, nv, nv).
+    r: (N, nv).
+    G: of df = -G (d+, dv+, 1) (N, 3 nc, 2 nv + 1).
+    C: by which forces of a foot answer to its rows (N, nc, 3, 3).
+    inverse: of what multiplies y+, N'(D N + K U), of every interval (N, nf, nf).
+    dependent: which coordinates loops determine (N, nl).
+    W: inverse of their columns in C (N, nl, nl).
+"""
 
 
 @njit(cache=True)
-def _forces(contact, slide, f, J, S, bases, E, h, friction):
-    """G (3 nc, 2 nv + 1) of df = -G (d1, d0, 1) of one interval, and C (nc, 3, 3), by
-    which forces of a foot answer to its rows; S is the slope of slides by d1."""
+def _add(W, spans, X, into, factor):
+    """Adds factor W X to a matrix; a row of W has entries within its span only."""
+    for row in range(len(W)):
+        k, last = spans[row]
+        while k + 4 <= last:
+            a, b = factor * W[row, k], factor * W[row, k + 1]
+            c, d = factor * W[row, k + 2], factor * W[row, k + 3]
+            for i in range(X.shape[1]):
+                more = a * X[k, i] + b * X[k + 1, i] + c * X[k + 2, i] + d * X[k + 3, i]
+                into[row, i] += more
+            k += 4
+        while k < last:
+            a = factor * W[row, k]
+            for i in range(X.shape[1]):
+                into[row, i] += a * X[k, i]
+            k += 1
+
+
+@njit(cache=True)
+def _spans(bases, N):
+    """First and last entry of each row of N, and of what `turn_columns` makes of it."""
+    out = np.empty((len(N), 2), np.int64)
+    for i in range(len(N)):
+        entries = np.flatnonzero(N[i])
+        first, last = entries[0], entries[-1] + 1
+        for j in bases[:, 1]:
+            if first < j + 3 and last > j:
+                first, last = min(first, j), max(last, j + 3)
+        out[i] = first, last
+    return out
+
+
+@njit(cache=True)
+def _forces(contact, slide, f, J, S, friction, G):
+    """Writes G (3 nc, 2 nv + 1) of df = -G (d, dv, 1) of one interval, and returns
+    C (nc, 3, 3), by which forces of a foot answer to its rows; S is the slope of slides
+    by d."""
     rows, normal, drag, w = contact
     nc, nv = len(rows), J.shape[1]
-    G, C = np.zeros((3 * nc, 2 * nv + 1)), np.zeros((nc, 3, 3))
-    J_E1, J_E0 = J.copy(), J.copy()
-    turn_columns(bases, E, J_E1)
-    turn_columns(bases, E.transpose(0, 2, 1), J_E0)
+    C = np.zeros((nc, 3, 3))
     for i in range(nc):
         n = 3 * i + 2
         C[i, 2, 2] = 1 / normal[i, 1]
@@ -101,50 +118,96 @@ def _forces(contact, slide, f, J, S, bases, E, h, friction):
             at, pull = 3 * i + a, friction * slide[2 * i + a] if f[n] > 0 else 0.0
             C[i, a, a], C[i, a, 2] = 1 / w[i], -pull / w[i] / normal[i, 1]
             G[at, 2 * nv] = (rows[i, a] - pull * G[n, 2 * nv]) / w[i]
+            for j in range(nv):
+                G[at, j] = -pull / w[i] * G[n, j]
             for b in range(2):
                 by, m = drag[i, a, b] / w[i], 3 * i + b
                 for j in range(nv):
-                    G[at, j] += by * S[2 * i + b, j] + by / h * J_E1[m, j]
-                    G[at, nv + j] -= by / h * J_E0[m, j]
-            for j in range(nv):
-                G[at, j] -= pull / w[i] * G[n, j]
-    return G, C
+                    G[at, j] += by * S[2 * i + b, j]
+                    G[at, nv + j] += by * J[m, j]
+    return C
 
 
 @njit(cache=True)
-def _rows(R, slopes, B, tau, G, J, bases, E, h):
-    """The rows of dynamics of one interval by d1, and their right sides by (d0, dv0),
-    u and 1; both transposed, as slopes are."""
-    Rd, Rv, mass = slopes
-    nv, nu = B.shape
-    nx, one = 2 * nv, 2 * nv + nu
-    system, right = np.empty((nv, nv)), np.empty((one + 1, nv))
-    by_1, rate = np.empty((nv, nv)), 1 / h
-    for j in range(nv):
-        for i in range(nv):
-            right[nv + j, i] = rate * mass[j, i]
-        for i in range(nv):
-            by_1[j, i] = rate * (Rv[j, i] + rate * mass[j, i])
-    by_0 = by_1.copy()
-    turn_rows(bases, E.transpose(0, 2, 1), by_1)
-    turn_rows(bases, E, by_0)
-    J_G, B_tau = product(transposed(G), J), product(B, tau)
-    for j in range(nv):
-        for i in range(nv):
-            system[j, i] = Rd[j, i] + by_1[j, i] + J_G[j, i]
-            right[j, i] = by_0[j, i] - J_G[nv + j, i]
-    for i in range(nv):
-        for j in range(nu):
-            right[nx + j, i] = B[i, j]
-        right[one, i] = B_tau[i] - R[i] - J_G[nx, i]
-    return system, right
+def _embed(C, e, N, a, free, dependent, W):
+    """Writes of one knot, whose loops are to move by e, what `Knots` and `Rows` say."""
+    nv, is_free = C.shape[1], np.ones(C.shape[1], np.bool_)
+    dependent[:], R = reduced(C)
+    W[:] = R[:, nv:]
+    for i, j in enumerate(dependent):
+        is_free[j], a[j] = False, np.sum(W[i] * e)
+    free[:] = np.flatnonzero(is_free)
+    for row, j in enumerate(free):
+        N[row, j] = 1.0
+        for i, k in enumerate(dependent):
+            N[row, k] = -R[i, j]
+
+
+@njit(cache=True)
+def _knots(bases, h, v, loops, slopes):
+    """`Knots` of a horizon, and the dependent coordinates and W of `Rows`."""
+    (count, nv), nl = v.shape, loops.shape[1]
+    nf, rate = nv - nl, 1 / h
+    N, a = np.zeros((count + 1, nf, nv)), np.zeros((count + 1, nv))
+    free, spans = (
+        np.empty((count + 1, nf), np.int64),
+        np.empty((count + 1, nf, 2), np.int64),
+    )
+    dependent, W = np.empty((count, nl), np.int64), np.empty((count, nl, nl))
+    U, w = np.empty((count, 2 * nf, nv)), np.empty((count, nv))
+    E = np.empty((count, len(bases), 3, 3))
+    for k in range(count):
+        at = N[k + 1], a[k + 1], free[k + 1], dependent[k], W[k]
+        _embed(transposed(slopes[k]), -loops[k], *at)
+        spans[k + 1] = _spans(bases, N[k + 1])
+    N[0], free[0], spans[0] = N[1], free[1], spans[1]
+    for k in range(count):
+        E[k], ends = turns(bases, h * v[k]), np.empty((2, nv))
+        for j in range(nv):
+            ends[0, j], ends[1, j] = rate * a[k + 1, j], -rate * a[k, j]
+            for i in range(nf):
+                U[k, i, j], U[k, nf + i, j] = rate * N[k + 1, i, j], -rate * N[k, i, j]
+        # Transposed, (E1 X)' = X'E', and E0 = E1'.
+        for part, middle in ((U[k], nf), (ends, 1)):
+            turn_columns(bases, E[k].transpose(0, 2, 1), part[:middle])
+            turn_columns(bases, E[k], part[middle:])
+        for j in range(nv):
+            w[k, j] = ends[0, j] + ends[1, j]
+    return Knots(N, a, U, w, free, spans, E), dependent, W
+
+
+@njit(cache=True)
+def _reduce(k, rate, knots, D, K, M, r, B):
+    """F of one interval, and the inverse of what multiplies y+."""
+    N, U, w, spans = knots.N, knots.U, knots.w, knots.spans
+    nf, nv = N[k].shape
+    two, three, one = 2 * nf, 3 * nf, 3 * nf + B.shape[1]
+    # Transposed: what multiplies y+, and the right sides by y, y-, u and 1.
+    ends, rest = np.zeros((one + 1, nv)), r.copy()
+    _add(N[k + 1], spans[k + 1], D, ends[:nf], 1.0)
+    _add(U[k, :nf], spans[k + 1], K, ends[:nf], 1.0)
+    _add(U[k, nf:], spans[k], K, ends[nf:two], -1.0)
+    if k > 0:
+        _add(U[k - 1, :nf], spans[k], M, ends[nf:two], rate)
+        _add(U[k - 1, nf:], spans[k - 1], M, ends[two:three], rate)
+    else:
+        _add(N[0], spans[0], M, ends[two:three], rate)
+    if nf < nv:
+        rest += product(knots.a[k + 1], D) + product(w[k], K)
+        if k > 0:
+            rest -= rate * product(w[k - 1], M)
+    ends[three:one], ends[one] = B.T, -rest
+    system = np.zeros((nf, one + 1 + nf))
+    for i in range(nf):
+        system[i, one + 1 + i] = 1.0
+    _add(N[k + 1], spans[k + 1], transposed(ends), system, 1.0)
+    right, last = solved(system[:, :nf], system[:, nf:]), one + 1 - nf
+    return right[:, :last].copy(), right[:, last:].copy()
 
 
 @njit(cache=True)
 def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
-    """d+ = A x + b u + c of every interval, and what tells forces and multipliers.
-
-    Velocities are no unknowns of their own: v+ = (E1 d+ - E0 d) / h.
+    """y+ = F (y, y-, u, 1) of every interval, and what tells all else.
 
     Args:
         bases: see `stage`.
@@ -158,280 +221,225 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
         relaxed: k of every interval (N,).
 
     Returns:
-        A (N, nv, 2 nv), b (N, nv, nu), c (N, nv) and the blocks E (N, n, 3, 3) of
-        `stage.turns`; and for :func:`steps_of_forces` and :func:`multipliers` G
-        (N, 3 nc, 2 nv + 1) of df = -G (d+, d, 1), the loops' steps D (N, nl,
-        2 nv + nu + 1) by x, u and 1, the slopes of dynamics by d+ (N, nv, nv),
-        transposed, and C (N, nc, 3, 3), by which forces of a foot answer to its rows.
+        F (N, nf, 2 nf + nu + 1), of the first interval by y and its rate in place of
+        y-; `Knots`; and `Rows`.
+
+    Raises:
+        LinAlgError: where loops or dynamics leave a step undetermined.
     """
     R, gap, slide, loops = values
     Rd, Rv, mass, feet, Sd, Cd = slopes
     N, nv = R.shape
-    nu, nf, nl = B.shape[1], f.shape[1], loops.shape[1]
-    nx = 2 * nv
-    A, b, c = np.empty((N, nv, nx)), np.empty((N, nv, nu)), np.empty((N, nv))
-    E = np.empty((N, len(bases), 3, 3))
-    G, D = np.empty((N, nf, nx + 1)), np.empty((N, nl, nx + nu + 1))
-    systems, C = np.empty((N, nv, nv)), np.empty((N, len(gap[0]), 3, 3))
-    L, F, friction, slip = contact
+    nu, nf, nc = B.shape[1], nv - loops.shape[1], gap.shape[1]
+    F, inverse = np.empty((N, nf, 2 * nf + nu + 1)), np.empty((N, nf, nf))
+    D, K = np.empty((N, nv, nv)), np.empty((N, nv, nv))
+    r, G = np.empty((N, nv)), np.zeros((N, 3 * nc, 2 * nv + 1))
+    C = np.empty((N, nc, 3, 3))
+    length, force, friction, slip = contact
+    knots, dependent, W = _knots(bases, h, v, loops, Cd)
+    rate = 1 / h
     for k in range(N):
-        E[k] = turns(bases, h * v[k])
-        J, scale = transposed(feet[k]), (L, F, relaxed[k])
+        J, scale = transposed(feet[k]), (length, force, relaxed[k])
         touch = contact_rows(gap[k], slide[k], f[k], scale, friction, slip)
         S = transposed(Sd[k])
-        G[k], C[k] = _forces(touch, slide[k], f[k], J, S, bases, E[k], h, friction)
-        slopes_k = Rd[k], Rv[k], mass[k]
-        H, right = _rows(R[k], slopes_k, B, tau[k], G[k], J, bases, E[k], h)
-        systems[k] = H
-        sides = transposed(Cd[k]), transposed(right), -loops[k]
-        step, D[k] = saddle(transposed(H), *sides)
+        C[k] = _forces(touch, slide[k], f[k], J, S, friction, G[k])
+        pushed, pull = t_product(G[k], J), product(B, tau[k])
         for i in range(nv):
-            for j in range(nx):
-                A[k, i, j] = step[i, j]
-            for j in range(nu):
-                b[k, i, j] = step[i, nx + j]
-            c[k, i] = step[i, nx + nu]
-    return (A, b, c, E), (G, D, systems, C)
+            r[k, i] = R[k, i] - pull[i] + pushed[2 * nv, i]
+            for j in range(nv):
+                D[k, i, j] = Rd[k, i, j] + pushed[i, j]
+                K[k, i, j] = Rv[k, i, j] + rate * mass[k, i, j] + pushed[nv + i, j]
+        at = D[k], K[k], mass[k], r[k], B
+        F[k], inverse[k] = _reduce(k, rate, knots, *at)
+    return F, knots, Rows(D, K, mass, r, G, C, inverse, dependent, W)
 
 
 @njit(cache=True)
-def steps_of_forces(x, u, G, D):
-    """Steps of forces (N, 3 nc) and loops (N, nl), by those of knots and efforts."""
-    (N, nf, _), nv = G.shape, x.shape[1] // 2
-    df, dl = np.empty((N, nf)), np.empty((N, D.shape[1]))
+def steps_of(knots, z):
+    """Steps d and dv of all knots (N + 1, 2 nv), by z = (y, y-) (N + 1, 2 nf)."""
+    count, nf, nv = knots.N.shape
+    out = np.zeros((count, 2 * nv))
+    for k in range(1, count):
+        d, rate = product(z[k, :nf], knots.N[k]), product(z[k], knots.U[k - 1])
+        out[k, :nv], out[k, nv:] = d + knots.a[k], rate + knots.w[k - 1]
+    return out
+
+
+@njit(cache=True)
+def steps_of_forces(h, x, u, B, rows):
+    """Steps of forces (N, 3 nc) and loops (N, nl), by those of knots (N + 1, 2 nv) and
+    efforts."""
+    (N, nf, _), nl, nv = rows.G.shape, rows.dependent.shape[1], len(B)
+    df, dl, end = np.empty((N, nf)), np.zeros((N, nl)), np.ones(2 * nv + 1)
     for k in range(N):
-        ends = np.concatenate((x[k + 1, :nv], x[k, :nv], np.ones(1)))
-        df[k] = -product(G[k], ends)
-        dl[k] = product(D[k], np.concatenate((x[k], u[k], np.ones(1))))
+        end[: 2 * nv] = x[k + 1]
+        df[k] = -product(rows.G[k], end)
+        if nl > 0:
+            d, v = product(x[k + 1, :nv], rows.D[k]), product(x[k + 1, nv:], rows.K[k])
+            started, pull = product(x[k, nv:], rows.M[k]), product(B, u[k])
+            for i in range(nl):
+                j = rows.dependent[k, i]
+                left = d[j] + v[j] - started[j] / h + rows.r[k, j] - pull[j]
+                for m in range(nl):
+                    dl[k, m] += rows.W[k, i, m] * left
     return df, dl
 
 
 @njit(cache=True)
-def multipliers(price, systems, C, feet, loops):
-    """What each row of :func:`misses` (N, nv + 3 nc + nl) would cost, by what d+ does.
+def multipliers(bases, h, x, model, knots, rows, feet):
+    """What each row of `stage.misses` (N, nv + 3 nc + nl) would cost. From the last
+    interval to the first the slope of all costs and rows by d+ is zero,
+
+        q_d + D'y + (E1'p - E0'p+) / h + C'y_l = 0,    p = q_v + K'y - M'y+ / h
+
+    with q the slopes of the costs at the end of the step.
 
     Args:
-        price: slopes of what is to be paid by d+ (N, nv).
-        systems, C: as from :func:`eliminate`.
-        feet, loops: slopes of feet and of loops, transposed, of every interval
-            (N, nv, 3 nc), (N, nv, nl).
+        bases, h: see `stage`, and the step.
+        x: steps (d, dv) of all knots (N + 1, 2 nv).
+        model: Q, S and g of `cost_model`.
+        knots, rows: from :func:`eliminate`.
+        feet: slopes of feet, transposed, of every interval (N, nv, 3 nc).
     """
-    N, nv, nf = feet.shape
-    nl = loops.shape[2]
-    out, none = np.empty((N, nv + nf + nl)), np.zeros(nl)
-    for k in range(N):
-        right = np.empty((nv, 1))
+    (N, nv, nf), nl = feet.shape, rows.dependent.shape[1]
+    out, (Q, S, g) = np.zeros((N, nv + nf + nl)), model
+    p, turned = np.zeros(nv), np.zeros((2, nv))
+    for k in range(N - 1, -1, -1):
+        E, end, W = knots.E[k], x[k + 1], rows.W[k]
+        slope, taken = product(Q[k + 1], end[:nv]), np.zeros(nv)
+        if k + 1 < N:
+            turned[1] = p
+            turn_columns(bases, knots.E[k + 1].transpose(0, 2, 1), turned[1:])
+            taken = product(rows.M[k + 1], out[k + 1, :nv])
         for i in range(nv):
-            right[i, 0] = -price[k, i]
-        by_row, by_loop = saddle(systems[k], transposed(loops[k]), right, none)
-        by_force = product(transposed(feet[k]), by_row)
+            p[i] = S[k + 1, i] * end[nv + i] + g[k + 1, nv + i] - taken[i] / h
+        turned[0] = p
+        turn_columns(bases, E, turned[:1])
         for i in range(nv):
-            out[k, i] = by_row[i, 0]
-        for i in range(nl):
-            out[k, nv + nf + i] = -by_loop[i, 0]
+            slope[i] += g[k + 1, i] + (turned[0, i] - turned[1, i]) / h
+        free = product(product(knots.N[k + 1], slope), rows.inverse[k])
+        y = -product(free, knots.N[k + 1])
+        by_d, by_v = product(rows.D[k], y), product(rows.K[k], y)
+        by_force, turned[0] = product(y, feet[k]), by_v
+        turn_columns(bases, E, turned[:1])
+        for i in range(nv):
+            out[k, i] = y[i]
+            p[i] += by_v[i]
         for i in range(nf):
             foot, a = i // 3, i % 3
-            total = 0.0
             for j in range(3):
-                total += C[k, foot, j, a] * by_force[3 * foot + j, 0]
-            out[k, nv + i] = total
+                out[k, nv + i] += rows.C[k, foot, j, a] * by_force[3 * foot + j]
+        for i in range(nl):
+            j = rows.dependent[k, i]
+            left = slope[j] + by_d[j] + turned[0, j] / h
+            for m in range(nl):
+                out[k, nv + nf + m] -= W[i, m] * left
     return out
 
 
-@njit(cache=True)
-def misses(values, effort, f, contact, relaxed):
-    """All rows of all intervals (N, nv + 3 nc + nl): dynamics, contacts and loops.
+# --- the linear-quadratic regulator ------------------------------------------
 
-    Args:
-        values: rows, as :func:`eliminate` takes them.
-        effort: B u (N, nv).
-        f, contact, relaxed: as there.
-    """
-    R, gap, slide, loops = values
-    (N, nv), nf = R.shape, f.shape[1]
-    L, F, friction, slip = contact
-    out = np.empty((N, nv + nf + loops.shape[1]))
-    for k in range(N):
-        scale = (L, F, relaxed[k])
-        rows = contact_rows(gap[k], slide[k], f[k], scale, friction, slip)[0]
-        for i in range(nv):
-            out[k, i] = R[k, i] - effort[k, i]
+
+@njit(cache=True)
+def costs_of(knots, model):
+    """Costs of the knots, z'V z / 2 + s'z of z = (y, y-): V (N + 1, 2 nf, 2 nf) and s
+    (N + 1, 2 nf), none of the first; `model` is Q, S and g of `cost_model`."""
+    (Q, S, g), (count, nf, nv) = model, knots.N.shape
+    V, s = np.zeros((count, 2 * nf, 2 * nf)), np.zeros((count, 2 * nf))
+    for k in range(1, count):
+        N, U, w = knots.N[k], knots.U[k - 1], knots.w[k - 1]
+        own, before = knots.spans[k], knots.spans[k - 1]
+        by_d, weighed = np.zeros((nf, nv)), transposed(U * S[k])
+        _add(N, own, Q[k], by_d, 1.0)
+        _add(N, own, transposed(by_d), V[k, :nf], 1.0)
+        _add(U[:nf], own, weighed, V[k, :nf], 1.0)
+        _add(U[nf:], before, weighed, V[k, nf:], 1.0)
+        slope = g[k].copy()
+        if nf < nv:
+            slope[:nv] += product(Q[k], knots.a[k])
+            slope[nv:] += S[k] * w
+        by_y, by_rate = product(N, slope[:nv]), product(U, slope[nv:])
         for i in range(nf):
-            out[k, nv + i] = rows[i // 3, i % 3]
-        for i in range(loops.shape[1]):
-            out[k, nv + nf + i] = loops[k, i]
-    return out
+            s[k, i] = by_y[i] + by_rate[i]
+            s[k, nf + i] = by_rate[nf + i]
+    return V, s
 
 
 @njit(cache=True)
-def worst(rows, slide, nv, slip):
-    """The largest rows of :func:`misses`, infinite for NaN: of dynamics [N m, N], of
-    normals [1], of friction, over w [N], and of loops [m].
-
-    Args:
-        rows: as from there.
-        slide: p of every interval (N, 2 nc).
-        nv, slip: number of velocities, and speed [m/s].
-    """
-    loops = nv + 3 * (slide.shape[1] // 2)
-    most = np.zeros(4)
-    for k in range(len(rows)):
-        for i in range(rows.shape[1]):
-            size, kind, axis = abs(rows[k, i]), 0, (i - nv) % 3
-            if i >= loops:
-                kind = 3
-            elif i >= nv:
-                p = slide[k, 2 * ((i - nv) // 3) :]
-                kind = 1 if axis == 2 else 2
-                if kind == 2:
-                    size /= np.sqrt(p[0] ** 2 + p[1] ** 2 + slip**2)
-            most[kind] = max(most[kind], size if size == size else np.inf)
-    return most
-
-
-@njit(cache=True)
-def _by_ends(bases, h, E, V, s):
-    """x'V x/2 + s'x of x = (d1, v1), v1 = (E1 d1 - E0 d0) / h, as a quadratic of d1 and
-    d0: W11, W10 and W00 (nv, nv), w1 and w0 (nv,)."""
-    nv, back, rate = len(s) // 2, E.transpose(0, 2, 1), 1 / h
-    P, W11, W00 = np.empty((nv, nv)), np.empty((nv, nv)), np.empty((nv, nv))
-    w1, w0 = np.empty((nv, 1)), np.empty((nv, 1))
-    for i in range(nv):
-        w1[i, 0], w0[i, 0] = rate * s[nv + i], -rate * s[nv + i]
-        for j in range(nv):
-            P[i, j] = rate * V[nv + i, nv + j]
-        for j in range(nv):
-            W11[i, j] = rate * V[nv + i, j]
-        for j in range(nv):
-            W00[i, j] = rate * P[i, j]
-    for part in (P, W11, w1):
-        turn_rows(bases, back, part)
-    for part in (W00, w0):
-        turn_rows(bases, E, part)
-    turn_columns(bases, back, W00)
-    add_at(P, 0, 0, V[:nv, nv:], 1.0)
-    W10, P_E = -rate * P, rate * P
-    turn_columns(bases, back, W10)
-    turn_columns(bases, E, P_E)
-    add_at(W11, 0, 0, V[:nv, :nv], 1.0)
-    add_at(W11, 0, 0, P_E, 1.0)
-    for i in range(nv):
-        w1[i, 0] += s[i]
-    return W11, W10, W00, w1[:, 0].copy(), w0[:, 0].copy()
-
-
-@njit(cache=True)
-def _ahead(bases, h, steps, x, u):
-    """x+ of one interval."""
-    A, b, c, E = steps
-    nv, end = len(c), np.empty(2 * len(c))
-    moved, driven = product(A, x), product(b, u)
-    for i in range(nv):
-        end[i] = moved[i] + driven[i] + c[i]
-        end[nv + i] = (end[i] - x[i]) / h
-    for n in range(len(bases)):
-        j = bases[n, 1]
-        for i in range(3):
-            rate = 0.0
-            for m in range(3):
-                rate += E[n, i, m] * end[j + m] - E[n, m, i] * x[j + m]
-            end[nv + j + i] = rate / h
-    return end
-
-
-@njit(cache=True)
-def _price(bases, h, E, V, s, x):
-    """Slope of x'V x/2 + s'x by d of x = (d, v), which moves v by E1 / h (nv,)."""
-    slope, nv = product(V, x), len(x) // 2
-    rate = np.empty((nv, 1))
-    for i in range(nv):
-        rate[i, 0] = (slope[nv + i] + s[nv + i]) / h
-    turn_rows(bases, E.transpose(0, 2, 1), rate)
-    for i in range(nv):
-        rate[i, 0] += slope[i] + s[i]
-    return rate[:, 0].copy()
-
-
-@njit(cache=True)
-def _back(bases, h, steps, costs, V, s, into):
+def _back(F, costs, V, s, into):
     """What is to be paid from the start of one interval, by what is from its end (V and
-    s), and its gains: with W of :func:`_by_ends` and Z = W11 A + (W10, 0),
+    s), and its gains: with W = (W11, W10; W10', W00) for V, all costs are
 
-        K = H^-1 S,   H = b'W11 b + R,   S = b'Z,
-        V- = A'Z + (W10, 0)'A - S'K + W00 + the costs of the knot
+        T + T' + W00,   T = F'(W11 F / 2 + (W10, 0, s_1)),   over (y, y-, u, 1)
+
+    and u is eliminated from them.
 
     Args:
-        into: V-, s-, K and k0 at the start; are written.
+        into: V-, s- and (K, k0) at the start; are written.
     """
-    (A, b, c, E), (Q, rates, q, R, r), (V_0, s_0, K, k0) = steps, costs, into
-    (nv, nu), nx = b.shape, A.shape[1]
-    W11, W10, W00, w1, w0 = _by_ends(bases, h, E, V, s)
-    Z, H, Wc = product(W11, A), t_product(b, product(W11, b)), product(W11, c)
-    for i in range(nv):
-        Wc[i] += w1[i]
-        for j in range(nv):
-            Z[i, j] += W10[i, j]
-    S, t, both = t_product(b, Z), product(Wc, b), np.empty((nu, nx + 1))
+    (V_k, s_k, R, r), (V_0, s_0, K) = costs, into
+    (n, m), nz = F.shape, len(s)
+    one, nu = m - 1, m - 1 - nz
+    P = product(0.5 * V[:n, :n], F)
+    for i in range(n):
+        P[i, one] += s[i]
+        for j in range(n):
+            P[i, j] += V[i, n + j]
+    T, H, S = t_product(F, P), np.empty((nu, nu)), np.empty((nu, nz + 1))
     for i in range(nu):
+        at = nz + i
+        S[i, nz] = T[at, one] + T[one, at] + r[i]
+        for j in range(nz):
+            S[i, j] = T[at, j] + T[j, at]
+        for j in range(nu):
+            H[i, j] = T[at, nz + j] + T[nz + j, at]
         H[i, i] += R[i]
-        t[i] += r[i]
-        both[i, nx] = t[i]
-        for j in range(nx):
-            both[i, j] = S[i, j]
-    both = solved(H, both)
-    for i in range(nu):
-        k0[i] = both[i, nx]
-        for j in range(nx):
-            K[i, j] = both[i, j]
-    # Half of A'W11 A on either side of the sum with its transpose.
-    for i in range(nv):
-        for j in range(nv):
-            Z[i, j] = 0.5 * (Z[i, j] + W10[i, j])
-            Z[i, nv + j] *= 0.5
-    T, saved = t_product(A, Z), t_product(S, K)
-    ahead, back, started = product(Wc, A), product(t, K), product(c, W10)
-    for i in range(nx):
-        s_0[i] = q[i] + ahead[i] - back[i]
-        for j in range(nx):
+    K[:] = solved(H, S)
+    saved = t_product(S, K)
+    for i in range(nz):
+        s_0[i] = s_k[i] + T[i, one] + T[one, i] - saved[i, nz]
+        for j in range(nz):
             T[i, j] -= 0.5 * saved[i, j]
-    for i in range(nx):
-        for j in range(nx):
-            V_0[i, j] = T[i, j] + T[j, i]
-    for i in range(nv):
-        s_0[i] += started[i] + w0[i]
-        V_0[nv + i, nv + i] += rates[i]
-        for j in range(nv):
-            V_0[i, j] += W00[i, j] + Q[i, j]
+    for i in range(nz):
+        for j in range(nz):
+            V_0[i, j] = V_k[i, j] + T[i, j] + T[j, i]
+    for i in range(n):
+        s_0[i] += s[n + i]
+        for j in range(n):
+            V_0[i, j] += V[n + i, n + j]
 
 
 @njit(cache=True)
-def _clip(bases, h, steps, x, u, K, low, high):
+def _ahead(F, z, u, end):
+    """Writes z+ = (F (z, u, 1), z) of one interval."""
+    n, nz = len(F), len(z)
+    at = np.ones(F.shape[1])
+    at[:nz], at[nz : nz + len(u)] = z, u
+    end[:n], end[n:] = product(F, at), z[:n]
+
+
+@njit(cache=True)
+def _clip(F, z, u, K, low, high):
     """The steps of the knots where efforts are clipped, in place, with feedback on what
     clipping changed: an unstable horizon runs away else."""
-    A, b, c, E = steps
-    (N, nu), nx = u.shape, x.shape[1]
-    y, away = np.zeros(x.shape), np.empty(nx)
-    for k in range(N):
-        for j in range(nx):
-            away[j] = y[k, j] - x[k, j]
-        back = product(K[k], away)
-        for i in range(nu):
+    y = np.zeros_like(z)
+    for k in range(len(F)):
+        back = product(K[k], y[k] - z[k])
+        for i in range(u.shape[1]):
             within = u[k, i] - back[i]
             u[k, i] = min(max(within, low[k, i]), high[k, i])
             if u[k, i] != within:
-                for j in range(nx):
-                    K[k, i, j] = 0.0
-        y[k + 1] = _ahead(bases, h, (A[k], b[k], c[k], E[k]), y[k], u[k])
+                K[k, i] = 0.0
+        _ahead(F[k], y[k], u[k], y[k + 1])
     return y
 
 
 @njit(cache=True)
-def regulate(bases, h, steps, Q, rates, q, R, r, low, high):
-    """Steps x (N + 1, nx), u (N, nu) and gains K (N, nu, nx) of x = (d, dv),
+def regulate(F, costs, R, r, low, high):
+    """Steps z (N + 1, 2 n), u (N, nu) and gains K (N, nu, 2 n) of z = (y, y-),
 
-        min sum_k d'Q d/2 + dv'S dv/2 + q'x + u'R u/2 + r'u,
-        x_0 = 0,   low <= u <= high,
-        x+ = (d+, v+),   d+ = A x + b u + c,   v+ = (E1 d+ - E0 d) / h
+        min sum_k z'V z/2 + s'z + u'R u/2 + r'u,
+        z_0 = 0,   low <= u <= high,   y+ = F (y, y-, u, 1)
 
     A primal-dual active set: efforts that pass a limit are held at it, and held ones
     whose cost would fall inside are released, until none changes or PASSES are over.
@@ -439,40 +447,29 @@ def regulate(bases, h, steps, Q, rates, q, R, r, low, high):
     anew: limits are reached early in the horizon.
 
     Args:
-        bases, h: see `stage`, and the step.
-        steps: A, b, c and E, as from :func:`eliminate`.
-        Q, rates, q: (N + 1, nv, nv), the diagonal of S (N + 1, nv), and (N + 1, nx).
+        F: (N, n, 2 n + nu + 1).
+        costs: V (N + 1, 2 n, 2 n) and s (N + 1, 2 n).
         R, r: diagonals (N, nu) and (N, nu).
         low, high: limits (N, nu).
 
     Returns:
-        x and u; K, with u = u_0 - K x at every knot; and p (N, nv), the slopes of what
-        is still to be paid by d+.
+        z and u; and K, with u = u_0 - K z at every knot.
     """
-    A, b, c, E = steps
-    N, nv, nu = b.shape
-    nx = 2 * nv
+    (N, n, m), (at_knots, slopes), nu = F.shape, costs, R.shape[1]
+    nz = 2 * n
     held, kept = np.zeros((N, nu), np.bool_), np.zeros((N, nu))
-    free, moved, pull = b.copy(), c.copy(), r.copy()
-    V, s = np.empty((N + 1, nx, nx)), np.empty_like(q)
-    V[N], s[N] = 0.0, q[N]
-    for i in range(nv):
-        V[N, nv + i, nv + i] = rates[N, i]
-        for j in range(nv):
-            V[N, i, j] = Q[N, i, j]
-    K, k0 = np.empty((N, nu, nx)), np.empty((N, nu))
-    x, u, p = np.zeros((N + 1, nx)), np.empty((N, nu)), np.empty((N, nv))
+    free, pull, K = F.copy(), r.copy(), np.empty((N, nu, nz + 1))
+    V, s = at_knots.copy(), slopes.copy()
+    z, u, p = np.zeros((N + 1, nz)), np.empty((N, nu)), np.empty((N, nz))
     last = N - 1
     for _ in range(PASSES + 1):
         for k in range(last, -1, -1):
-            at = A[k], free[k], moved[k], E[k]
-            costs = Q[k], rates[k], q[k], R[k], pull[k]
-            into = V[k], s[k], K[k], k0[k]
-            _back(bases, h, at, costs, V[k + 1], s[k + 1], into)
+            own = at_knots[k], slopes[k], R[k], pull[k]
+            _back(free[k], own, V[k + 1], s[k + 1], (V[k], s[k], K[k]))
         for k in range(N):
-            u[k] = -k0[k] - product(K[k], x[k])
-            x[k + 1] = _ahead(bases, h, (A[k], free[k], moved[k], E[k]), x[k], u[k])
-            p[k] = _price(bases, h, E[k], V[k + 1], s[k + 1], x[k + 1])
+            u[k] = -product(K[k], np.append(z[k], 1.0))
+            _ahead(free[k], z[k], u[k], z[k + 1])
+            p[k] = product(V[k + 1], z[k + 1]) + s[k + 1]
             for i in range(nu):
                 if held[k, i]:
                     u[k, i] = kept[k, i]
@@ -481,8 +478,8 @@ def regulate(bases, h, steps, Q, rates, q, R, r, low, high):
             for i in range(nu):
                 if held[k, i]:
                     slope = R[k, i] * kept[k, i] + r[k, i]
-                    for j in range(nv):
-                        slope += b[k, j, i] * p[k, j]
+                    for j in range(n):
+                        slope += F[k, j, nz + i] * p[k, j]
                     nearer = kept[k, i] - low[k, i] - (high[k, i] - kept[k, i])
                     if slope * nearer > 0:
                         held[k, i], last = False, k
@@ -491,15 +488,68 @@ def regulate(bases, h, steps, Q, rates, q, R, r, low, high):
                     held[k, i] = outside = True
                     last = k
         if last < 0:
-            return x, u, K, p
+            break
         for k in range(last + 1):
-            free[k], moved[k], pull[k] = b[k], c[k], r[k]
+            free[k], pull[k] = F[k], r[k]
             for i in range(nu):
                 if held[k, i]:
-                    for j in range(nv):
-                        moved[k, j] += b[k, j, i] * kept[k, i]
-                        free[k, j, i] = 0.0
+                    for j in range(n):
+                        free[k, j, m - 1] += F[k, j, nz + i] * kept[k, i]
+                        free[k, j, nz + i] = 0.0
                     pull[k, i] = 0.0
-    if outside:
-        x = _clip(bases, h, steps, x, u, K, low, high)
-    return x, u, K, p
+    K = K[:, :, :nz].copy()
+    if last >= 0 and outside:
+        z = _clip(F, z, u, K, low, high)
+    return z, u, K
+
+
+@njit(cache=True)
+def directed(bases, h, B, model, eliminated, feet, low, high):
+    """One Newton step within limits of efforts.
+
+    Args:
+        bases, h, B: see :func:`eliminate`.
+        model: Q, S, g, R and r of `cost_model`.
+        eliminated: as from :func:`eliminate`.
+        feet: slopes of feet, transposed, of every interval.
+        low, high: limits of the step of efforts (N, nu).
+
+    Returns:
+        steps x = (d, dv) of all knots (N + 1, 2 nv), of efforts, of forces and of
+        loops; :func:`multipliers`; and gains, for :func:`gains`.
+    """
+    F, knots, rows = eliminated
+    Q, S, g, R, r = model
+    z, u, K = regulate(F, costs_of(knots, (Q, S, g)), R, r, low, high)
+    x = steps_of(knots, z)
+    df, dl = steps_of_forces(h, x, u, B, rows)
+    y = multipliers(bases, h, x, (Q, S, g), knots, rows, feet)
+    return (x, u, df, dl), y, K
+
+
+@njit(cache=True)
+def gains(bases, h, knots, K):
+    """K (N, nu, 2 nv) on (d, dv) of each knot, from those on (y, y-) (N, nu, 2 nf):
+
+    d- = E0^-1 (E1 d - h dv),   y = d in the free coordinates
+    """
+    (N, nu, _), (_, nf, nv) = K.shape, knots.N.shape
+    out = np.zeros((N, nu, 2 * nv))
+    for k in range(N):
+        before, at = np.zeros((nu, nv)), max(k - 1, 0)
+        for j in range(nf):
+            for i in range(nu):
+                out[k, i, knots.free[k, j]] = K[k, i, j]
+                before[i, knots.free[at, j]] = K[k, i, nf + j]
+        if k > 0:
+            E = knots.E[at]
+            inverse = np.empty_like(E)
+            for n in range(len(E)):
+                inverse[n] = solved(transposed(E[n]), np.eye(3))
+            turn_columns(bases, inverse, before)
+            by_d = before.copy()
+            turn_columns(bases, E, by_d)
+            out[k, :, :nv] += by_d
+            before *= -h
+        out[k, :, nv:] = before
+    return out

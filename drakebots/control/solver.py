@@ -20,15 +20,16 @@ from time import thread_time
 import numpy as np
 
 from drakebots.control.problem import MpcCost, MpcPlan, MpcProblem, Reference
-from drakebots.control.riccati import (
-    eliminate,
+from drakebots.control.riccati import directed, eliminate, gains
+from drakebots.control.stage import (
+    Stage,
+    cost_model,
+    cost_value,
+    difference,
     misses,
-    multipliers,
-    regulate,
-    steps_of_forces,
+    retract,
     worst,
 )
-from drakebots.control.stage import Stage, cost_model, cost_value, difference, retract
 from drakebots.core.checks import RANGES, array, check_value
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import GRAVITY
@@ -89,6 +90,7 @@ class MpcSolver:
         self.problem, self._stage = problem, Stage(problem)
         plant, sizes = problem.robot.plant, self._stage.sizes
         self._sizes, self._bases = sizes, self._stage.bases
+        self._at = self._bases, float(problem.step)
         self._B = np.array(plant.MakeActuationMatrix(), order="C")
         g = gravity(plant) or GRAVITY
         weight = g * plant.CalcTotalMass(plant.CreateDefaultContext())
@@ -98,25 +100,26 @@ class MpcSolver:
         self._contact = length, weight, float(problem.friction), float(problem.slip)
         self._relaxed = np.full(problem.knots, self.barrier / (length * weight))
         self._weights = self._arrays(problem.cost)
-        self._limits, self._places = self._room()
+        self._limits = self._walls()
         self._efforts = plant.GetEffortLowerLimits(), plant.GetEffortUpperLimits()
         self._state = [array((sizes[name],)) for name in ("nq", "nv")]
         self._known: _Point | None = None  # whose rows were found last
-        self._rows, self._slopes = (
-            _Mapped(f, problem.knots) for f in self._stage.functions
-        )
+        both = (_Mapped(f, problem.knots) for f in self._stage.functions)
+        self._rows, self._slopes = both
 
-    def _room(self):
-        """Limits as `cost_model` takes them."""
-        plant, nq = self.problem.robot.plant, self._sizes["nq"]
+    def _walls(self) -> np.ndarray:
+        """Limits of positions as `cost_model` takes them."""
+        plant, found = self.problem.robot.plant, []
         low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
-        places = np.full(nq, -1)
         for joint in joints_of(plant):
             if joint.num_positions() == joint.num_velocities() == 1:
                 at = joint.position_start()
-                if np.isfinite([low[at], high[at]]).any() and low[at] < high[at]:
-                    places[at] = joint.velocity_start()
-        return (low, high), places
+                room = 0.5 * (high[at] - low[at])
+                slope = 1 / room if np.isfinite(room) else 1.0
+                for way, limit in ((slope, low[at]), (-slope, high[at])):
+                    if np.isfinite(limit) and room > 0:
+                        found.append((at, joint.velocity_start(), way, limit))
+        return np.array(found, float).reshape(-1, 4)
 
     def effort_limits(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper limits of the efforts (nu,) [N m, N]; maybe infinite."""
@@ -180,16 +183,20 @@ class MpcSolver:
         return min(found, key=_badness)
 
     def _climb(self, point: _Point, wanted, ladder, count: int, falls: bool = False):
-        """Up to `count` Newton steps on every rung: the iterate, gains, and whether the
-        last step was good. With `falls` a rung ends before a step that is not."""
-        ok, gains = True, None
+        """Up to `count` Newton steps on every rung: the iterate, its knots with their
+        gains, and whether the last step was good. With `falls` a rung ends before one
+        that is not."""
+        ok, feedback = True, None
         for factor in ladder:
             for _ in range(count):
-                new, gains_new, ok = self._step(point, wanted, factor * self._relaxed)
+                try:
+                    new, its, ok = self._step(point, wanted, factor * self._relaxed)
+                except np.linalg.LinAlgError:
+                    new, its, ok = None, None, False
                 if new is None or (falls and not ok):
                     break
-                point, gains = new, gains_new
-        return point, gains, ok
+                point, feedback = new, its
+        return point, feedback, ok
 
     def _wanted(self, reference, time, q, v):
         """Positions and velocities at the knots, and the weights of the cost."""
@@ -275,50 +282,37 @@ class MpcSolver:
         return self._evaluate(x, self._rows)
 
     def _step(self, x: _Point, wanted, relaxed):
-        """One Newton step: the iterate or None, gains, and whether it is good."""
+        """One Newton step: the iterate or None, its knots with their gains, and whether
+        it is good."""
         out = self._evaluate(x, self._slopes)
         values, slopes = out[:4], out[4:]
         now = self._misses(x, values, relaxed)
         model = cost_model(*self._costed(x, wanted))
-        at = self._bases, self.problem.step, x.v[1:], self._B, x.tau, x.f
-        try:
-            steps, rest = eliminate(*at, values, slopes, self._contact, relaxed)
-        except np.linalg.LinAlgError:
-            return None, None, False
+        at = *self._at, x.v[1:], self._B, x.tau, x.f
+        eliminated = eliminate(*at, values, slopes, self._contact, relaxed)
 
         def damped(share):
-            found = self._direction(x, model, steps, share)
-            if found is None:
+            """The same with a Hessian larger by a share of its diagonal."""
+            Q, S, g, R, r = model
+            if share:
+                Q = Q + share * np.abs(Q) * np.eye(Q.shape[1])
+                S, R = (1 + share) * S, (1 + share) * R
+            at = *self._at, self._B, (Q, S, g, R, r), eliminated, slopes[3]
+            limits = (limit - x.tau for limit in self._efforts)
+            (dx, du, *forces), y, K = directed(*at, *limits)
+            if not (np.isfinite(dx).all() and np.isfinite(du).all()):
                 return None, None, False
-            dx, du, K, price = found
-            G, D, systems, C = rest
-            y = np.abs(multipliers(price, systems, C, slopes[3], slopes[5]))
-            moves = dx[:, : self._sizes["nv"]], du, *steps_of_forces(dx, du, G, D)
+            moves, y = (dx[:, : self._sizes["nv"]], du, *forces), np.abs(y)
             miss = np.abs(now), 2 * y + y.mean(0)
-            descent = np.sum(model[2] * dx) + np.sum(model[4] * du)
+            descent = np.sum(g * dx) + np.sum(r * du)
             trial, good = self._searched(x, wanted, relaxed, moves, miss, descent)
-            return trial, K, good
+            return trial, (eliminated[1], K), good
 
         new = damped(0.0)
         if not new[2]:
             shorter = damped(DAMPING)
             new = shorter if shorter[2] else new
         return new
-
-    def _direction(self, x: _Point, model, steps, damping: float):
-        """Steps, gains and prices within the limits of efforts, with a Hessian larger
-        by a share of its diagonal; None where there are none."""
-        Q, rates, g, R, r = model
-        low, high = (limit - x.tau for limit in self._efforts)
-        if damping:
-            Q = Q + damping * np.abs(Q) * np.eye(Q.shape[1])
-            rates, R = (1 + damping) * rates, (1 + damping) * R
-        at = self._bases, self.problem.step, steps
-        try:
-            found = regulate(*at, Q, rates, g, R, r, low, high)
-        except np.linalg.LinAlgError:
-            return None
-        return found if all(np.isfinite(d).all() for d in found[:2]) else None
 
     def _searched(self, x: _Point, wanted, relaxed, moves, miss, descent):
         """The iterate at a length at which the merit falls, and whether it is good."""
@@ -350,23 +344,21 @@ class MpcSolver:
     def _costed(self, x: _Point, wanted):
         """Arguments of the cost and of its model."""
         at = self._bases, self.problem.step, x.q, x.v, x.tau
-        return *at, *wanted, self._limits, self._places
+        return *at, *wanted, self._limits
 
     def _misses(self, x: _Point, values, relaxed) -> np.ndarray:
         return misses(values, x.tau @ self._B.T, x.f, self._contact, relaxed)
 
-    def _plan(self, x: _Point, gains, ok, wanted, time, began) -> MpcPlan:
+    def _plan(self, x: _Point, feedback, ok, wanted, time, began) -> MpcPlan:
         N, n = self.problem.knots, self._sizes
         values = self._rows.found if x is self._known else self._values(x)
         rows = self._misses(x, values, self._relaxed)
-        most = worst(rows, values[2], self._sizes["nv"], self.problem.slip)
-        names = "dynamics", "contact", "friction", "loops"
-        residuals = dict(zip(names, most.tolist()))
+        residuals = worst(rows, values[2], self._sizes["nv"], self.problem.slip)
         residuals["contact"] *= self._contact[0]
-        cost = float(cost_value(*self._costed(x, wanted)))
-        if gains is None:
-            gains = np.zeros((N, n["nu"], 2 * n["nv"]))
-        finite = np.isfinite(sum(a.sum() for a in (x.q, x.v, x.tau, x.f, gains)))
+        K = np.zeros((N, n["nu"], 2 * n["nv"]))
+        if feedback is not None:
+            K = gains(*self._at, *feedback)
+        finite = np.isfinite(sum(a.sum() for a in (x.q, x.v, x.tau, x.f, K)))
         near = residuals["dynamics"] < LOST * self._contact[1]
         return MpcPlan(
             time=float(time),
@@ -376,8 +368,8 @@ class MpcSolver:
             forces=x.f.reshape(N, n["nc"], 3),
             loop_forces=x.l,
             tau=x.tau,
-            gains=gains,
-            cost=cost,
+            gains=K,
+            cost=float(cost_value(*self._costed(x, wanted))),
             residuals=residuals,
             seconds=thread_time() - began,
             ok=bool(ok and finite and near),

@@ -41,7 +41,7 @@ import numpy as np
 
 from drakebots.control.problem import MpcProblem
 from drakebots.core.errors import InvalidInput
-from drakebots.core.kernels import add_at, njit
+from drakebots.core.kernels import njit
 from drakebots.model import find_body, joint_slices
 from drakebots.multibody import Twin
 from drakebots.trajopt.program import compiled
@@ -262,6 +262,103 @@ def _angles(quat1, quat0, out):
     out *= 2 / real if sine < 1e-9 else 2 * np.arctan2(sine, real) / sine
 
 
+# --- contact and what rows miss ------------------------------------------------
+
+
+@njit(cache=True)
+def contact_rows(gap, slide, f, scale, friction, slip):
+    """Residuals of the relaxed contacts of one interval, and their slopes.
+
+    Per foot, with x = phi/L, y = n/F and k = barrier/(L F),
+
+        normal   x + y - sqrt(x^2 + y^2 + 2 k) = 0     (Kanzow 1996): x y = k, x, y > 0
+        friction t w + mu n p = 0,   w = sqrt(|p|^2 + slip^2)
+
+    Args:
+        gap, slide, f: phi (nc,), p (2 nc,) and forces (3 nc,) as t1, t2, n.
+        scale: L, F and k.
+
+    Returns:
+        residuals (nc, 3) of t1, t2 and n; the normal's slopes (nc, 2) by phi and n;
+        those of friction (nc, 2, 2) by p; and w (nc,).
+    """
+    nc = len(gap)
+    rows, normal = np.empty((nc, 3)), np.empty((nc, 2))
+    drag, w = np.empty((nc, 2, 2)), np.empty(nc)
+    L, F, k = scale
+    for i in range(nc):
+        x, y = gap[i] / L, f[3 * i + 2] / F
+        s = np.sqrt(x * x + y * y + 2 * k)
+        # With s^2 - z^2 over s + z nothing is lost where one of x, y is large.
+        by_x = (y * y + 2 * k) / (s * (s + x)) if x > 0 else 1 - x / s
+        by_y = (x * x + 2 * k) / (s * (s + y)) if y > 0 else 1 - y / s
+        if x > y:
+            rows[i, 2] = y - (y * y + 2 * k) / (s + x)
+        else:
+            rows[i, 2] = x - (x * x + 2 * k) / (s + y)
+        normal[i, 0], normal[i, 1] = by_x / L, by_y / F
+        p = slide[2 * i : 2 * i + 2]
+        t = f[3 * i : 3 * i + 2]
+        n = max(f[3 * i + 2], 0.0)
+        w[i] = np.sqrt(p[0] ** 2 + p[1] ** 2 + slip**2)
+        # Slopes take t within the cone, where they stay positive semidefinite.
+        size = np.sqrt(t[0] ** 2 + t[1] ** 2)
+        inside = min(1.0, friction * n / size) if size > 0 else 1.0
+        for a in range(2):
+            rows[i, a] = t[a] * w[i] + friction * n * p[a]
+            for b in range(2):
+                drag[i, a, b] = inside * t[a] * p[b] / w[i]
+            drag[i, a, a] += friction * n
+    return rows, normal, drag, w
+
+
+@njit(cache=True)
+def misses(values, effort, f, contact, relaxed):
+    """All rows of all intervals (N, nv + 3 nc + nl): dynamics, contacts and loops.
+
+    Args:
+        values: rows, as `Stage.functions` gives them, of all intervals.
+        effort: B u (N, nv).
+        f, contact, relaxed: as there.
+    """
+    R, gap, slide, loops = values
+    (N, nv), nf = R.shape, f.shape[1]
+    L, F, friction, slip = contact
+    out = np.empty((N, nv + nf + loops.shape[1]))
+    for k in range(N):
+        scale = (L, F, relaxed[k])
+        rows = contact_rows(gap[k], slide[k], f[k], scale, friction, slip)[0]
+        for i in range(nv):
+            out[k, i] = R[k, i] - effort[k, i]
+        for i in range(nf):
+            out[k, nv + i] = rows[i // 3, i % 3]
+        for i in range(loops.shape[1]):
+            out[k, nv + nf + i] = loops[k, i]
+    return out
+
+
+def worst(rows: np.ndarray, slide: np.ndarray, nv: int, slip: float) -> dict:
+    """The largest rows of :func:`misses`, infinite for NaN: of dynamics [N m, N], of
+    the normals of contact [1], of friction, over w [N], and of loops [m].
+
+    Args:
+        rows: as from there.
+        slide: p of every interval (N, 2 nc).
+        nv, slip: number of velocities, and speed [m/s].
+    """
+    N, nc = len(rows), slide.shape[1] // 2
+    loops, sizes = nv + 3 * nc, np.where(np.isnan(rows), np.inf, np.abs(rows))
+    contact = sizes[:, nv:loops].reshape(N, nc, 3)
+    w = np.hypot(np.linalg.norm(slide.reshape(N, nc, 2), axis=2), slip)
+    parts = {
+        "dynamics": sizes[:, :nv],
+        "contact": contact[..., 2],
+        "friction": contact[..., :2] / w[..., None],
+        "loops": sizes[:, loops:],
+    }
+    return {name: float(part.max(initial=0.0)) for name, part in parts.items()}
+
+
 # --- the cost ---------------------------------------------------------------
 
 
@@ -279,21 +376,24 @@ def barrier(z):
 
 
 @njit(cache=True)
-def _sides(x, low, high):
-    """Value and derivatives in x of the barriers of both sides of a range."""
-    value = first = second = 0.0
-    room = 0.5 * (high - low) if np.isfinite(high - low) else 1.0
-    for limit, sign in ((low, 1.0), (high, -1.0)):
-        if np.isfinite(limit):
-            b, b1, b2 = barrier(sign * (x - limit) / room)
-            value += b
-            first += sign * b1 / room
-            second += b2 / room**2
-    return value, first, second
+def _barriers(q, limits):
+    """The barriers of a knot: where z is large a sum of logarithms is that of their
+    product, which takes a fifth of the time."""
+    total, product = 0.0, 1.0
+    for i in range(len(limits)):
+        at, _, slope, limit = limits[i]
+        z = slope * (q[int(at)] - limit)
+        if z > RELAXED:
+            product *= z
+        else:
+            total += barrier(z)[0]
+        if not 1e-100 < product < 1e100:
+            total, product = total - np.log(product), 1.0
+    return total - np.log(product)
 
 
 @njit(cache=True)
-def cost_value(bases, h, q, v, tau, wanted, weights, limits, places):
+def cost_value(bases, h, q, v, tau, wanted, weights, limits):
     """The cost at (q, v, tau).
 
     Args:
@@ -302,28 +402,25 @@ def cost_value(bases, h, q, v, tau, wanted, weights, limits, places):
         q, v, tau: at the knots (N + 1, nq), (N + 1, nv) and intervals (N, nu).
         wanted: positions and velocities that are asked for, shaped as q and v.
         weights: P, V, R, T, W of `MpcCost.arrays`, and the weight of limits.
-        limits: lower and upper limits of positions (nq,), infinite where there is none.
-        places: index of each position in a velocity, -1 for those without limits.
+        limits: of positions, a row for each (n, 4): index of the position and of its
+            velocity, slope of the share z of the room, and the limit.
     """
     N, nu = tau.shape
     P, V, effort, T, W, walls = weights
-    low, high = limits
     error, total = difference(bases, q, wanted[0]), 0.0
     for k in range(1, N + 1):
         p, s, share = (P, V, 0.5 * h) if k < N else (T, W, 0.5)
         for j in range(v.shape[1]):
             dv = v[k, j] - wanted[1][k, j]
             total += share * (p[j] * error[k, j] ** 2 + s[j] * dv * dv)
-        for i in range(len(low)):
-            if places[i] >= 0:
-                total += h * walls * _sides(q[k, i], low[i], high[i])[0]
+        total += h * walls * _barriers(q[k], limits)
         for i in range(nu):
             total += 0.5 * h * effort[i] * tau[k - 1, i] ** 2
     return total
 
 
 @njit(cache=True)
-def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
+def cost_model(bases, h, q, v, tau, wanted, weights, limits):
     """The Gauss-Newton model of :func:`cost_value` about (q, v, tau).
 
     Returns:
@@ -332,13 +429,8 @@ def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
     """
     N, nv = len(tau), v.shape[1]
     P, V, effort, T, W, walls = weights
-    low, high = limits
-    Q, S, g = (
-        np.zeros((N + 1, nv, nv)),
-        np.zeros((N + 1, nv)),
-        np.zeros((N + 1, 2 * nv)),
-    )
-    R, r = np.empty_like(tau), np.empty_like(tau)
+    Q, S = np.zeros((N + 1, nv, nv)), np.zeros((N + 1, nv))
+    g, R, r = np.zeros((N + 1, 2 * nv)), np.empty_like(tau), np.empty_like(tau)
     error = difference(bases, q, wanted[0])
     for k in range(1, N + 1):
         weighed, pull = np.zeros((nv, nv)), np.empty((nv, 1))
@@ -351,14 +443,16 @@ def cost_model(bases, h, q, v, tau, wanted, weights, limits, places):
         turn_columns(bases, E, weighed)
         for rows in (weighed, pull):
             turn_rows(bases, E.transpose(0, 2, 1), rows)
-        add_at(Q[k], 0, 0, weighed, 1.0)
         for i in range(nv):
             g[k, i] = pull[i, 0]
-        for i in range(len(low)):
-            if places[i] >= 0:
-                _, first, second = _sides(q[k, i], low[i], high[i])
-                g[k, places[i]] += h * walls * first
-                Q[k, places[i], places[i]] += h * walls * second
+            for j in range(nv):
+                Q[k, i, j] = weighed[i, j]
+        for i in range(len(limits)):
+            at, place, slope, limit = limits[i]
+            _, first, second = barrier(slope * (q[k, int(at)] - limit))
+            j, weight = int(place), h * walls * slope
+            g[k, j] += weight * first
+            Q[k, j, j] += weight * slope * second
     for k in range(N):
         for i in range(tau.shape[1]):
             r[k, i], R[k, i] = h * effort[i] * tau[k, i], h * effort[i]

@@ -118,14 +118,6 @@ def cross(a, b):
 
 
 @njit(cache=True)
-def add_at(into, i, j, part, factor):
-    """Adds factor times a matrix to a part of another that begins at (i, j)."""
-    for a in range(part.shape[0]):
-        for b in range(part.shape[1]):
-            into[i + a, j + b] += factor * part[a, b]
-
-
-@njit(cache=True)
 def product(A, B):
     """A B of a matrix and a matrix or vector."""
     return A @ B
@@ -221,12 +213,13 @@ def reduced(C):
         for j in range(n):
             R[i, j] = C[i, j]
     for i in range(m):
-        best = 0
+        best, most = 0, 0.0
         for j in range(n):
+            most = max(most, abs(C[i, j]))
             if abs(R[i, j]) > abs(R[i, best]):
                 best = j
         pivot, dependent[i] = R[i, best], best
-        if abs(pivot) < 1e-12 * np.abs(C[i]).max() or pivot == 0:
+        if abs(pivot) < 1e-12 * most or pivot == 0:
             raise np.linalg.LinAlgError("rows depend on each other")
         for j in range(n + m):
             R[i, j] /= pivot
@@ -236,50 +229,3 @@ def reduced(C):
                 for j in range(n + m):
                     R[k, j] -= factor * R[i, j]
     return dependent, R
-
-
-@njit(cache=True)
-def saddle(H, C, B, e):
-    """X (n, k) and Y (m, k) of
-
-        H X - C'Y = B,   C X = (0, ..., 0, e)
-
-    by constraint embedding (arXiv 2311.13732): m rows of X follow from the others,
-    which are left with a system N'H N, C N = 0. For n = 38, m = 24, k = 85, HAMR's
-    loops, it takes a third of the time of the whole system.
-
-    Args:
-        H, C, B, e: (n, n), (m, n), m <= n, (n, k) and (m,).
-
-    Raises:
-        LinAlgError: where H or the rows of C leave X undetermined.
-    """
-    if len(C) == 0:
-        return solved(H, B), np.zeros((0, B.shape[1]))
-    dependent, R = reduced(C)
-    (m, n), k = C.shape, B.shape[1]
-    N, at, is_free = np.zeros((n, n - m)), np.zeros(n), np.ones(n, np.bool_)
-    for i in dependent:
-        is_free[i] = False
-    for a, j in enumerate(np.flatnonzero(is_free)):
-        N[j, a] = 1.0
-        for i in range(m):
-            N[dependent[i], a] = -R[i, j]
-    H_d, W, rest = np.empty((m, n)), np.empty((m, m)), B.copy()
-    for i in range(m):
-        for j in range(n):
-            H_d[i, j] = H[dependent[i], j]
-        for j in range(m):
-            W[i, j] = R[i, n + j]
-            at[dependent[i]] += R[i, n + j] * e[j]
-    by_at = product(H, at)
-    for i in range(n):
-        rest[i, k - 1] -= by_at[i]
-    X = product(N, solved(t_product(N, product(H, N)), t_product(N, rest)))
-    for i in range(n):
-        X[i, k - 1] += at[i]
-    Y = product(H_d, X)
-    for i in range(m):
-        for j in range(k):
-            Y[i, j] -= B[dependent[i], j]
-    return X, t_product(W, Y)

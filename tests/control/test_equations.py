@@ -9,20 +9,15 @@ from scipy.optimize import minimize
 
 from drakebots import build_robot, load
 from drakebots.control import MpcCost, MpcProblem
-from drakebots.control.riccati import (
-    contact_rows,
-    eliminate,
-    misses,
-    multipliers,
-    regulate,
-    steps_of_forces,
-)
+from drakebots.control.riccati import directed, eliminate, gains, regulate
 from drakebots.control.stage import (
     Stage,
     barrier,
+    contact_rows,
     cost_model,
     cost_value,
     difference,
+    misses,
     retract,
     turn_columns,
     turn_rows,
@@ -217,69 +212,100 @@ def test_slopes_of_relaxed_contact():
         np.testing.assert_allclose(drag[i], block, rtol=1e-6)
 
 
-def test_eliminated_intervals_meet_the_linearised_rows(looped):
-    """x+ and the forces of `eliminate` put back into finite differences of all rows."""
+@pytest.fixture(scope="module")
+def step(looped):
+    """A Newton step of two intervals, as `directed` takes it, and all rows, and
+    velocities, after any steps of positions, efforts, forces and loops."""
     rng, stage, h, N = np.random.default_rng(6), looped, 0.03, 2
-    n, B = stage.sizes, looped.problem.robot.plant.MakeActuationMatrix()
-    q0, v0 = _random(stage, 7)[0][None], rng.normal(size=(1, n["nv"]))
-    v1, tau = rng.normal(size=(1, n["nv"])), rng.normal(size=(1, n["nu"]))
-    q1 = retract(stage.bases, q0, h * v1)
-    f, l = rng.normal(size=(1, 3 * n["nc"])), rng.normal(size=(1, n["nl"]))  # noqa: E741
-    f[:, 2::3] += 3
-    scale, mu, slip = (0.02, 60.0, 1e-3), 0.7, 0.05
-    contact = (*scale[:2], mu, slip), np.full(N, scale[2])
+    n, bases = stage.sizes, looped.bases
+    nv, nu = n["nv"], n["nu"]
+    B = np.ascontiguousarray(looped.problem.robot.plant.MakeActuationMatrix())
+    q, v = [_random(stage, 7)[0]], rng.normal(size=(N + 1, nv))
+    for k in range(N):
+        q.append(retract(bases, q[k][None], h * v[k + 1][None])[0])
+    q, tau = np.array(q), rng.normal(size=(N, nu))
+    f, l = rng.normal(size=(N, 3 * n["nc"])), rng.normal(size=(N, n["nl"]))  # noqa: E741
+    f[:, 2::3] += 8  # within the cones of friction, where slopes are exact
+    contact = (0.02, 60.0, 0.7, 0.05), np.full(N, 1e-3)
+    a = np.diff(v, axis=0) / h
+    each = [stage.functions[1](q[k + 1], v[k + 1], a[k], f[k], l[k]) for k in range(N)]
+    out = [np.array([np.array(one[i]) for one in each]) for i in range(10)]
+    values = tuple(x[:, :, 0] for x in out[:4])
+    slopes = tuple(np.ascontiguousarray(x.transpose(0, 2, 1)) for x in out[4:])
+    found = eliminate(bases, h, v[1:], B, tau, f, values, slopes, *contact)
+    Q = rng.normal(size=(N + 1, nv, nv))
+    Q, S = Q @ Q.transpose(0, 2, 1), rng.uniform(1, 2, size=(N + 1, nv))
+    costs = Q, S, rng.normal(size=(N + 1, 2 * nv)), np.ones((N, nu)), tau[::-1].copy()
+    free = np.full((N, nu), np.inf)
+    at = bases, h, B, costs, found, slopes[3], -free, free
 
-    def rows(d0, dv0, du, d1, df, dl):
-        at0 = retract(stage.bases, q0, d0[None])
-        at1 = retract(stage.bases, q1, d1[None])
-        v = difference(stage.bases, at1, at0)[0] / h
-        a = (v - v0[0] - dv0) / h
-        force = f[0] + df
-        out = _values(stage, at1[0], v, a, force, l[0] + dl)
-        R, gap, slide, c = (x.ravel() for x in out)
-        contact = contact_rows(gap, slide, force, scale, mu, slip)[0]
-        return np.concatenate([R - B @ (tau[0] + du), contact.ravel(), c]), v
+    def rows(d, du, df, dl):
+        there = np.array([q[0], *(retract(bases, q[1:], d))])
+        rates = np.vstack([v[:1], difference(bases, there[1:], there[:-1]) / h])
+        a = np.diff(rates, axis=0) / h
+        each = [
+            _values(stage, there[k + 1], rates[k + 1], a[k], f[k] + df[k], l[k] + dl[k])
+            for k in range(N)
+        ]
+        values = tuple(np.array(x)[:, :, 0] for x in zip(*each))
+        return misses(values, (tau + du) @ B.T, f + df, *contact), rates
 
-    out = [np.array(x) for x in stage.functions[1](q1, v1, (v1 - v0) / h, f, l)]
-    values = tuple(np.tile(x.ravel(), (N, 1)) for x in out[:4])
-    slopes = tuple(np.ascontiguousarray(np.tile(x.T, (N, 1, 1))) for x in out[4:])
-    (A, b, c, E), (G, D, systems, C) = eliminate(
-        stage.bases,
-        h,
-        np.tile(v1, (N, 1)),
-        np.ascontiguousarray(B),
-        np.tile(tau, (N, 1)),
-        np.tile(f, (N, 1)),
-        values,
-        slopes,
-        *contact,
-    )
-    np.testing.assert_array_equal(A[0], A[1])
-    effort = np.tile(tau @ B.T, (N, 1))
-    now = misses(values, effort, np.tile(f, (N, 1)), *contact)
-    price = rng.normal(size=(N, n["nv"]))
-    y = multipliers(price, systems, C, slopes[3], slopes[5])
-    np.testing.assert_allclose(y[0] @ now[0], price[0] @ c[0], rtol=1e-9)
-    x, u = 1e-1 * rng.normal(size=2 * n["nv"]), 1e-1 * rng.normal(size=n["nu"])
-    end = A[0] @ x + b[0] @ u + c[0]
-    ends, both = np.tile(np.r_[end, end], (N + 1, 1)), np.tile(u, (N, 1))
-    ends[0] = x
-    df, dl = steps_of_forces(ends, both, G, D)
-    steps = [*np.split(x, 2), u, end, df[0], dl[0]]
-    rates = np.eye(n["nv"])
-    turn_rows(stage.bases, E[0], rates)
-    v_end = (rates @ end - rates.T @ x[: n["nv"]]) / h
+    return at, rows
 
-    def along(s):
-        return rows(*(s * step for step in steps))
 
-    (now, _), small = along(0.0), 1e-6
-    (up, v_up), (down, v_down) = along(small), along(-small)
-    change = (up - down) / (2 * small)
+def _along(rows, moves, small=1e-6):
+    """Slopes of rows, and of velocities, along steps."""
+    up, v_up = rows(*(small * move for move in moves))
+    down, v_down = rows(*(-small * move for move in moves))
+    return (up - down) / (2 * small), (v_up - v_down) / (2 * small)
+
+
+def test_a_newton_step_meets_the_linearised_rows(step):
+    """By finite differences of all rows along it."""
+    at, rows = step
+    (x, u, df, dl), _, _ = directed(*at)
+    nv = x.shape[1] // 2
+    moves = x[1:, :nv], u, df, dl
+    now, _ = rows(*(0 * move for move in moves))
+    change, faster = _along(rows, moves)
     assert np.abs(now + change).max() < 1e-5 * np.abs(now).max()
-    np.testing.assert_allclose(
-        (v_up - v_down) / (2 * small), v_end, atol=1e-5 * np.abs(v_end).max()
+    v = x[:, nv:]
+    np.testing.assert_allclose(faster, v, atol=1e-5 * np.abs(v).max())
+
+
+def test_a_newton_step_is_the_optimum_by_its_multipliers(step):
+    """Costs and priced rows do not change along any steps of all unknowns."""
+    at, rows = step
+    (x, u, df, dl), y, _ = directed(*at)
+    (Q, S, g, R, r), nv = at[3], x.shape[1] // 2
+    rng = np.random.default_rng(8)
+    by_d = np.einsum("kij,kj->ki", Q, x[:, :nv]) + g[:, :nv]
+    by_v = S * x[:, nv:] + g[:, nv:]
+    for scale in np.eye(4)[[0, 0, 0, 1, 2, 3]]:
+        moves = [
+            s * rng.normal(size=part.shape)
+            for s, part in zip(scale, (x[1:, :nv], u, df, dl))
+        ]
+        change, faster = _along(rows, moves)
+        parts = [y * change, by_d[1:] * moves[0], by_v * faster, (R * u + r) * moves[1]]
+        size = max(np.abs(part).sum() for part in parts)
+        assert abs(sum(part.sum() for part in parts)) < 1e-6 * size
+
+
+def test_gains_of_free_coordinates_are_those_of_all(step):
+    """On steps that keep the loops, by positions and velocities of each knot."""
+    (bases, h, *_, (_, knots, _), _, _, _) = at = step[0]
+    K = directed(*at)[2]
+    found, rng, nf = (
+        gains(bases, h, knots, K),
+        np.random.default_rng(9),
+        K.shape[2] // 2,
     )
+    z = rng.normal(size=2 * nf)
+    first = np.r_[z[:nf] @ knots.N[0], z[nf:] @ knots.N[0]]
+    second = np.r_[z[:nf] @ knots.N[1], z @ knots.U[0]]
+    for k, x in enumerate((first, second)):
+        np.testing.assert_allclose(found[k] @ x, K[k] @ z, atol=1e-9 * np.abs(K).max())
 
 
 def test_cost_model_is_the_costs_gradient():
@@ -295,13 +321,11 @@ def test_cost_model_is_the_costs_gradient():
         terminal_position=4.0,
     )
     weights = (*(np.array(w) for w in cost.arrays(8, 2)), 0.2)
-    low, high = np.full(9, -np.inf), np.full(9, np.inf)
-    low[7], high[7], high[8] = -2, 3, 0.1  # the last is passed by some knots
-    places = np.array([-1] * 7 + [6, 7])
-    limits = low, high
+    # Of two coordinates, one on both sides; the other is passed by some knots.
+    limits = np.array([[7, 6, 0.4, -2.0], [7, 6, -0.4, 3.0], [8, 7, -1.0, 0.1]])
 
     def of(function, q=q, v=v, tau=tau):
-        return function(BASE, h, q, v, tau, wanted, weights, limits, places)
+        return function(BASE, h, q, v, tau, wanted, weights, limits)
 
     Q, S, g, R, r = of(cost_model)
     zero = np.zeros(8)
@@ -340,34 +364,29 @@ def test_relaxed_barrier_is_smooth(z):
         assert value == pytest.approx(-np.log(z))
 
 
-@pytest.mark.parametrize("bases", [np.zeros((0, 2), int), np.array([[0, 1]])])
-def test_steps_within_limits_are_the_quadratic_programs(bases):
+def test_steps_within_limits_are_the_quadratic_programs():
     """Against a dense quadratic program over the efforts, solved to its optimum."""
-    rng, N, nv, nu, h = np.random.default_rng(9), 6, 4, 2, 0.6
-    A = 0.3 * rng.normal(size=(N, nv, 2 * nv))
-    b, c = rng.normal(size=(N, nv, nu)), rng.normal(size=(N, nv))
-    E = 0.5 * rng.normal(size=(N, len(bases), 3, 3))
-    Q = np.array([np.diag(rng.uniform(0.5, 1, 2 * nv)) for _ in range(N + 1)])
-    by_parts = Q[:, :nv, :nv].copy(), Q.diagonal(axis1=1, axis2=2)[:, nv:].copy()
-    q, R, r = rng.normal(size=(N + 1, 2 * nv)), np.full((N, nu), 0.3), np.zeros((N, nu))
+    rng, N, n, nu = np.random.default_rng(9), 6, 4, 2
+    F = rng.normal(size=(N, n, 2 * n + nu + 1))
+    F[:, :, : 2 * n] *= 0.3
+    V = rng.normal(size=(N + 1, 2 * n, 2 * n))
+    V, s = 0.1 * V @ V.transpose(0, 2, 1), rng.normal(size=(N + 1, 2 * n))
+    R, r = np.full((N, nu), 0.3), rng.normal(size=(N, nu))
     limit = np.full((N, nu), 0.4)
 
-    def ahead(k, x, u):
-        d, turned = A[k] @ x + b[k] @ u + c[k], np.eye(nv)
-        turn_rows(bases, E[k], turned)
-        return np.r_[d, (turned @ d - turned.T @ x[:nv]) / h]
+    def ahead(k, z, u):
+        return np.r_[F[k] @ np.r_[z, u, 1.0], z[:n]]
 
     def cost(u):
-        x, total = np.zeros(2 * nv), 0.0
+        z, total = np.zeros(2 * n), 0.0
         for k in range(N):
-            total += 0.5 * u[k] @ (R[k] * u[k])
-            x = ahead(k, x, u[k])
-            total += 0.5 * x @ Q[k + 1] @ x + q[k + 1] @ x
+            total += 0.5 * u[k] @ (R[k] * u[k]) + r[k] @ u[k]
+            z = ahead(k, z, u[k])
+            total += 0.5 * z @ V[k + 1] @ z + s[k + 1] @ z
         return total
 
     for low, high in ((-1e9 * limit, 1e9 * limit), (-limit, limit)):
-        problem = bases, h, (A, b, c, E), *by_parts, q, R, r, low, high
-        x, u, K, _ = regulate(*problem)
+        z, u, K = regulate(F, (V, s), R, r, low, high)
         best = minimize(
             lambda u: cost(u.reshape(N, nu)),
             np.zeros(N * nu),
@@ -377,6 +396,6 @@ def test_steps_within_limits_are_the_quadratic_programs(bases):
         assert cost(u) == pytest.approx(best.fun, rel=1e-6)
         assert (low <= u).all() and (u <= high).all()
         for k in range(N):
-            np.testing.assert_allclose(x[k + 1], ahead(k, x[k], u[k]), atol=1e-6)
+            np.testing.assert_allclose(z[k + 1], ahead(k, z[k], u[k]), atol=1e-6)
     assert np.sum(np.abs(u) == 0.4) > 3
     assert not K[np.abs(u) == 0.4].any()
