@@ -40,25 +40,23 @@ PASSES = 5
 """Times that a step is solved again within limits; the last is clipped."""
 
 
-Knots = namedtuple("Knots", "N a U w free spans E")
-"""Steps of knots by those of free coordinates: d = N y + a, dv+ = U (y+, y) + w.
+Knots = namedtuple("Knots", "N a w free spans E")
+"""Steps of knots by those of free coordinates: d = N y + a, dv+ = U (y+, y) + w,
+with U by :func:`rates`.
 
 Attributes:
     N: transposed (N + 1, nf, nv); the first knot has the second one's.
     a: (N + 1, nv).
-    U: transposed (N, 2 nf, nv).
     w: (N, nv).
     free: which coordinates are y (N + 1, nf).
     spans: where rows of N and U have entries (N + 1, nf, 2).
     E: blocks of `stage.turns` (N, n, 3, 3).
 """
 
-Rows = namedtuple("Rows", "D K M r G C inverse dependent W")
-"""Rows of dynamics by what they are linear in, and what tells forces and prices.
+Rows = namedtuple("Rows", "G C inverse dependent W")
+"""What tells the forces of an interval and the prices of its rows.
 
 Attributes:
-    D, K, M: slopes by d+, by dv+, and the mass matrix, transposed (N, nv, nv).
-    r: (N, nv).
     G: of df = -G (d+, dv+, 1) (N, 3 nc, 2 nv + 1).
     C: by which forces of a foot answer to its rows (N, nc, 3, 3).
     inverse: of what multiplies y+, N'(D N + K U), of every interval (N, nf, nf).
@@ -71,19 +69,10 @@ Attributes:
 def _add(W, spans, X, into, factor):
     """Adds factor W X to a matrix; a row of W has entries within its span only."""
     for row in range(len(W)):
-        k, last = spans[row]
-        while k + 4 <= last:
-            a, b = factor * W[row, k], factor * W[row, k + 1]
-            c, d = factor * W[row, k + 2], factor * W[row, k + 3]
+        for k in range(spans[row, 0], spans[row, 1]):
+            w = factor * W[row, k]
             for i in range(X.shape[1]):
-                more = a * X[k, i] + b * X[k + 1, i] + c * X[k + 2, i] + d * X[k + 3, i]
-                into[row, i] += more
-            k += 4
-        while k < last:
-            a = factor * W[row, k]
-            for i in range(X.shape[1]):
-                into[row, i] += a * X[k, i]
-            k += 1
+                into[row, i] += w * X[k, i]
 
 
 @njit(cache=True)
@@ -91,8 +80,10 @@ def _spans(bases, N):
     """First and last entry of each row of N, and of what `turn_columns` makes of it."""
     out = np.empty((len(N), 2), np.int64)
     for i in range(len(N)):
-        entries = np.flatnonzero(N[i])
-        first, last = entries[0], entries[-1] + 1
+        first, last = N.shape[1], 0
+        for j in range(N.shape[1]):
+            if N[i, j] != 0.0:
+                first, last = min(first, j), j + 1
         for j in bases[:, 1]:
             if first < j + 3 and last > j:
                 first, last = min(first, j), max(last, j + 3)
@@ -144,52 +135,58 @@ def _embed(C, e, N, a, free, dependent, W):
 
 
 @njit(cache=True)
-def _knots(bases, h, v, loops, slopes):
-    """`Knots` of a horizon, and the dependent coordinates and W of `Rows`."""
-    (count, nv), nl = v.shape, loops.shape[1]
-    nf, rate = nv - nl, 1 / h
-    N, a = np.zeros((count + 1, nf, nv)), np.zeros((count + 1, nv))
-    free, spans = (
-        np.empty((count + 1, nf), np.int64),
-        np.empty((count + 1, nf, 2), np.int64),
-    )
-    dependent, W = np.empty((count, nl), np.int64), np.empty((count, nl, nl))
-    U, w = np.empty((count, 2 * nf, nv)), np.empty((count, nv))
-    E = np.empty((count, len(bases), 3, 3))
-    for k in range(count):
-        at = N[k + 1], a[k + 1], free[k + 1], dependent[k], W[k]
-        _embed(transposed(slopes[k]), -loops[k], *at)
-        spans[k + 1] = _spans(bases, N[k + 1])
-    N[0], free[0], spans[0] = N[1], free[1], spans[1]
-    for k in range(count):
-        E[k], ends = turns(bases, h * v[k]), np.empty((2, nv))
-        for j in range(nv):
-            ends[0, j], ends[1, j] = rate * a[k + 1, j], -rate * a[k, j]
-            for i in range(nf):
-                U[k, i, j], U[k, nf + i, j] = rate * N[k + 1, i, j], -rate * N[k, i, j]
-        # Transposed, (E1 X)' = X'E', and E0 = E1'.
-        for part, middle in ((U[k], nf), (ends, 1)):
-            turn_columns(bases, E[k].transpose(0, 2, 1), part[:middle])
-            turn_columns(bases, E[k], part[middle:])
-        for j in range(nv):
-            w[k, j] = ends[0, j] + ends[1, j]
-    return Knots(N, a, U, w, free, spans, E), dependent, W
+def rates(bases, h, E, after, before):
+    """E1 after / h and -E0 before / h of rows, one below the other: (E1 X)' = X'E'."""
+    n, rate = len(after), 1 / h
+    out = np.empty((2 * n, after.shape[1]))
+    for i in range(n):
+        for j in range(after.shape[1]):
+            out[i, j], out[n + i, j] = rate * after[i, j], -rate * before[i, j]
+    turn_columns(bases, E.transpose(0, 2, 1), out[:n])
+    turn_columns(bases, E, out[n:])
+    return out
 
 
 @njit(cache=True)
-def _reduce(k, rate, knots, D, K, M, r, B):
+def _knots(bases, h, v, loops, slopes):
+    """`Knots` of a horizon, and the dependent coordinates and W of `Rows`."""
+    (count, nv), nl = v.shape, loops.shape[1]
+    nf = nv - nl
+    N, a = np.zeros((count + 1, nf, nv)), np.zeros((count + 1, nv))
+    free = np.empty((count + 1, nf), np.int64)
+    spans = np.empty((count + 1, nf, 2), np.int64)
+    dependent, W = np.empty((count, nl), np.int64), np.empty((count, nl, nl))
+    w, E = np.empty((count, nv)), np.empty((count, len(bases), 3, 3))
+    for k in range(count):
+        if nl > 0 or k == 0:
+            at = N[k + 1], a[k + 1], free[k + 1], dependent[k], W[k]
+            _embed(transposed(slopes[k]), -loops[k], *at)
+            spans[k + 1] = _spans(bases, N[k + 1])
+        else:
+            N[k + 1], free[k + 1], spans[k + 1] = N[k], free[k], spans[k]
+    N[0], free[0], spans[0] = N[1], free[1], spans[1]
+    for k in range(count):
+        E[k] = turns(bases, h * v[k])
+        w[k] = rates(bases, h, E[k], a[k + 1 : k + 2], a[k : k + 1]).sum(axis=0)
+    return Knots(N, a, w, free, spans, E), dependent, W
+
+
+@njit(cache=True)
+def _reduce(k, bases, h, knots, D, K, M, r, B):
     """F of one interval, and the inverse of what multiplies y+."""
-    N, U, w, spans = knots.N, knots.U, knots.w, knots.spans
+    N, w, E, spans = knots.N, knots.w, knots.E, knots.spans
+    U, rate = rates(bases, h, E[k], N[k + 1], N[k]), 1 / h
     nf, nv = N[k].shape
     two, three, one = 2 * nf, 3 * nf, 3 * nf + B.shape[1]
     # Transposed: what multiplies y+, and the right sides by y, y-, u and 1.
     ends, rest = np.zeros((one + 1, nv)), r.copy()
     _add(N[k + 1], spans[k + 1], D, ends[:nf], 1.0)
-    _add(U[k, :nf], spans[k + 1], K, ends[:nf], 1.0)
-    _add(U[k, nf:], spans[k], K, ends[nf:two], -1.0)
+    _add(U[:nf], spans[k + 1], K, ends[:nf], 1.0)
+    _add(U[nf:], spans[k], K, ends[nf:two], -1.0)
     if k > 0:
-        _add(U[k - 1, :nf], spans[k], M, ends[nf:two], rate)
-        _add(U[k - 1, nf:], spans[k - 1], M, ends[two:three], rate)
+        U = rates(bases, h, E[k - 1], N[k], N[k - 1])
+        _add(U[:nf], spans[k], M, ends[nf:two], rate)
+        _add(U[nf:], spans[k - 1], M, ends[two:three], rate)
     else:
         _add(N[0], spans[0], M, ends[two:three], rate)
     if nf < nv:
@@ -232,77 +229,84 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
     N, nv = R.shape
     nu, nf, nc = B.shape[1], nv - loops.shape[1], gap.shape[1]
     F, inverse = np.empty((N, nf, 2 * nf + nu + 1)), np.empty((N, nf, nf))
-    D, K = np.empty((N, nv, nv)), np.empty((N, nv, nv))
-    r, G = np.empty((N, nv)), np.zeros((N, 3 * nc, 2 * nv + 1))
-    C = np.empty((N, nc, 3, 3))
+    D, K, r = np.empty((nv, nv)), np.empty((nv, nv)), np.empty(nv)
+    G, C = np.zeros((N, 3 * nc, 2 * nv + 1)), np.empty((N, nc, 3, 3))
     length, force, friction, slip = contact
     knots, dependent, W = _knots(bases, h, v, loops, Cd)
     rate = 1 / h
     for k in range(N):
         J, scale = transposed(feet[k]), (length, force, relaxed[k])
         touch = contact_rows(gap[k], slide[k], f[k], scale, friction, slip)
-        S = transposed(Sd[k])
-        C[k] = _forces(touch, slide[k], f[k], J, S, friction, G[k])
+        C[k] = _forces(touch, slide[k], f[k], J, transposed(Sd[k]), friction, G[k])
         pushed, pull = t_product(G[k], J), product(B, tau[k])
         for i in range(nv):
-            r[k, i] = R[k, i] - pull[i] + pushed[2 * nv, i]
+            r[i] = R[k, i] - pull[i] + pushed[2 * nv, i]
             for j in range(nv):
-                D[k, i, j] = Rd[k, i, j] + pushed[i, j]
-                K[k, i, j] = Rv[k, i, j] + rate * mass[k, i, j] + pushed[nv + i, j]
-        at = D[k], K[k], mass[k], r[k], B
-        F[k], inverse[k] = _reduce(k, rate, knots, *at)
-    return F, knots, Rows(D, K, mass, r, G, C, inverse, dependent, W)
+                D[i, j] = Rd[k, i, j] + pushed[i, j]
+                K[i, j] = Rv[k, i, j] + rate * mass[k, i, j] + pushed[nv + i, j]
+        F[k], inverse[k] = _reduce(k, bases, h, knots, D, K, mass[k], r, B)
+    return F, knots, Rows(G, C, inverse, dependent, W)
 
 
 @njit(cache=True)
-def steps_of(knots, z):
+def steps_of(bases, h, knots, z):
     """Steps d and dv of all knots (N + 1, 2 nv), by z = (y, y-) (N + 1, 2 nf)."""
     count, nf, nv = knots.N.shape
-    out = np.zeros((count, 2 * nv))
+    d, dv = np.zeros((count, nv)), np.zeros((count, nv))
     for k in range(1, count):
-        d, rate = product(z[k, :nf], knots.N[k]), product(z[k], knots.U[k - 1])
-        out[k, :nv], out[k, nv:] = d + knots.a[k], rate + knots.w[k - 1]
-    return out
+        d[k] = product(z[k, :nf], knots.N[k]) + knots.a[k]
+        both = rates(bases, h, knots.E[k - 1], d[k : k + 1], d[k - 1 : k])
+        dv[k] = both[0] + both[1]
+    return np.hstack((d, dv))
 
 
 @njit(cache=True)
-def steps_of_forces(h, x, u, B, rows):
-    """Steps of forces (N, 3 nc) and loops (N, nl), by those of knots (N + 1, 2 nv) and
-    efforts."""
-    (N, nf, _), nl, nv = rows.G.shape, rows.dependent.shape[1], len(B)
+def steps_of_forces(h, x, pull, now, slopes, rows):
+    """Steps of forces (N, 3 nc) and loops (N, nl).
+
+    Args:
+        h: step.
+        x: steps of all knots (N + 1, 2 nv).
+        pull: B u (N, nv), by the steps of efforts.
+        now: rows of dynamics, as `stage.misses` has them first (N, nv or more).
+        slopes: as :func:`eliminate` takes them.
+        rows: from there.
+    """
+    Rd, Rv, mass, feet, _, _ = slopes
+    (N, nf, _), nl, nv = rows.G.shape, rows.dependent.shape[1], pull.shape[1]
     df, dl, end = np.empty((N, nf)), np.zeros((N, nl)), np.ones(2 * nv + 1)
     for k in range(N):
         end[: 2 * nv] = x[k + 1]
         df[k] = -product(rows.G[k], end)
         if nl > 0:
-            d, v = product(x[k + 1, :nv], rows.D[k]), product(x[k + 1, nv:], rows.K[k])
-            started, pull = product(x[k, nv:], rows.M[k]), product(B, u[k])
+            d, v, faster = x[k + 1, :nv], x[k + 1, nv:], x[k + 1, nv:] - x[k, nv:]
+            left = product(d, Rd[k]) + product(v, Rv[k]) - product(feet[k], df[k])
+            left += now[k, :nv] + product(faster, mass[k]) / h - pull[k]
             for i in range(nl):
-                j = rows.dependent[k, i]
-                left = d[j] + v[j] - started[j] / h + rows.r[k, j] - pull[j]
                 for m in range(nl):
-                    dl[k, m] += rows.W[k, i, m] * left
+                    dl[k, m] += rows.W[k, i, m] * left[rows.dependent[k, i]]
     return df, dl
 
 
 @njit(cache=True)
-def multipliers(bases, h, x, model, knots, rows, feet):
+def multipliers(bases, h, x, model, slopes, knots, rows):
     """What each row of `stage.misses` (N, nv + 3 nc + nl) would cost. From the last
     interval to the first the slope of all costs and rows by d+ is zero,
 
-        q_d + D'y + (E1'p - E0'p+) / h + C'y_l = 0,    p = q_v + K'y - M'y+ / h
+        q_d + D'm + (E1'p - E0'p+) / h + C'm_l = 0,    p = q_v + K'm - M'm+ / h
 
-    with q the slopes of the costs at the end of the step.
+    with q the slopes of the costs at the end of the step, and m those of dynamics.
 
     Args:
         bases, h: see `stage`, and the step.
         x: steps (d, dv) of all knots (N + 1, 2 nv).
-        model: Q, S and g of `cost_model`.
-        knots, rows: from :func:`eliminate`.
-        feet: slopes of feet, transposed, of every interval (N, nv, 3 nc).
+        model: that of `cost_model`.
+        slopes: as :func:`eliminate` takes them.
+        knots, rows: from there.
     """
+    Rd, Rv, mass, feet, _, _ = slopes
     (N, nv, nf), nl = feet.shape, rows.dependent.shape[1]
-    out, (Q, S, g) = np.zeros((N, nv + nf + nl)), model
+    out, (Q, S, g, _, _) = np.zeros((N, nv + nf + nl)), model
     p, turned = np.zeros(nv), np.zeros((2, nv))
     for k in range(N - 1, -1, -1):
         E, end, W = knots.E[k], x[k + 1], rows.W[k]
@@ -310,7 +314,7 @@ def multipliers(bases, h, x, model, knots, rows, feet):
         if k + 1 < N:
             turned[1] = p
             turn_columns(bases, knots.E[k + 1].transpose(0, 2, 1), turned[1:])
-            taken = product(rows.M[k + 1], out[k + 1, :nv])
+            taken = product(mass[k + 1], out[k + 1, :nv])
         for i in range(nv):
             p[i] = S[k + 1, i] * end[nv + i] + g[k + 1, nv + i] - taken[i] / h
         turned[0] = p
@@ -318,20 +322,22 @@ def multipliers(bases, h, x, model, knots, rows, feet):
         for i in range(nv):
             slope[i] += g[k + 1, i] + (turned[0, i] - turned[1, i]) / h
         free = product(product(knots.N[k + 1], slope), rows.inverse[k])
-        y = -product(free, knots.N[k + 1])
-        by_d, by_v = product(rows.D[k], y), product(rows.K[k], y)
-        by_force, turned[0] = product(y, feet[k]), by_v
-        turn_columns(bases, E, turned[:1])
+        price = -product(free, knots.N[k + 1])
+        by_force = product(price, feet[k])
+        pushed, by_d = product(by_force, rows.G[k]), product(Rd[k], price)
+        by_v, by_a = product(Rv[k], price), product(mass[k], price)
         for i in range(nv):
-            out[k, i] = y[i]
-            p[i] += by_v[i]
+            out[k, i] = price[i]
+            turned[0, i] = by_v[i] + by_a[i] / h + pushed[nv + i]
+            p[i] += turned[0, i]
+        turn_columns(bases, E, turned[:1])
         for i in range(nf):
             foot, a = i // 3, i % 3
             for j in range(3):
                 out[k, nv + i] += rows.C[k, foot, j, a] * by_force[3 * foot + j]
         for i in range(nl):
             j = rows.dependent[k, i]
-            left = slope[j] + by_d[j] + turned[0, j] / h
+            left = slope[j] + by_d[j] + pushed[j] + turned[0, j] / h
             for m in range(nl):
                 out[k, nv + nf + m] -= W[i, m] * left
     return out
@@ -341,32 +347,27 @@ def multipliers(bases, h, x, model, knots, rows, feet):
 
 
 @njit(cache=True)
-def costs_of(knots, model):
-    """Costs of the knots, z'V z / 2 + s'z of z = (y, y-): V (N + 1, 2 nf, 2 nf) and s
-    (N + 1, 2 nf), none of the first; `model` is Q, S and g of `cost_model`."""
-    (Q, S, g), (count, nf, nv) = model, knots.N.shape
-    V, s = np.zeros((count, 2 * nf, 2 * nf)), np.zeros((count, 2 * nf))
-    for k in range(1, count):
-        N, U, w = knots.N[k], knots.U[k - 1], knots.w[k - 1]
-        own, before = knots.spans[k], knots.spans[k - 1]
-        by_d, weighed = np.zeros((nf, nv)), transposed(U * S[k])
-        _add(N, own, Q[k], by_d, 1.0)
-        _add(N, own, transposed(by_d), V[k, :nf], 1.0)
-        _add(U[:nf], own, weighed, V[k, :nf], 1.0)
-        _add(U[nf:], before, weighed, V[k, nf:], 1.0)
-        slope = g[k].copy()
-        if nf < nv:
-            slope[:nv] += product(Q[k], knots.a[k])
-            slope[nv:] += S[k] * w
-        by_y, by_rate = product(N, slope[:nv]), product(U, slope[nv:])
-        for i in range(nf):
-            s[k, i] = by_y[i] + by_rate[i]
-            s[k, nf + i] = by_rate[nf + i]
-    return V, s
+def _charge(k, bases, h, knots, model, V, s):
+    """Adds the costs of a knot after the first, z'V z / 2 + s'z of z = (y, y-), to V
+    (2 nf, 2 nf) and s (2 nf); `model` is that of `cost_model`."""
+    (Q, S, g, _, _), (_, nf, nv) = model, knots.N.shape
+    N, E, w = knots.N[k], knots.E[k - 1], knots.w[k - 1]
+    U = rates(bases, h, E, N, knots.N[k - 1])
+    own, before = knots.spans[k], knots.spans[k - 1]
+    weighed, slope, by_d = transposed(U * S[k]), g[k].copy(), np.zeros((nf, nv))
+    _add(U[:nf], own, weighed, V[:nf], 1.0)
+    _add(U[nf:], before, weighed, V[nf:], 1.0)
+    _add(N, own, Q[k], by_d, 1.0)
+    _add(N, own, transposed(by_d), V[:nf], 1.0)
+    if nf < nv:
+        slope[:nv] += product(Q[k], knots.a[k])
+        slope[nv:] += S[k] * w
+    s[:nf] += product(N, slope[:nv])
+    s += product(U, slope[nv:])
 
 
 @njit(cache=True)
-def _back(F, costs, V, s, into):
+def _back(F, R, r, V, s, into):
     """What is to be paid from the start of one interval, by what is from its end (V and
     s), and its gains: with W = (W11, W10; W10', W00) for V, all costs are
 
@@ -377,8 +378,7 @@ def _back(F, costs, V, s, into):
     Args:
         into: V-, s- and (K, k0) at the start; are written.
     """
-    (V_k, s_k, R, r), (V_0, s_0, K) = costs, into
-    (n, m), nz = F.shape, len(s)
+    (V_0, s_0, K), (n, m), nz = into, F.shape, len(s)
     one, nu = m - 1, m - 1 - nz
     P = product(0.5 * V[:n, :n], F)
     for i in range(n):
@@ -397,12 +397,12 @@ def _back(F, costs, V, s, into):
     K[:] = solved(H, S)
     saved = t_product(S, K)
     for i in range(nz):
-        s_0[i] = s_k[i] + T[i, one] + T[one, i] - saved[i, nz]
+        s_0[i] = T[i, one] + T[one, i] - saved[i, nz]
         for j in range(nz):
             T[i, j] -= 0.5 * saved[i, j]
     for i in range(nz):
         for j in range(nz):
-            V_0[i, j] = V_k[i, j] + T[i, j] + T[j, i]
+            V_0[i, j] = T[i, j] + T[j, i]
     for i in range(n):
         s_0[i] += s[n + i]
         for j in range(n):
@@ -424,7 +424,7 @@ def _clip(F, z, u, K, low, high):
     clipping changed: an unstable horizon runs away else."""
     y = np.zeros_like(z)
     for k in range(len(F)):
-        back = product(K[k], y[k] - z[k])
+        back = product(K[k], np.append(y[k] - z[k], 0.0))
         for i in range(u.shape[1]):
             within = u[k, i] - back[i]
             u[k, i] = min(max(within, low[k, i]), high[k, i])
@@ -435,10 +435,22 @@ def _clip(F, z, u, K, low, high):
 
 
 @njit(cache=True)
-def regulate(F, costs, R, r, low, high):
-    """Steps z (N + 1, 2 n), u (N, nu) and gains K (N, nu, 2 n) of z = (y, y-),
+def _held(F, r, held, kept):
+    """F and r of one interval, with efforts that are held at what is kept."""
+    F, r, first = F.copy(), r.copy(), F.shape[1] - 1 - len(r)
+    for i in np.flatnonzero(held):
+        for row in range(len(F)):
+            F[row, -1] += F[row, first + i] * kept[i]
+            F[row, first + i] = 0.0
+        r[i] = 0.0
+    return F, r
 
-        min sum_k z'V z/2 + s'z + u'R u/2 + r'u,
+
+@njit(cache=True)
+def regulate(bases, h, F, knots, model, low, high):
+    """Steps z = (y, y-) (N + 1, 2 nf) and u (N, nu), and gains (N, nu, 2 nf + 1),
+
+        min sum_k d'Q d/2 + dv'S dv/2 + g'(d, dv) + u'R u/2 + r'u,
         z_0 = 0,   low <= u <= high,   y+ = F (y, y-, u, 1)
 
     A primal-dual active set: efforts that pass a limit are held at it, and held ones
@@ -447,32 +459,36 @@ def regulate(F, costs, R, r, low, high):
     anew: limits are reached early in the horizon.
 
     Args:
-        F: (N, n, 2 n + nu + 1).
-        costs: V (N + 1, 2 n, 2 n) and s (N + 1, 2 n).
-        R, r: diagonals (N, nu) and (N, nu).
+        bases, h: see :func:`eliminate`.
+        F: (N, nf, 2 nf + nu + 1).
+        knots: d and dv by z.
+        model: Q, S, g, R and r of `cost_model`.
         low, high: limits (N, nu).
 
     Returns:
-        z and u; and K, with u = u_0 - K z at every knot.
+        z and u; and K, with u = -K (z, 1) at every knot.
     """
-    (N, n, m), (at_knots, slopes), nu = F.shape, costs, R.shape[1]
-    nz = 2 * n
+    (N, n, _), R, r = F.shape, model[3], model[4]
+    nu, nz = R.shape[1], 2 * n
     held, kept = np.zeros((N, nu), np.bool_), np.zeros((N, nu))
-    free, pull, K = F.copy(), r.copy(), np.empty((N, nu, nz + 1))
-    V, s = at_knots.copy(), slopes.copy()
-    z, u, p = np.zeros((N + 1, nz)), np.empty((N, nu)), np.empty((N, nz))
-    last = N - 1
+    V, s = np.zeros((N + 1, nz, nz)), np.zeros((N + 1, nz))
+    K, z = np.empty((N, nu, nz + 1)), np.zeros((N + 1, nz))
+    u, p, last = np.empty((N, nu)), np.empty((N, nz)), N - 1
+    _charge(N, bases, h, knots, model, V[N], s[N])
     for _ in range(PASSES + 1):
         for k in range(last, -1, -1):
-            own = at_knots[k], slopes[k], R[k], pull[k]
-            _back(free[k], own, V[k + 1], s[k + 1], (V[k], s[k], K[k]))
+            free, pull = F[k], r[k]
+            if held[k].any():
+                free, pull = _held(F[k], r[k], held[k], kept[k])
+            _back(free, R[k], pull, V[k + 1], s[k + 1], (V[k], s[k], K[k]))
+            if k > 0:
+                _charge(k, bases, h, knots, model, V[k], s[k])
         for k in range(N):
             u[k] = -product(K[k], np.append(z[k], 1.0))
-            _ahead(free[k], z[k], u[k], z[k + 1])
+            for i in np.flatnonzero(held[k]):
+                u[k, i] = kept[k, i]
+            _ahead(F[k], z[k], u[k], z[k + 1])
             p[k] = product(V[k + 1], z[k + 1]) + s[k + 1]
-            for i in range(nu):
-                if held[k, i]:
-                    u[k, i] = kept[k, i]
         last, outside = -1, False
         for k in range(N):
             for i in range(nu):
@@ -488,30 +504,21 @@ def regulate(F, costs, R, r, low, high):
                     held[k, i] = outside = True
                     last = k
         if last < 0:
-            break
-        for k in range(last + 1):
-            free[k], pull[k] = F[k], r[k]
-            for i in range(nu):
-                if held[k, i]:
-                    for j in range(n):
-                        free[k, j, m - 1] += F[k, j, nz + i] * kept[k, i]
-                        free[k, j, nz + i] = 0.0
-                    pull[k, i] = 0.0
-    K = K[:, :, :nz].copy()
-    if last >= 0 and outside:
+            return z, u, K
+    if outside:
         z = _clip(F, z, u, K, low, high)
     return z, u, K
 
 
 @njit(cache=True)
-def directed(bases, h, B, model, eliminated, feet, low, high):
+def directed(bases, h, B, model, eliminated, now, slopes, low, high):
     """One Newton step within limits of efforts.
 
     Args:
         bases, h, B: see :func:`eliminate`.
         model: Q, S, g, R and r of `cost_model`.
         eliminated: as from :func:`eliminate`.
-        feet: slopes of feet, transposed, of every interval.
+        now, slopes: rows of `stage.misses`, and slopes as :func:`eliminate` takes them.
         low, high: limits of the step of efforts (N, nu).
 
     Returns:
@@ -519,17 +526,16 @@ def directed(bases, h, B, model, eliminated, feet, low, high):
         loops; :func:`multipliers`; and gains, for :func:`gains`.
     """
     F, knots, rows = eliminated
-    Q, S, g, R, r = model
-    z, u, K = regulate(F, costs_of(knots, (Q, S, g)), R, r, low, high)
-    x = steps_of(knots, z)
-    df, dl = steps_of_forces(h, x, u, B, rows)
-    y = multipliers(bases, h, x, (Q, S, g), knots, rows, feet)
+    z, u, K = regulate(bases, h, F, knots, model, low, high)
+    x = steps_of(bases, h, knots, z)
+    df, dl = steps_of_forces(h, x, u @ B.T, now, slopes, rows)
+    y = multipliers(bases, h, x, model, slopes, knots, rows)
     return (x, u, df, dl), y, K
 
 
 @njit(cache=True)
 def gains(bases, h, knots, K):
-    """K (N, nu, 2 nv) on (d, dv) of each knot, from those on (y, y-) (N, nu, 2 nf):
+    """K (N, nu, 2 nv) on (d, dv) of each knot, from those of :func:`regulate`:
 
     d- = E0^-1 (E1 d - h dv),   y = d in the free coordinates
     """

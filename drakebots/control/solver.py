@@ -297,7 +297,7 @@ class MpcSolver:
             if share:
                 Q = Q + share * np.abs(Q) * np.eye(Q.shape[1])
                 S, R = (1 + share) * S, (1 + share) * R
-            at = *self._at, self._B, (Q, S, g, R, r), eliminated, slopes[3]
+            at = *self._at, self._B, (Q, S, g, R, r), eliminated, now, slopes
             limits = (limit - x.tau for limit in self._efforts)
             (dx, du, *forces), y, K = directed(*at, *limits)
             if not (np.isfinite(dx).all() and np.isfinite(du).all()):
@@ -353,7 +353,9 @@ class MpcSolver:
         N, n = self.problem.knots, self._sizes
         values = self._rows.found if x is self._known else self._values(x)
         rows = self._misses(x, values, self._relaxed)
-        residuals = worst(rows, values[2], self._sizes["nv"], self.problem.slip)
+        most = worst(rows, values[2], self._sizes["nv"], self.problem.slip)
+        names = "dynamics", "contact", "friction", "loops"
+        residuals = dict(zip(names, most.tolist()))
         residuals["contact"] *= self._contact[0]
         K = np.zeros((N, n["nu"], 2 * n["nv"]))
         if feedback is not None:

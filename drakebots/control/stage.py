@@ -337,26 +337,30 @@ def misses(values, effort, f, contact, relaxed):
     return out
 
 
-def worst(rows: np.ndarray, slide: np.ndarray, nv: int, slip: float) -> dict:
+@njit(cache=True)
+def worst(rows, slide, nv, slip):
     """The largest rows of :func:`misses`, infinite for NaN: of dynamics [N m, N], of
-    the normals of contact [1], of friction, over w [N], and of loops [m].
+    normals [1], of friction, over w [N], and of loops [m].
 
     Args:
         rows: as from there.
         slide: p of every interval (N, 2 nc).
         nv, slip: number of velocities, and speed [m/s].
     """
-    N, nc = len(rows), slide.shape[1] // 2
-    loops, sizes = nv + 3 * nc, np.where(np.isnan(rows), np.inf, np.abs(rows))
-    contact = sizes[:, nv:loops].reshape(N, nc, 3)
-    w = np.hypot(np.linalg.norm(slide.reshape(N, nc, 2), axis=2), slip)
-    parts = {
-        "dynamics": sizes[:, :nv],
-        "contact": contact[..., 2],
-        "friction": contact[..., :2] / w[..., None],
-        "loops": sizes[:, loops:],
-    }
-    return {name: float(part.max(initial=0.0)) for name, part in parts.items()}
+    loops = nv + 3 * (slide.shape[1] // 2)
+    most = np.zeros(4)
+    for k in range(len(rows)):
+        for i in range(rows.shape[1]):
+            size, kind, axis = abs(rows[k, i]), 0, (i - nv) % 3
+            if i >= loops:
+                kind = 3
+            elif i >= nv:
+                p = slide[k, 2 * ((i - nv) // 3) :]
+                kind = 1 if axis == 2 else 2
+                if kind == 2:
+                    size /= np.sqrt(p[0] ** 2 + p[1] ** 2 + slip**2)
+            most[kind] = max(most[kind], size if size == size else np.inf)
+    return most
 
 
 # --- the cost ---------------------------------------------------------------

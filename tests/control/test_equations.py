@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from drakebots import build_robot, load
 from drakebots.control import MpcCost, MpcProblem
-from drakebots.control.riccati import directed, eliminate, gains, regulate
+from drakebots.control.riccati import Knots, directed, eliminate, gains, rates, regulate
 from drakebots.control.stage import (
     Stage,
     barrier,
@@ -237,7 +237,8 @@ def step(looped):
     Q, S = Q @ Q.transpose(0, 2, 1), rng.uniform(1, 2, size=(N + 1, nv))
     costs = Q, S, rng.normal(size=(N + 1, 2 * nv)), np.ones((N, nu)), tau[::-1].copy()
     free = np.full((N, nu), np.inf)
-    at = bases, h, B, costs, found, slopes[3], -free, free
+    now = misses(values, tau @ B.T, f, *contact)
+    at = bases, h, B, costs, found, now, slopes, -free, free
 
     def rows(d, du, df, dl):
         there = np.array([q[0], *(retract(bases, q[1:], d))])
@@ -294,7 +295,7 @@ def test_a_newton_step_is_the_optimum_by_its_multipliers(step):
 
 def test_gains_of_free_coordinates_are_those_of_all(step):
     """On steps that keep the loops, by positions and velocities of each knot."""
-    (bases, h, *_, (_, knots, _), _, _, _) = at = step[0]
+    (bases, h, *_, (_, knots, _), _, _, _, _) = at = step[0]
     K = directed(*at)[2]
     found, rng, nf = (
         gains(bases, h, knots, K),
@@ -303,9 +304,12 @@ def test_gains_of_free_coordinates_are_those_of_all(step):
     )
     z = rng.normal(size=2 * nf)
     first = np.r_[z[:nf] @ knots.N[0], z[nf:] @ knots.N[0]]
-    second = np.r_[z[:nf] @ knots.N[1], z @ knots.U[0]]
+    rate = z @ rates(bases, h, knots.E[0], knots.N[1], knots.N[0])
+    second = np.r_[z[:nf] @ knots.N[1], rate]
     for k, x in enumerate((first, second)):
-        np.testing.assert_allclose(found[k] @ x, K[k] @ z, atol=1e-9 * np.abs(K).max())
+        np.testing.assert_allclose(
+            found[k] @ x, K[k, :, :-1] @ z, atol=1e-9 * np.abs(K).max()
+        )
 
 
 def test_cost_model_is_the_costs_gradient():
@@ -366,12 +370,17 @@ def test_relaxed_barrier_is_smooth(z):
 
 def test_steps_within_limits_are_the_quadratic_programs():
     """Against a dense quadratic program over the efforts, solved to its optimum."""
-    rng, N, n, nu = np.random.default_rng(9), 6, 4, 2
+    rng, N, n, nv, nu = np.random.default_rng(9), 6, 4, 7, 2
     F = rng.normal(size=(N, n, 2 * n + nu + 1))
     F[:, :, : 2 * n] *= 0.3
-    V = rng.normal(size=(N + 1, 2 * n, 2 * n))
-    V, s = 0.1 * V @ V.transpose(0, 2, 1), rng.normal(size=(N + 1, 2 * n))
-    R, r = np.full((N, nu), 0.3), rng.normal(size=(N, nu))
+    spans, E = np.tile([0, nv], (N + 1, n, 1)), np.zeros((N, 0, 3, 3))
+    steps = (rng.normal(size=size) for size in ((n, nv), (nv,)))
+    to, a = (np.repeat(x[None], N + 1, axis=0) for x in steps)
+    w, bases, h = rng.normal(size=(N, nv)), np.zeros((0, 2), int), 3.0
+    knots = Knots(to, a, w, np.zeros((N + 1, n), int), spans, E)
+    Q = rng.normal(size=(N + 1, nv, nv))
+    Q, S = 0.1 * Q @ Q.transpose(0, 2, 1), rng.uniform(0, 1, size=(N + 1, nv))
+    g, R, r = rng.normal(size=(N + 1, 2 * nv)), np.full((N, nu), 0.3), np.ones((N, nu))
     limit = np.full((N, nu), 0.4)
 
     def ahead(k, z, u):
@@ -382,11 +391,13 @@ def test_steps_within_limits_are_the_quadratic_programs():
         for k in range(N):
             total += 0.5 * u[k] @ (R[k] * u[k]) + r[k] @ u[k]
             z = ahead(k, z, u[k])
-            total += 0.5 * z @ V[k + 1] @ z + s[k + 1] @ z
+            d, v = z[:n] @ to[k + 1] + a[k + 1], (z[:n] - z[n:]) @ to[k] / h + w[k]
+            total += 0.5 * d @ Q[k + 1] @ d + 0.5 * v @ (S[k + 1] * v)
+            total += g[k + 1] @ np.r_[d, v]
         return total
 
     for low, high in ((-1e9 * limit, 1e9 * limit), (-limit, limit)):
-        z, u, K = regulate(F, (V, s), R, r, low, high)
+        z, u, K = regulate(bases, h, F, knots, (Q, S, g, R, r), low, high)
         best = minimize(
             lambda u: cost(u.reshape(N, nu)),
             np.zeros(N * nu),
@@ -398,4 +409,4 @@ def test_steps_within_limits_are_the_quadratic_programs():
         for k in range(N):
             np.testing.assert_allclose(z[k + 1], ahead(k, z[k], u[k]), atol=1e-6)
     assert np.sum(np.abs(u) == 0.4) > 3
-    assert not K[np.abs(u) == 0.4].any()
+    assert not K[np.abs(u) == 0.4, :-1].any()
