@@ -34,6 +34,7 @@ from drakebots.model import (
     contexts_along,
     gravity,
     joints_of,
+    position_limits,
     slides,
 )
 from drakebots.multibody import Flat, Robot, Terrain, base_body
@@ -614,8 +615,8 @@ def follow_feet(
     """
     plant, out, q = robot.plant, [], np.array(q, float)
     T = _leading(robot, joints)
-    ends = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
-    low, high = (f(q, end)[joints] for f, end in zip((np.minimum, np.maximum), ends))
+    ends = zip((np.minimum, np.maximum), position_limits(plant))
+    low, high = (pick(q, end)[joints] for pick, end in ends)
     # Of joints that follow one another each would be stopped without the others.
     coupled = (T != 0) @ ((T != 0).sum(axis=0) > 1)
     low[coupled], high[coupled] = -np.inf, np.inf

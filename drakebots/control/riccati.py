@@ -136,7 +136,8 @@ def _embed(C, e, N, a, free, dependent, W):
 
 @njit(cache=True)
 def rates(bases, h, E, after, before):
-    """E1 after / h and -E0 before / h of rows, one below the other: (E1 X)' = X'E'."""
+    """What steps of two knots, transposed (n, nv), add to the rate between them:
+    (E1 X)' / h above -(E0 Y)' / h (2 n, nv), for X' `after` and Y' `before`."""
     n, rate = len(after), 1 / h
     out = np.empty((2 * n, after.shape[1]))
     for i in range(n):
@@ -250,7 +251,8 @@ def eliminate(bases, h, v, B, tau, f, values, slopes, contact, relaxed):
 
 @njit(cache=True)
 def steps_of(bases, h, knots, z):
-    """Steps d and dv of all knots (N + 1, 2 nv), by z = (y, y-) (N + 1, 2 nf)."""
+    """Steps d and dv of all knots (N + 1, 2 nv), by z = (y, y-) (N + 1, 2 nf); zero
+    at the first, which is measured."""
     count, nf, nv = knots.N.shape
     d, dv = np.zeros((count, nv)), np.zeros((count, nv))
     for k in range(1, count):
@@ -466,7 +468,8 @@ def regulate(bases, h, F, knots, model, low, high):
         low, high: limits (N, nu).
 
     Returns:
-        z and u; and K, with u = -K (z, 1) at every knot.
+        z and u; and K, with u = -K (z, 1) at every knot whose efforts are within the
+        limits.
     """
     (N, n, _), R, r = F.shape, model[3], model[4]
     nu, nz = R.shape[1], 2 * n
@@ -511,7 +514,7 @@ def regulate(bases, h, F, knots, model, low, high):
 
 
 @njit(cache=True)
-def directed(bases, h, B, model, eliminated, now, slopes, low, high):
+def newton_step(bases, h, B, model, eliminated, now, slopes, low, high):
     """One Newton step within limits of efforts.
 
     Args:

@@ -20,7 +20,7 @@ from time import thread_time
 import numpy as np
 
 from drakebots.control.problem import MpcCost, MpcPlan, MpcProblem, Reference
-from drakebots.control.riccati import directed, eliminate, gains
+from drakebots.control.riccati import eliminate, gains, newton_step
 from drakebots.control.stage import (
     Stage,
     cost_model,
@@ -33,7 +33,7 @@ from drakebots.control.stage import (
 from drakebots.core.checks import RANGES, array, check_value
 from drakebots.core.errors import InvalidInput
 from drakebots.core.units import GRAVITY
-from drakebots.model import gravity, joints_of
+from drakebots.model import gravity, joints_of, position_limits
 from drakebots.trajopt.program import many
 
 LADDER = (1000.0, 100.0, 10.0, 1.0)
@@ -110,7 +110,7 @@ class MpcSolver:
     def _walls(self) -> np.ndarray:
         """Limits of positions as `cost_model` takes them."""
         plant, found = self.problem.robot.plant, []
-        low, high = plant.GetPositionLowerLimits(), plant.GetPositionUpperLimits()
+        low, high = position_limits(plant)
         for joint in joints_of(plant):
             if joint.num_positions() == joint.num_velocities() == 1:
                 at = joint.position_start()
@@ -299,7 +299,7 @@ class MpcSolver:
                 S, R = (1 + share) * S, (1 + share) * R
             at = *self._at, self._B, (Q, S, g, R, r), eliminated, now, slopes
             limits = (limit - x.tau for limit in self._efforts)
-            (dx, du, *forces), y, K = directed(*at, *limits)
+            (dx, du, *forces), y, K = newton_step(*at, *limits)
             if not (np.isfinite(dx).all() and np.isfinite(du).all()):
                 return None, None, False
             moves, y = (dx[:, : self._sizes["nv"]], du, *forces), np.abs(y)

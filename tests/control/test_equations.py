@@ -9,7 +9,14 @@ from scipy.optimize import minimize
 
 from drakebots import build_robot, load
 from drakebots.control import MpcCost, MpcProblem
-from drakebots.control.riccati import Knots, directed, eliminate, gains, rates, regulate
+from drakebots.control.riccati import (
+    Knots,
+    eliminate,
+    gains,
+    newton_step,
+    rates,
+    regulate,
+)
 from drakebots.control.stage import (
     Stage,
     barrier,
@@ -214,7 +221,7 @@ def test_slopes_of_relaxed_contact():
 
 @pytest.fixture(scope="module")
 def step(looped):
-    """A Newton step of two intervals, as `directed` takes it, and all rows, and
+    """A Newton step of two intervals, as `newton_step` takes it, and all rows, and
     velocities, after any steps of positions, efforts, forces and loops."""
     rng, stage, h, N = np.random.default_rng(6), looped, 0.03, 2
     n, bases = stage.sizes, looped.bases
@@ -264,7 +271,7 @@ def _along(rows, moves, small=1e-6):
 def test_a_newton_step_meets_the_linearised_rows(step):
     """By finite differences of all rows along it."""
     at, rows = step
-    (x, u, df, dl), _, _ = directed(*at)
+    (x, u, df, dl), _, _ = newton_step(*at)
     nv = x.shape[1] // 2
     moves = x[1:, :nv], u, df, dl
     now, _ = rows(*(0 * move for move in moves))
@@ -277,7 +284,7 @@ def test_a_newton_step_meets_the_linearised_rows(step):
 def test_a_newton_step_is_the_optimum_by_its_multipliers(step):
     """Costs and priced rows do not change along any steps of all unknowns."""
     at, rows = step
-    (x, u, df, dl), y, _ = directed(*at)
+    (x, u, df, dl), y, _ = newton_step(*at)
     (Q, S, g, R, r), nv = at[3], x.shape[1] // 2
     rng = np.random.default_rng(8)
     by_d = np.einsum("kij,kj->ki", Q, x[:, :nv]) + g[:, :nv]
@@ -296,7 +303,7 @@ def test_a_newton_step_is_the_optimum_by_its_multipliers(step):
 def test_gains_of_free_coordinates_are_those_of_all(step):
     """On steps that keep the loops, by positions and velocities of each knot."""
     (bases, h, *_, (_, knots, _), _, _, _, _) = at = step[0]
-    K = directed(*at)[2]
+    K = newton_step(*at)[2]
     found, rng, nf = (
         gains(bases, h, knots, K),
         np.random.default_rng(9),
@@ -366,6 +373,20 @@ def test_relaxed_barrier_is_smooth(z):
     assert second == pytest.approx((up[1] - down[1]) / (2 * step), rel=1e-4)
     if z >= 0.02:
         assert value == pytest.approx(-np.log(z))
+
+
+@pytest.mark.parametrize("slope", [0.03, 1e3])
+def test_many_limits_cost_the_sum_of_their_barriers(slope):
+    """Whose product, of which the logarithm is taken, is beyond the largest numbers."""
+    q = np.ones((2, 300))
+    limits = np.column_stack(
+        [np.arange(300), np.arange(300), np.full(300, slope), np.zeros(300)]
+    )
+    none = np.zeros((2, 300))
+    weights = *(np.zeros(300) for _ in range(2)), np.zeros(1), *none, 1.0
+    at = np.zeros((0, 2), int), 1.0, q, none, np.zeros((1, 1)), (q, none)
+    value = cost_value(*at, weights, limits)
+    assert value == pytest.approx(-300 * np.log(slope), rel=1e-12)
 
 
 def test_steps_within_limits_are_the_quadratic_programs():
